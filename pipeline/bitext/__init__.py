@@ -1,0 +1,1 @@
+"""Readers and cleaning: from anybody's parallel files to ingested shards."""

@@ -1,0 +1,76 @@
+"""The command line: ``paraforge COMMAND``; a command's module is imported only when it is called for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from pipeline import __version__
+from pipeline.errors import ParaforgeError
+
+# name: (module, what it is for). A module has ``app``, a typer.Typer of one command or of a group.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "configure": ("pipeline.cli.configure", "Compose params.yaml from the groups in configs/."),
+    "translate": ("pipeline.cli.translate", "Translate a file of sentences, one a line."),
+    "score": ("pipeline.cli.score", "Score pairs of reference and translation."),
+    "verify": ("pipeline.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),
+    "summary": ("pipeline.cli.summary", "Show what a run gave: counts, scores, examples."),
+    "lexicon": ("pipeline.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
+    "doctor": (
+        "pipeline.cli.doctor",
+        "Say what is installed, which engines work, and how to mend what does not.",
+    ),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group that imports a command's module when the command is used or its own help is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of :data:`COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Any:
+        """The command, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = typer.main.get_command(importlib.import_module(COMMANDS[cmd_name][0]).app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, without importing any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Paraphrase corpora by back-translation, and what is trained and mined from them.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _paraforge(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        typer.echo(f"paraforge {__version__}")
+        raise typer.Exit()
+
+
+def main() -> None:
+    """Entry point: a user's mistake is one line on standard error and an exit code, never a traceback."""
+    try:
+        app()
+    except ParaforgeError as error:
+        typer.echo(f"paraforge: {error}", err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,53 @@
+"""Resource parameters: where and with how much a run is done; they never change a result."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Resources(BaseModel):
+    """Section ``resources`` of params.yaml. Changing any of these invalidates nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    workers: int = Field(0, ge=0, description="processes for CPU steps; 0 is one a core")
+    scheduler: str | None = Field(
+        None,
+        pattern=r"^(tcp|tls|ucx|ws|wss)://.+",
+        description="address of a running Dask scheduler; null for a local cluster",
+    )
+    devices: list[str] = Field(
+        default_factory=lambda: ["auto"],
+        min_length=1,
+        description="where translation runs: auto, cpu, or cuda:0, cuda:1, ...",
+    )
+    threads: int = Field(0, ge=0, description="threads of a translation or training process; 0 is one a core")
+    batch_tokens: int = Field(
+        0, ge=0, description="source tokens of a translation batch; 0 lets the engine choose"
+    )
+    memory_limit: str = Field(
+        "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
+    )
+    in_process_rows: int = Field(
+        20_000, ge=0, description="with no more rows than this, no cluster is started"
+    )
+    work: Path = Field(Path("work"), description="work directory: on a disk that all workers see")
+
+    def worker_count(self) -> int:
+        """Processes to use on this machine."""
+        return self.workers or available_cores()
+
+    def thread_count(self) -> int:
+        """Threads to use in a process that does its own threading."""
+        return self.threads or available_cores()
+
+
+def available_cores() -> int:
+    """Cores that this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Paraphrastic sentence embeddings: encoders, loss, negatives and trainer."""

@@ -1,0 +1,108 @@
+"""Errors that a user reads: what is wrong, where, and what to do; one exit code a kind."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from os import PathLike, fspath
+from types import ModuleType
+
+
+class ParaforgeError(Exception):
+    """Base of every error that is reported to the user without a traceback."""
+
+    exit_code = 1
+
+
+class InputError(ParaforgeError):
+    """A file or value given by the user is wrong.
+
+    ``str()`` reads ``path:line: message. remedy``; parts that are not known are left out.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        path: str | PathLike[str] | None = None,
+        line: int | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.message = message
+        self.path = None if path is None else fspath(path)
+        self.line = line
+        self.remedy = remedy
+        super().__init__(message, self.path, line, remedy)
+
+    def __str__(self) -> str:
+        where = ":".join(str(part) for part in (self.path, self.line) if part is not None)
+        text = f"{where}: {self.message}" if where else self.message
+        if self.remedy:
+            text = f"{text.rstrip('.')}. {self.remedy}"
+        return text
+
+
+class ConfigurationError(ParaforgeError):
+    """One or more parameters are wrong; all of them are listed at once."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return self.problems[0]
+        listed = "\n".join(f"  - {problem}" for problem in self.problems)
+        return f"{len(self.problems)} problems in the parameters:\n{listed}"
+
+
+class MissingPackageError(ParaforgeError):
+    """An optional package is needed and not installed."""
+
+    exit_code = 3
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(package, extra)
+
+    def __str__(self) -> str:
+        return f"this needs the package '{self.package}': pip install 'paraforge[{self.extra}]'"
+
+
+class WorkLockedError(ParaforgeError):
+    """Another process writes into the same work directory."""
+
+    exit_code = 4
+
+
+class IncompleteError(ParaforgeError):
+    """Rows or shards failed, or rows in differ from kept + rejected + failed."""
+
+    exit_code = 5
+
+
+class Interrupted(ParaforgeError):
+    """SIGTERM or Ctrl-C arrived; finished work is safe and the same command goes on from there."""
+
+    exit_code = 130
+
+    def __str__(self) -> str:
+        return super().__str__() or "interrupted: finished shards are kept; run the same command to go on"
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module.
+
+    Raises:
+        MissingPackageError: the module, or its parent package, is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            raise MissingPackageError(module.partition(".")[0], extra) from error
+        raise

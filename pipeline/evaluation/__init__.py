@@ -1,0 +1,1 @@
+"""Semantic similarity, word similarity and transfer tasks."""

@@ -1,0 +1,86 @@
+"""Files written whole or not at all, and their SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError
+
+
+def sync_directory(path: Path) -> None:
+    """Make a rename inside ``path`` survive a power cut, where the system can."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass  # some network file systems refuse to sync a directory
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary file name beside ``path``; on success sync it and rename it to ``path``.
+
+    If the block raises, the temporary file is removed and ``path`` is as it was.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(target.parent)
+
+
+def sha256_file(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes as 64 hexadecimal digits."""
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def hash_json(value: Any) -> str:
+    """SHA-256 of a JSON value in a canonical form: sorted keys, no spaces, no NaN."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write a JSON file atomically, readable by people (indented, in the order given)."""
+    with atomic_path(path) as temporary:
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        InputError: the file is missing or is not JSON; with file and line.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError("no such file", path) from error
+    except UnicodeDecodeError as error:
+        raise InputError("not UTF-8 text", path) from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", path, error.lineno) from error

@@ -1,0 +1,1 @@
+"""The paraphrase lexicon by adjusted pointwise mutual information."""

@@ -1,0 +1,36 @@
+"""Logging in one place: short lines on standard error, everything with times in ``logs/NAME.log``."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+LOG_DIRECTORY = Path("logs")
+
+
+def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, verbose: bool = False) -> None:
+    """Send log records to standard error and, unless ``directory`` is None, to ``directory/name.log``.
+
+    Calling it again replaces what an earlier call set up.
+    """
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if getattr(handler, "paraforge", False):
+            root.removeHandler(handler)
+            handler.close()
+    root.setLevel(logging.INFO)
+    console = logging.StreamHandler(sys.stderr)
+    console.setLevel(logging.DEBUG if verbose else logging.INFO)
+    console.setFormatter(logging.Formatter(f"{name}: %(message)s"))
+    handlers: list[logging.Handler] = [console]
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = logging.FileHandler(directory / f"{name}.log", encoding="utf-8")
+        file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s [%(process)d]: %(message)s"))
+        handlers.append(file)
+    for handler in handlers:
+        handler.paraforge = True  # type: ignore[attr-defined]
+        root.addHandler(handler)
+    for noisy in ("distributed", "asyncio", "tornado", "fsspec", "urllib3"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)

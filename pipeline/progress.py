@@ -1,0 +1,59 @@
+"""The one progress display: rows, rate and time left, on a terminal a bar, elsewhere a line now and then."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from tqdm import tqdm
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Progress(Protocol):
+    """What a step may tell about how far it is."""
+
+    def update(self, amount: int) -> None:
+        """Say that ``amount`` more units are done."""
+
+    def status(self, text: str) -> None:
+        """Show a short text (a loss, a score) behind the bar."""
+
+
+class _TqdmProgress:
+    def __init__(self, bar: tqdm) -> None:  # type: ignore[type-arg]
+        self._bar = bar
+
+    def update(self, amount: int) -> None:
+        self._bar.update(amount)
+
+    def status(self, text: str) -> None:
+        self._bar.set_postfix_str(text, refresh=False)
+
+
+@contextmanager
+def progress(*, total: int | None, unit: str, description: str) -> Iterator[Progress]:
+    """Show progress on standard error while the block runs.
+
+    Args:
+        total: units to do in all, or None where it is not known.
+        unit: what is counted, e.g. ``pairs``.
+        description: what is being done, e.g. ``score``.
+    """
+    interactive = sys.stderr.isatty()
+    bar = tqdm(
+        total=total,
+        unit=f" {unit}",
+        desc=description,
+        file=sys.stderr,
+        unit_scale=True,
+        dynamic_ncols=interactive,
+        mininterval=0.2 if interactive else SECONDS_BETWEEN_LINES,
+        maxinterval=1.0 if interactive else SECONDS_BETWEEN_LINES,
+        smoothing=0.1,
+        ascii=not interactive,
+    )
+    with bar:
+        yield _TqdmProgress(bar)

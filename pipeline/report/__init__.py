@@ -1,0 +1,1 @@
+"""Statistics, plots and the report of a corpus."""

@@ -1,0 +1,1 @@
+"""Tokens and scores of a paraphrase pair, one score a module."""

@@ -1,0 +1,1 @@
+"""Filters, deciles, sampling and publication of the corpus."""

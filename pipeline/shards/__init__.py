@@ -1,0 +1,1 @@
+"""The bookkeeping: shard format, atomic writing, work directory, resuming, running a step over shards."""

@@ -1,0 +1,249 @@
+"""Running shard tasks: in this process, on a local Dask cluster, or on a cluster that is already there."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pipeline.configuration.resources import Resources
+from pipeline.errors import Interrupted, ParaforgeError
+from pipeline.interrupts import check_interrupt, stop_requested
+from pipeline.progress import Progress
+from pipeline.shards.store import ShardRecord, read_aligned
+from pipeline.shards.work import WorkDirectory
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from pipeline.shards.step import Step
+
+logger = logging.getLogger(__name__)
+
+# A shard that kills its worker this often is given up; the rest goes on.
+ATTEMPTS = 3
+_PROGRESS_TOPIC = "paraforge-rows"
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """One shard to make: its number, its key, its input files and their rows."""
+
+    index: int
+    key: str
+    inputs: tuple[Path, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class FailedShard:
+    """A shard that could not be made, and why."""
+
+    task: ShardTask
+    reason: str
+
+    def __str__(self) -> str:
+        return f"shard {self.task.index} ({', '.join(map(str, self.task.inputs))}): {self.reason}"
+
+
+Result = tuple[int, ShardRecord]
+
+_report: ContextVar[Callable[[int], None] | None] = ContextVar("report_rows", default=None)
+_functions: dict[str, Callable[[pa.Table], pa.Table]] = {}
+
+
+def report_rows(rows: int) -> None:
+    """Say from inside a shard function that so many of its rows are done, for a display that moves.
+
+    A step that never calls this counts its rows when the shard is done.
+    """
+    report = _report.get()
+    if report is not None:
+        report(rows)
+
+
+def run_tasks(
+    step: Step,
+    tasks: Sequence[ShardTask],
+    work: WorkDirectory,
+    resources: Resources,
+    workers: int | None,
+    bar: Progress,
+) -> Iterator[Result | FailedShard]:
+    """Make the shards, in any order; yields what was written or what failed.
+
+    Raises:
+        ParaforgeError: an error that the user has to mend (bad input, missing package); the run stops.
+        Interrupted: SIGTERM or Ctrl-C.
+    """
+    if not tasks:
+        return
+    count = workers if workers is not None else resources.worker_count()
+    rows = sum(task.rows for task in tasks)
+    if resources.scheduler is None and (count == 1 or len(tasks) == 1 or rows <= resources.in_process_rows):
+        yield from _in_process(step, tasks, work, bar)
+    else:
+        yield from _on_dask(step, tasks, work, resources, min(count, len(tasks)), bar)
+
+
+def compute_shard(step: Step, task: ShardTask, work: WorkDirectory) -> ShardRecord:
+    """Read a shard's input, apply the step's function, and commit the result to the work directory."""
+    function = _functions.get(task_family := _family(step))
+    if function is None:
+        _functions.clear()  # a worker serves one step at a time: free the last step's model
+        function = _functions[task_family] = step.build(**step.arguments)
+    return work.commit(task.key, function(read_aligned(task.inputs, step.columns)))
+
+
+def _family(step: Step) -> str:
+    return f"{step.description()!r}{step.arguments!r}"
+
+
+class _Counter:
+    """Counts rows told by the shard function, so that a finished shard adds only what is missing."""
+
+    def __init__(self, add: Callable[[int], None]) -> None:
+        self._add = add
+        self.told = 0
+
+    def __call__(self, rows: int) -> None:
+        self.told += rows
+        self._add(rows)
+
+    def finish(self, total: int) -> None:
+        if total > self.told:
+            self._add(total - self.told)
+
+
+def _in_process(
+    step: Step, tasks: Sequence[ShardTask], work: WorkDirectory, bar: Progress
+) -> Iterator[Result | FailedShard]:
+    try:
+        for task in tasks:
+            check_interrupt()
+            counter = _Counter(bar.update)
+            token = _report.set(counter)
+            try:
+                record = compute_shard(step, task, work)
+            except (ParaforgeError, OSError, MemoryError):
+                raise  # the user's to mend: bad input, missing package, full disk
+            except Exception as error:
+                logger.debug("%s", traceback.format_exc())
+                yield FailedShard(task, f"{type(error).__name__}: {error}")
+                continue
+            finally:
+                _report.reset(token)
+            counter.finish(task.rows)
+            yield task.index, record
+    finally:
+        _functions.clear()
+
+
+def _compute_on_worker(step: Step, task: ShardTask, work: WorkDirectory) -> ShardRecord:
+    from distributed import get_worker
+
+    worker = get_worker()
+    counter = _Counter(lambda rows: worker.log_event(_PROGRESS_TOPIC, rows))
+    token = _report.set(counter)
+    try:
+        record = compute_shard(step, task, work)
+    finally:
+        _report.reset(token)
+    counter.finish(task.rows)
+    return record
+
+
+@contextlib.contextmanager
+def connect(resources: Resources, workers: int, gpu: bool = False) -> Iterator[Client]:
+    """A Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the block."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    if resources.scheduler is not None:
+        with Client(resources.scheduler, timeout="30s") as client:
+            yield client
+        return
+    options: dict[str, Any] = {
+        "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
+        "distributed.worker.daemon": True,
+        "distributed.admin.large-graph-warning-threshold": "1GB",
+        "distributed.logging.distributed": "error",
+    }
+    with (
+        dask.config.set(options),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=resources.memory_limit,
+            dashboard_address=None,
+            resources={"GPU": 1} if gpu else None,
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def _on_dask(
+    step: Step,
+    tasks: Sequence[ShardTask],
+    work: WorkDirectory,
+    resources: Resources,
+    workers: int,
+    bar: Progress,
+) -> Iterator[Result | FailedShard]:
+    from distributed import KilledWorker, wait
+    from distributed import TimeoutError as DaskTimeoutError
+
+    gpu = step.device.startswith("cuda")
+    # Workers on other hosts need a path that means the same there.
+    work = WorkDirectory(work.step, work.path.parent.resolve())
+    with connect(resources, workers, gpu) as client:
+        client.subscribe_topic(_PROGRESS_TOPIC, lambda event: bar.update(event[1]))
+        futures = {
+            client.submit(
+                _compute_on_worker,
+                step,
+                ShardTask(task.index, task.key, tuple(path.resolve() for path in task.inputs), task.rows),
+                work,
+                key=f"{step.name}-{task.key}",
+                resources={"GPU": 1} if gpu else None,
+                pure=False,
+            ): task
+            for task in tasks
+        }
+        pending = set(futures)
+        try:
+            while pending:
+                if stop_requested():
+                    raise Interrupted()
+                try:
+                    finished = wait(pending, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED").done
+                except (DaskTimeoutError, TimeoutError):
+                    continue
+                for future in finished:
+                    pending.discard(future)
+                    task = futures[future]
+                    error = future.exception()
+                    if error is None:
+                        yield task.index, future.result()
+                    elif isinstance(error, KilledWorker):
+                        yield FailedShard(task, f"its worker died {ATTEMPTS} times")
+                    elif isinstance(error, (ParaforgeError, OSError, MemoryError)):
+                        raise error
+                    else:
+                        yield FailedShard(task, f"{type(error).__name__}: {error}")
+                    future.release()
+        finally:
+            if pending:
+                client.cancel(list(pending), force=True)
+            client.unsubscribe_topic(_PROGRESS_TOPIC)

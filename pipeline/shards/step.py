@@ -1,0 +1,186 @@
+"""A step: a pure function from shard to shard, and running it over a directory of shards."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.configuration.resources import Resources
+from pipeline.errors import IncompleteError, InputError
+from pipeline.files import sha256_file
+from pipeline.interrupts import check_interrupt
+from pipeline.progress import progress
+from pipeline.shards.runner import FailedShard, ShardTask, run_tasks
+from pipeline.shards.store import ShardRecord, ShardView
+from pipeline.shards.work import WorkDirectory, shard_key
+
+logger = logging.getLogger(__name__)
+
+ShardFunction = Callable[[pa.Table], pa.Table]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is done to each shard, and everything that its result depends on.
+
+    Attributes:
+        name: names the work directory, ``work/NAME``.
+        version: raised whenever the same input would give another result.
+        parameters: JSON values that the result depends on.
+        fingerprints: hashes of the files that the result depends on (models, vectors).
+        build: importable top-level function; called once in each worker with ``arguments``,
+            gives the function from input shard to output shard.
+        arguments: arguments of ``build``; picklable, may hold resource parameters.
+        columns: input columns to read, or None for all.
+        aligned: whether output shards have the rows of their input shards, one to one.
+        device: ``cpu``, or ``cuda`` for workers that declare a ``GPU`` resource.
+    """
+
+    name: str
+    version: int
+    parameters: dict[str, Any]
+    build: Callable[..., ShardFunction]
+    arguments: dict[str, Any] = field(default_factory=dict)
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    columns: list[str] | None = None
+    aligned: bool = True
+    device: str = "cpu"
+
+    def description(self) -> dict[str, Any]:
+        """What the result depends on beside the input; part of every shard's key."""
+        return {
+            "step": self.name,
+            "version": self.version,
+            "parameters": self.parameters,
+            "fingerprints": self.fingerprints,
+        }
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What a run of a step did: rows in all, shards in all, shards taken from earlier runs, seconds."""
+
+    rows: int
+    shards: int
+    reused: int
+    seconds: float
+
+
+def run_step(
+    step: Step,
+    inputs: Sequence[Path],
+    output: Path | None,
+    resources: Resources,
+    workers: int | None = None,
+) -> StepReport:
+    """Run ``step`` over row-aligned shard directories and publish the result in ``output``.
+
+    Shards finished by an earlier run are verified and taken over. Nothing is published unless every shard
+    is there.
+
+    Args:
+        step: what to do.
+        inputs: shard directories, seen as one :class:`~pipeline.shards.store.ShardView`.
+        output: directory to publish, replaced as a whole; None leaves the shards in the work directory.
+        resources: where to run.
+        workers: processes, where a step must use another number than ``resources`` says.
+
+    Raises:
+        InputError: an input shard is not what its index says.
+        WorkLockedError: another process runs this step on the same work directory.
+        IncompleteError: a shard failed, or has other rows than its input; the other shards are kept.
+        Interrupted: SIGTERM or Ctrl-C; finished shards are kept.
+    """
+    started = time.monotonic()
+    view = ShardView(*inputs)
+    work = WorkDirectory(step.name, resources.work)
+    with work.lock():
+        keys = shard_keys(step, view)
+        found = _verify(work, keys)
+        reused = sum(record is not None for record in found)
+        if reused:
+            logger.info("%d of %d shards are there from an earlier run", reused, len(keys))
+        tasks = [
+            ShardTask(index, keys[index], tuple(view.shard_paths(index)), view.rows[index])
+            for index, record in enumerate(found)
+            if record is None
+        ]
+        done: list[ShardRecord | None] = list(found)
+        failures: list[FailedShard] = []
+        reused_rows = sum(rows for rows, record in zip(view.rows, found, strict=True) if record is not None)
+        with progress(total=view.total_rows, unit="rows", description=step.name) as bar:
+            bar.update(reused_rows)
+            for result in run_tasks(step, tasks, work, resources, workers, bar):
+                if isinstance(result, FailedShard):
+                    failures.append(result)
+                    logger.error("%s", result)
+                else:
+                    index, record = result
+                    done[index] = record
+        check_interrupt()
+        if failures:
+            listed = "\n".join(f"  - {failure}" for failure in failures)
+            raise IncompleteError(
+                f"{step.name}: {len(failures)} of {len(keys)} shards failed; "
+                f"the others are kept in {work.path}:\n{listed}"
+            )
+        records = [record for record in done if record is not None]
+        if len(records) != len(keys):
+            raise IncompleteError(f"{step.name}: {len(keys) - len(records)} shards were not made")
+        if step.aligned:
+            for index, (record, rows) in enumerate(zip(records, view.rows, strict=True)):
+                if record.rows != rows:
+                    raise IncompleteError(
+                        f"{step.name}: shard {index} has {record.rows} rows, its input has {rows}"
+                    )
+        if output is not None:
+            work.publish(keys, records, output, step.description())
+    return StepReport(
+        rows=sum(record.rows for record in records),
+        shards=len(records),
+        reused=reused,
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def shard_keys(step: Step, view: ShardView) -> list[str]:
+    """Key of each output shard, from the bytes of its input shards.
+
+    Raises:
+        InputError: an input shard's bytes are not those that its index names.
+    """
+    expected = [[d.records[index].sha256 for d in view.directories] for index in range(len(view))]
+    paths = [view.shard_paths(index) for index in range(len(view))]
+    flat_paths = [path for group in paths for path in group]
+    flat_expected = [digest for group in expected for digest in group]
+    # hashlib releases the interpreter lock, so threads read several files at once.
+    with ThreadPoolExecutor() as pool:
+        for path, wanted, found in zip(flat_paths, flat_expected, pool.map(_digest, flat_paths), strict=True):
+            if wanted != found:
+                raise InputError(
+                    "its bytes are not those that its index names: the file is damaged or was changed",
+                    path,
+                    remedy="Remove its directory and run 'dvc repro'.",
+                )
+    description = step.description()
+    # Position is part of the key: two shards with equal content are still two shards.
+    return [shard_key(description, [str(index), *digests]) for index, digests in enumerate(expected)]
+
+
+def _digest(path: Path) -> str:
+    try:
+        return sha256_file(path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path) from error
+
+
+def _verify(work: WorkDirectory, keys: Sequence[str]) -> list[ShardRecord | None]:
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(work.find, keys))

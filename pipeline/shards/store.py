@@ -1,0 +1,299 @@
+"""Directories of Parquet shards: reading them, reading several side by side, and writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import IncompleteError, InputError
+from pipeline.files import atomic_path, read_json, sha256_file, write_json
+
+ROWS_PER_SHARD = 50_000
+INDEX_NAME = "shards.json"
+INDEX_FORMAT = 1
+# Text hardly repeats within a shard: a dictionary costs time and saves nothing. These columns do repeat.
+DICTIONARY_COLUMNS = ("source", "rejected", "failed", "reference_language", "translation_language")
+
+
+@dataclass(frozen=True)
+class ShardRecord:
+    """One line of ``shards.json``: file name, rows and SHA-256 of the file."""
+
+    file: str
+    rows: int
+    sha256: str
+
+
+def shard_name(index: int) -> str:
+    """File name of shard ``index``, e.g. ``shard-00007.parquet``."""
+    return f"shard-{index:05d}.parquet"
+
+
+def write_parquet(table: pa.Table, path: Path, row_group_rows: int = ROWS_PER_SHARD) -> None:
+    """Write ``table`` in the project's Parquet dialect, not atomically: zstd, page checksums, statistics.
+
+    The bytes depend on the table (and on the pyarrow version) alone.
+    """
+    dictionary = [name for name in DICTIONARY_COLUMNS if name in table.column_names]
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=dictionary,
+        write_statistics=True,
+        write_page_checksum=True,
+        row_group_size=row_group_rows,
+        version="2.6",
+        store_schema=True,
+    )
+
+
+def write_shard(table: pa.Table, path: Path) -> ShardRecord:
+    """Write one shard atomically and say what was written."""
+    with atomic_path(path) as temporary:
+        write_parquet(table, temporary)
+        digest = sha256_file(temporary)
+    return ShardRecord(path.name, table.num_rows, digest)
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file of the project, checking page checksums.
+
+    Raises:
+        InputError: the file is missing, not Parquet, damaged, or lacks a column.
+    """
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            if columns is not None:
+                missing = [name for name in columns if name not in file.schema_arrow.names]
+                if missing:
+                    raise InputError(
+                        f"no column {', '.join(missing)}; it has {', '.join(file.schema_arrow.names)}", path
+                    )
+            return file.read(columns=None if columns is None else list(columns), use_threads=False)
+    except FileNotFoundError as error:
+        raise InputError("no such file", path) from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"cannot be read as Parquet: {error}", path) from error
+
+
+def write_index(directory: Path, records: Sequence[ShardRecord], description: dict[str, Any]) -> None:
+    """Write ``shards.json``: what made the shards, and the rows and SHA-256 of each."""
+    write_json(
+        directory / INDEX_NAME,
+        {
+            "format": INDEX_FORMAT,
+            **description,
+            "rows": sum(record.rows for record in records),
+            "shards": [{"file": r.file, "rows": r.rows, "sha256": r.sha256} for r in records],
+        },
+    )
+
+
+class ShardDirectory:
+    """A directory with ``shard-00000.parquet`` ... and ``shards.json``.
+
+    Attributes:
+        records: rows and SHA-256 of each shard, in order.
+        description: what else ``shards.json`` says (step, version, parameters, ...).
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Open ``path``.
+
+        Raises:
+            InputError: no such directory, or its index is missing, damaged or of a newer format.
+        """
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise InputError("no such directory of shards", self.path, remedy="Run 'dvc repro' to make it.")
+        index = read_json(self.path / INDEX_NAME)
+        try:
+            if index["format"] > INDEX_FORMAT:
+                raise InputError(
+                    f"written in format {index['format']}, this version reads {INDEX_FORMAT}",
+                    self.path / INDEX_NAME,
+                    remedy="Upgrade paraforge.",
+                )
+            self.records = [
+                ShardRecord(str(s["file"]), int(s["rows"]), str(s["sha256"])) for s in index["shards"]
+            ]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"damaged index: {error!r}", self.path / INDEX_NAME) from error
+        self.description = {
+            key: value for key, value in index.items() if key not in ("format", "rows", "shards")
+        }
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Path of each shard, in order."""
+        return [self.path / record.file for record in self.records]
+
+    @property
+    def rows(self) -> list[int]:
+        """Rows of each shard, in order."""
+        return [record.rows for record in self.records]
+
+    @property
+    def total_rows(self) -> int:
+        """Rows of all shards."""
+        return sum(self.rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the first shard; empty where there is no shard."""
+        return pq.read_schema(self.paths[0]) if self.records else pa.schema([])
+
+    def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read one shard, checking page checksums and its row count."""
+        table = read_parquet(self.paths[index], columns)
+        if table.num_rows != self.records[index].rows:
+            raise IncompleteError(
+                f"{self.paths[index]}: {table.num_rows} rows, its index says {self.records[index].rows}"
+            )
+        return table
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Read the shards one after the other."""
+        for index in range(len(self)):
+            yield self.read(index, columns)
+
+
+class ShardView:
+    """Several row-aligned shard directories seen as one: shard n has the columns of all of them.
+
+    Where two directories have the same column, the later directory's is taken.
+    """
+
+    def __init__(self, *paths: str | Path) -> None:
+        """Open the directories.
+
+        Raises:
+            InputError: their shards do not have the same numbers of rows.
+        """
+        if not paths:
+            raise ValueError("a view needs at least one directory")
+        self.directories = [ShardDirectory(path) for path in paths]
+        first = self.directories[0]
+        for other in self.directories[1:]:
+            if other.rows != first.rows:
+                raise InputError(
+                    f"its shards are not aligned with those of {first.path}: "
+                    f"{len(other)} shards of {other.total_rows} rows, {len(first)} of {first.total_rows}",
+                    other.path,
+                    remedy="Run 'dvc repro' to make both from the same input.",
+                )
+        self._columns = [directory.schema.names for directory in self.directories]
+
+    def __len__(self) -> int:
+        return len(self.directories[0])
+
+    @property
+    def rows(self) -> list[int]:
+        """Rows of each shard, in order."""
+        return self.directories[0].rows
+
+    @property
+    def total_rows(self) -> int:
+        """Rows of all shards."""
+        return self.directories[0].total_rows
+
+    @property
+    def column_names(self) -> list[str]:
+        """Columns of the view."""
+        return list(dict.fromkeys(name for names in self._columns for name in names))
+
+    def shard_paths(self, index: int) -> list[Path]:
+        """The files that hold shard ``index``, one a directory."""
+        return [directory.paths[index] for directory in self.directories]
+
+    def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read shard ``index`` with the named columns (all by default).
+
+        Raises:
+            InputError: no directory has one of the columns.
+        """
+        return read_aligned(self.shard_paths(index), columns)
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Read the shards one after the other."""
+        for index in range(len(self)):
+            yield self.read(index, columns)
+
+
+def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:
+    """Read row-aligned Parquet files as one table; a later file's column hides an earlier one's."""
+    holder: dict[str, Path] = {}
+    for path in paths:
+        try:
+            names = pq.read_schema(path).names
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"cannot be read as Parquet: {error}", path) from error
+        holder.update(dict.fromkeys(names, path))
+    wanted = list(holder) if columns is None else list(columns)
+    missing = [name for name in wanted if name not in holder]
+    if missing:
+        raise InputError(f"no column {', '.join(missing)}; there are {', '.join(holder)}", paths[0])
+    # The first file is always read, if only for its number of rows.
+    tables = {path: read_parquet(path, [name for name in wanted if holder[name] == path]) for path in paths}
+    rows = {path: table.num_rows for path, table in tables.items() if table.num_columns}
+    if len(set(rows.values())) > 1:
+        raise IncompleteError(
+            f"not row-aligned: {', '.join(f'{path} has {count}' for path, count in rows.items())}"
+        )
+    return pa.table(
+        [tables[holder[name]].column(name) for name in wanted],
+        schema=pa.schema([tables[holder[name]].schema.field(name) for name in wanted]),
+    )
+
+
+class ShardWriter:
+    """Cuts a stream of tables into shards of equal size in a directory.
+
+    The shards depend on the rows alone, not on how the stream was cut into tables.
+    """
+
+    def __init__(self, directory: Path, schema: pa.Schema, rows_per_shard: int = ROWS_PER_SHARD) -> None:
+        if rows_per_shard < 1:
+            raise ValueError("rows_per_shard must be at least 1")
+        self.directory = directory
+        self.schema = schema
+        self.rows_per_shard = rows_per_shard
+        self.records: list[ShardRecord] = []
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Add rows; full shards are written at once."""
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        table = table.select(self.schema.names).cast(self.schema)
+        self._pending.append(table)
+        self._pending_rows += table.num_rows
+        while self._pending_rows >= self.rows_per_shard:
+            self._flush(self.rows_per_shard)
+
+    def _flush(self, rows: int) -> None:
+        merged = pa.concat_tables(self._pending)
+        shard = merged.slice(0, rows).combine_chunks()
+        rest = merged.slice(rows)
+        self._pending = [rest] if rest.num_rows else []
+        self._pending_rows = rest.num_rows
+        self.records.append(write_shard(shard, self.directory / shard_name(len(self.records))))
+
+    def close(self, description: dict[str, Any] | None = None) -> list[ShardRecord]:
+        """Write what is left and, if a description is given, ``shards.json``."""
+        if self._pending_rows:
+            self._flush(self._pending_rows)
+        if description is not None:
+            write_index(self.directory, self.records, description)
+        return self.records

@@ -1,0 +1,1 @@
+"""Neural machine translation: vocabularies, training, conversion, engines and the translate step."""

@@ -1,0 +1,1 @@
+"""DVC stages: each reads its section of params.yaml, calls the library and writes metrics."""

@@ -1,0 +1,49 @@
+"""What every stage does around its work: logging, signals, exit codes and the metrics file."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from pipeline.errors import ParaforgeError
+from pipeline.files import write_json
+from pipeline.interrupts import graceful_interrupts
+from pipeline.logs import configure_logging
+
+logger = logging.getLogger(__name__)
+
+
+def plain(value: Any) -> Any:
+    """A JSON value of dataclasses and pydantic models."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value
+
+
+def write_metrics(path: str | Path, metrics: Any) -> None:
+    """Write what ``dvc metrics show`` shows."""
+    write_json(path, plain(metrics))
+
+
+def run_stage(name: str, main: Callable[[], None]) -> None:
+    """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/errors.md)."""
+    configure_logging(name)
+    try:
+        with graceful_interrupts():
+            main()
+    except ParaforgeError as error:
+        logger.error("%s", error)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        # A full disk or a missing right is the machine's trouble, not a defect: say so in one line.
+        logger.error("%s", error)
+        logging.getLogger("traceback").debug("", exc_info=True)
+        sys.exit(1)

@@ -1,0 +1,29 @@
+"""Fixtures that any test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_directory() -> Path:
+    """The directory of real data named by ``PARAFORGE_DATA``; the test is skipped where there is none."""
+    name = os.environ.get("PARAFORGE_DATA")
+    if not name:
+        pytest.skip("PARAFORGE_DATA is not set: this test reads real data")
+    path = Path(name)
+    if not path.is_dir():
+        pytest.skip(f"PARAFORGE_DATA={name} is not a directory: this test reads real data")
+    return path
+
+
+@pytest.fixture(scope="session")
+def small_model_directory(data_directory: Path) -> Path:
+    """A small trained Czech-English model beside the real data; the test is skipped where there is none."""
+    path = data_directory.parent / "models" / "multi30k-cs-en-small"
+    if not path.is_dir():
+        pytest.skip(f"{path} is missing: this test reads a trained model")
+    return path
