@@ -1,0 +1,47 @@
+# make corpus   set everything up and rebuild the corpus that params.yaml describes
+# make test     set everything up and run the checks and the tests
+PYTHON      ?= python3
+CONSTRAINTS ?= constraints.txt
+VENV        := .venv
+BIN         := $(VENV)/bin
+READY       := $(VENV)/.ready
+EXTRAS      := pipeline,fairseq-needs,test
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help setup corpus test lint types tests clean
+
+help:
+	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
+	@echo "make test     set everything up and run the checks and the tests"
+	@echo "make setup    only set up $(VENV); with a GPU: make setup CONSTRAINTS="
+	@echo "make clean    remove what runs have made (data, models, work), not $(VENV)"
+
+setup: $(READY)
+
+$(READY): pyproject.toml $(CONSTRAINTS) scripts/install_fairseq.py
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		$(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable '.[$(EXTRAS)]'
+	$(BIN)/python scripts/install_fairseq.py
+	touch $@
+
+corpus: setup
+	dvc repro
+	paraforge summary
+
+test: setup lint types tests
+
+lint: setup
+	ruff check .
+	ruff format --check .
+
+types: setup
+	mypy
+
+tests: setup
+	python -m pytest -n auto --dist worksteal
+
+clean:
+	rm -rf data/ingested data/translated data/scored data/selected data/corpus data/rejected data/lexicon \
+		data/statistics models/nmt models/paragram models/embeddings work logs

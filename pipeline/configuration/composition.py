@@ -1,0 +1,51 @@
+"""Composing params.yaml from Hydra's groups, as ``dvc exp run -S`` does, and checking what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.configuration import check_parameters
+from pipeline.errors import InputError
+
+ROOT = "config"
+
+
+def choices(configs: Path) -> dict[str, list[str]]:
+    """The groups of a configuration directory, each with its choices, both sorted."""
+    if not configs.is_dir():
+        raise InputError("no such directory of configurations", configs)
+    return {
+        group.name: sorted(file.stem for file in group.glob("*.yaml"))
+        for group in sorted(configs.iterdir())
+        if group.is_dir() and any(group.glob("*.yaml"))
+    }
+
+
+def compose(configs: Path, overrides: Sequence[str]) -> str:
+    """The text of params.yaml for these choices.
+
+    Raises:
+        InputError: a group, choice or key does not exist.
+        ConfigurationError: a value is not allowed; all of them are named.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    if not (configs / f"{ROOT}.yaml").is_file():
+        raise InputError(
+            "no such file", configs / f"{ROOT}.yaml", remedy="Name the directory with --configs."
+        )
+    try:
+        with initialize_config_dir(str(configs.resolve()), version_base=None):
+            composed = hydra_compose(ROOT, overrides=list(overrides))
+        container = OmegaConf.to_container(composed, resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        available = "; ".join(f"{group}: {', '.join(names)}" for group, names in choices(configs).items())
+        raise InputError(f"{str(error).splitlines()[0]}", remedy=f"There are {available}.") from error
+    assert isinstance(container, dict)
+    check_parameters(container, where=str(configs))
+    return OmegaConf.to_yaml(composed, resolve=True)

@@ -1,0 +1,55 @@
+"""Steps for the tests: importable, so that Dask workers can build them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.shards.runner import report_rows
+from pipeline.shards.schema import schema_of
+from pipeline.shards.step import Step
+from pipeline.shards.store import ShardWriter
+
+
+def write_input(directory: Path, rows: int, rows_per_shard: int = 10) -> None:
+    """Shards whose ``line`` is the row number."""
+    writer = ShardWriter(directory, schema_of(["source", "line"]), rows_per_shard)
+    writer.write(pa.table({"source": ["test"] * rows, "line": pa.array(range(rows), pa.int64())}))
+    writer.close({"step": "ingest"})
+
+
+def build_multiply(
+    factor: int, fail_at: int = -1, kill_at: int = -1, log: str = ""
+) -> Callable[[pa.Table], pa.Table]:
+    """``line`` times ``factor``; raises or kills its process at a given line; logs each shard's first line."""
+
+    def multiply(table: pa.Table) -> pa.Table:
+        lines = table["line"].to_pylist()
+        if log:
+            with Path(log).open("a") as file:
+                file.write(f"{lines[0]}\n")
+        if fail_at in lines:
+            raise RuntimeError(f"cannot multiply {fail_at}")
+        if kill_at in lines:
+            os.kill(os.getpid(), signal.SIGKILL)
+        report_rows(len(lines) // 2)
+        return pa.table({"product": pc.multiply(table["line"], factor)})
+
+    return multiply
+
+
+def multiply_step(factor: int, **arguments: object) -> Step:
+    """The step ``multiply`` with a result parameter and any number of resource arguments."""
+    return Step(
+        name="multiply",
+        version=1,
+        parameters={"factor": factor},
+        build=build_multiply,
+        arguments={"factor": factor, **arguments},
+        columns=["line"],
+    )

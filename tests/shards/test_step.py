@@ -1,0 +1,108 @@
+"""A step gives the same bytes however it is run, resumes, and never mixes results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.configuration.resources import Resources
+from pipeline.errors import IncompleteError, InputError
+from pipeline.shards.step import run_step
+from pipeline.shards.store import ShardDirectory
+from tests.shards.steps import multiply_step, write_input
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    write_input(tmp_path / "in", rows=95)
+    return tmp_path
+
+
+def resources(place: Path, **values: object) -> Resources:
+    return Resources.model_validate({"workers": 1, "in_process_rows": 0, "work": place / "work", **values})
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_result_and_report(place: Path) -> None:
+    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    assert (report.rows, report.shards, report.reused) == (95, 10, 0)
+    products = [
+        value for table in ShardDirectory(place / "out").tables() for value in table["product"].to_pylist()
+    ]
+    assert products == [3 * line for line in range(95)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [2, 4])
+def test_any_number_of_workers_gives_the_same_files(place: Path, workers: int) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
+    run_step(
+        multiply_step(3),
+        [place / "in"],
+        place / "many",
+        resources(place, workers=workers, work=place / "other"),
+    )
+    assert contents(place / "one") == contents(place / "many")
+
+
+def test_a_second_run_reuses_and_a_changed_parameter_does_not(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    again = run_step(multiply_step(3), [place / "in"], place / "again", resources(place, batch_tokens=7))
+    assert again.reused == 10 and contents(place / "out") == contents(place / "again")
+    changed = run_step(multiply_step(4), [place / "in"], place / "out", resources(place))
+    assert changed.reused == 0
+    assert ShardDirectory(place / "out").read(0)["product"].to_pylist()[1] == 4
+
+
+def test_damaged_work_is_redone(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    before = contents(place / "out")
+    # published files are links to the work files: damage a copy, as a failing disk would
+    first, second = sorted((place / "work" / "multiply").glob("*.parquet"))[:2]
+    good = first.read_bytes()
+    first.unlink()
+    first.write_bytes(good[:-10])
+    second.unlink()
+    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    assert report.reused == 8 and contents(place / "out") == before
+
+
+def test_a_failing_shard_is_reported_and_the_rest_is_kept(place: Path) -> None:
+    with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 4 \(.*cannot multiply 44"):
+        run_step(multiply_step(3, fail_at=44), [place / "in"], place / "out", resources(place))
+    assert not (place / "out").exists()
+    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    assert report.reused == 9
+
+
+@pytest.mark.slow
+def test_a_shard_that_kills_its_worker_is_given_up_and_the_rest_is_kept(place: Path) -> None:
+    log = place / "attempts"
+    with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 7 .*died 3 times"):
+        run_step(
+            multiply_step(3, kill_at=71, log=str(log)),
+            [place / "in"],
+            place / "out",
+            resources(place, workers=2),
+        )
+    assert log.read_text().splitlines().count("70") == 3
+    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    assert report.reused == 9
+
+
+def test_a_changed_input_shard_is_refused(place: Path) -> None:
+    shard = place / "in" / "shard-00003.parquet"
+    shard.write_bytes(shard.read_bytes() + b"x")
+    with pytest.raises(InputError, match="damaged or was changed"):
+        run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+
+
+def test_more_input_reuses_the_shards_that_did_not_change(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    write_input(place / "more", rows=120)
+    report = run_step(multiply_step(3), [place / "more"], place / "out", resources(place))
+    assert (report.shards, report.reused) == (12, 9)
