@@ -1,8 +1,8 @@
 """Install fairseq beside DVC: without its pins, which want versions of Hydra that DVC cannot live with.
 
-fairseq 0.12.2 is the last release. It is compiled here, so a C++ compiler and Python's headers are needed. Where
-it cannot be had (Python newer than 3.12, no compiler) everything but training a model with fairseq still works,
-and ``paraforge doctor`` says so.
+fairseq 0.12.2 is the last release. It is compiled here, so a C++ compiler and Python's headers are needed.
+Where it cannot be had (Python newer than 3.12, no compiler) everything but training a model with fairseq
+works all the same, and ``paraforge doctor`` says so.
 """
 
 from __future__ import annotations

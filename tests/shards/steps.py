@@ -26,7 +26,7 @@ def write_input(directory: Path, rows: int, rows_per_shard: int = 10) -> None:
 def build_multiply(
     factor: int, fail_at: int = -1, kill_at: int = -1, log: str = ""
 ) -> Callable[[pa.Table], pa.Table]:
-    """``line`` times ``factor``; raises or kills its process at a given line; logs each shard's first line."""
+    """``line`` times ``factor``; raises or kills its process at a given line; logs its first line."""
 
     def multiply(table: pa.Table) -> pa.Table:
         lines = table["line"].to_pylist()

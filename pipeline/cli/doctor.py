@@ -1,0 +1,39 @@
+"""``paraforge doctor``: what is installed, which engines work, and how to mend what does not."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer()
+
+_MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "note   "}
+
+
+@app.command()
+def doctor(
+    as_json: bool = typer.Option(False, "--json", help="print JSON instead of lines"),
+) -> None:
+    """Say what is installed, which engines work, and how to mend what does not.
+
+    Exits with 1 if something that every corpus needs is broken; optional things that are missing are
+    only named.
+    """
+    import dataclasses
+    import json
+
+    from pipeline.diagnosis import diagnose
+
+    findings = diagnose()
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
+    else:
+        section = ""
+        for finding in findings:
+            if finding.section != section:
+                section = finding.section
+                typer.echo(f"{section}")
+            typer.echo(f"  {_MARKS[finding.state]}  {finding.name}: {finding.detail}")
+            if finding.remedy:
+                typer.echo(f"           -> {finding.remedy}")
+    if any(finding.state == "broken" for finding in findings):
+        raise typer.Exit(1)

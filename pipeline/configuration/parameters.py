@@ -1,0 +1,29 @@
+"""All of params.yaml as one typed object."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipeline.configuration.ingest import IngestParameters
+from pipeline.configuration.nmt import NmtParameters
+from pipeline.configuration.paragram import ParagramParameters
+from pipeline.configuration.publish import PublishParameters
+from pipeline.configuration.resources import Resources
+from pipeline.configuration.score import ScoreParameters
+from pipeline.configuration.select import SelectParameters
+from pipeline.configuration.translate import TranslateParameters
+
+
+class Parameters(BaseModel):
+    """One section a stage, named as the stage, and ``resources``, which no result depends on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ingest: IngestParameters
+    nmt: NmtParameters
+    translate: TranslateParameters
+    paragram: ParagramParameters
+    score: ScoreParameters
+    select: SelectParameters
+    publish: PublishParameters
+    resources: Resources = Field(default_factory=Resources)

@@ -1,0 +1,19 @@
+"""Version of what each step gives for the same input; dvc.yaml and the work directory's keys depend on these.
+
+Raise a step's number whenever the same input and parameters would give another result. Literal numbers only: DVC
+reads this file without running it.
+"""
+
+from __future__ import annotations
+
+INGEST = 1
+NMT = 1
+TRANSLATE = 1
+PARAGRAM = 1
+SCORE = 1
+SELECT = 1
+PUBLISH = 1
+LEXICON = 1
+STATISTICS = 1
+REPORT = 1
+EMBEDDINGS = 1
