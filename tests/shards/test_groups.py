@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ def test_agrees_with_a_dictionary_however_the_stream_is_cut(
 ) -> None:
     ranker = GroupRanker(tmp_path_factory.mktemp("ranker"), block_rows=block_rows)
     edges = sorted({0, len(numbers), *(cut for cut in cuts if cut < len(numbers))})
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in itertools.pairwise(edges):
         rows = [row for row in range(begin, end) if numbers[row] is not None]
         present = [n for n in numbers[begin:end] if n is not None]
         ranker.add(keys_of(present), np.array(rows, dtype=np.int64), next_row=end)
@@ -106,7 +107,7 @@ def test_goes_on_from_the_last_commit(tmp_path: Path) -> None:
 def test_partitions_ranked_before_a_crash_are_not_ranked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    numbers = np.random.default_rng(3).integers(0, 500, 3000).tolist()
+    numbers = np.random.default_rng(3).integers(0, 8000, 20_000).tolist()
     path = tmp_path / "ranker"
     ranker = GroupRanker(path)
     ranker.add(keys_of(numbers))
