@@ -1,0 +1,82 @@
+"""How sentence embeddings are trained: architecture, vocabulary, loss, negatives and optimiser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class VocabularyParameters(_Section):
+    """Which units have a vector of their own; the others share the unknown unit's."""
+
+    minimum_count: int = Field(2, ge=1, description="a rarer unit is unknown")
+    maximum_size: int = Field(
+        50_000, ge=1, description="at most so many units, the most frequent; the unknown unit comes on top"
+    )
+
+
+class TrainingParameters(_Section):
+    """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting."""
+
+    epochs: int = Field(5, ge=1, description="passes over the pairs")
+    batch_size: int = Field(100, ge=1, description="pairs of a mini-batch")
+    mega_batch: int = Field(40, ge=1, description="mini-batches of a mega-batch (M), the set of negatives")
+    anneal: int = Field(
+        0, ge=0, description="updates after which M grows by one, from 1 to mega_batch; 0: M is fixed"
+    )
+    margin: float = Field(0.4, ge=0, le=2, description="d of the loss")
+    two_sided: bool = Field(
+        True, description="a negative for both sides (W16 Eq. 11), or for the left one only"
+    )
+    negatives: Literal["max", "mix"] = Field(
+        "max", description="MAX, or MAX with probability 0.5 else uniform"
+    )
+    negative_precision: Literal["float32", "bfloat16"] = Field(
+        "bfloat16", description="of the products that negatives are chosen by; bfloat16 is 3 times as fast"
+    )
+    exclude_identical: bool = Field(
+        True,
+        description="a text identical to a side of the pair is no negative of it, wherever it stands",
+    )
+    optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
+    learning_rate: float = Field(0.001, gt=0, description="Adam 0.001, AdaGrad 0.05")
+    table_updates: Literal["lazy", "deferred", "dense"] = Field(
+        "lazy", description="how Adam treats the rows that a mini-batch does not touch"
+    )
+    clip: float | None = Field(
+        None, gt=0, description="largest norm of the whole gradient; null: no clipping"
+    )
+    lambda_words: float = Field(0.0, ge=0, description="penalty of vectors for leaving their initial values")
+    lambda_composition: float = Field(0.0, ge=0, description="penalty of compositional parameters")
+    seed: int = Field(1, ge=0, description="of initial values, order, MIX and scrambling")
+
+
+class CheckpointParameters(_Section):
+    """When to write checkpoints and look at the development score; no result depends on the former."""
+
+    seconds: float = Field(300.0, gt=0, description="at most so much work is lost when the process dies")
+
+
+class PairFileParameters(_Section):
+    """A file of pairs: PPDB (`LHS ||| phrase ||| paraphrase ||| ...`) or TSV, plain or gz."""
+
+    path: Path = Field(description="the file")
+    format: Literal["auto", "ppdb", "tsv"] = Field(
+        "auto", description="ppdb or tsv; auto looks at the first line for |||"
+    )
+    columns: tuple[int, int] | None = Field(
+        None, description="the two columns, counted from 0; by default 0, 1 of a TSV and 1, 2 of PPDB"
+    )
+    limit: int | None = Field(None, ge=1, description="read only the first pairs; null: all")
+
+    @model_validator(mode="after")
+    def _two_columns(self) -> PairFileParameters:
+        if self.columns is not None and (self.columns[0] == self.columns[1] or min(self.columns) < 0):
+            raise ValueError("columns: two different columns, counted from 0")
+        return self
