@@ -1,0 +1,303 @@
+"""Reads files of word vectors (word2vec text and binary, GloVe, paragram), checking every line."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.bitext.compression import ByteStream, open_bytes
+from pipeline.errors import InputError
+
+FloatArray = npt.NDArray[np.float32]
+
+_READ_BYTES: Final = 1 << 22
+_LONGEST_LINE: Final = 1 << 21
+_LARGEST_DIMENSION: Final = 20_000
+_FIX_LINE: Final = "Mend or remove the line; each has a word and then {} numbers, parted by spaces."
+
+
+@dataclass(frozen=True)
+class VectorBlock:
+    """Some words of a file in their order, and their vectors: words x dimension, float32, all finite."""
+
+    words: list[str]
+    vectors: FloatArray
+
+
+def read_vector_file(path: Path) -> Iterator[VectorBlock]:
+    """Read a file of word vectors block by block, in bounded memory but for the set of words seen.
+
+    A first line of two whole numbers is word2vec's header (words, dimension); without one, the first line's
+    numbers give the dimension. A word may hold spaces (GloVe 840B has such) if none of its later parts looks
+    like a number. After a header, binary data is taken for word2vec's binary format.
+
+    Raises:
+        InputError: no vectors; a line with too few or too many numbers; NaN or infinity; a word twice;
+            invalid UTF-8; a header that the file does not keep; damaged or truncated compressed data.
+    """
+    seen: dict[str, int] = {}
+    with open_bytes(path) as stream:
+        source = _Source(stream, path)
+        header = _header(source)
+        if header is not None and _looks_binary(source):
+            blocks = _read_binary(source, *header)
+        else:
+            blocks = _read_text(source, None if header is None else header[1])
+        for block in blocks:
+            for position, word in enumerate(block.words):
+                if word in seen:
+                    raise InputError(
+                        f"the word {word!r} stands here a second time; it was word {seen[word] + 1} already",
+                        path,
+                        source.line_of(position),
+                        "Keep one of the two.",
+                    )
+                seen[word] = len(seen)
+            yield block
+    if not seen:
+        raise InputError(
+            "no word vectors in the file", path, remedy="Give a file with a word and its vector a line."
+        )
+    if header is not None and header[0] != len(seen):
+        raise InputError(
+            f"the header says {header[0]} words, the file has {len(seen)}",
+            path,
+            1,
+            "If the file is whole, correct its first line; otherwise fetch it again.",
+        )
+
+
+class _Source:
+    """The bytes of a file, taken by lines or by size, with the number of the line that was taken last."""
+
+    def __init__(self, stream: ByteStream, path: Path) -> None:
+        self._stream = stream
+        self.path = path
+        self.buffer = b""
+        self.position = 0  # of what was not taken yet; only binary data is taken by position
+        self.ended = False
+        self.lines = 0
+        self.block_start = 0
+
+    def line_of(self, position: int) -> int | None:
+        """Line number of the block's word `position`; None where the file has no lines."""
+        return self.block_start + position if self.block_start else None
+
+    def fill(self, size: int) -> bool:
+        """Have at least `size` bytes behind the position; False if the file ends before."""
+        while len(self.buffer) - self.position < size and not self.ended:
+            data = self._stream.read(_READ_BYTES)
+            self.ended = not data
+            self.buffer = self.buffer[self.position :] + data
+            self.position = 0
+        return len(self.buffer) - self.position >= size
+
+    def take(self, size: int) -> bytes:
+        """The next bytes, which have been filled."""
+        taken = self.buffer[self.position : self.position + size]
+        self.position += size
+        return taken
+
+    def take_lines(self) -> list[bytes]:
+        """The next lines, without their ends; none at the end of the file."""
+        self.fill(len(self.buffer) + 1)
+        if self.ended:
+            whole, self.buffer = self.buffer.removesuffix(b"\n"), b""
+            lines = whole.split(b"\n") if whole else []
+        else:
+            whole, _, self.buffer = self.buffer.rpartition(b"\n")
+            lines = whole.split(b"\n") if whole else []
+        if len(self.buffer) > _LONGEST_LINE:
+            raise InputError(
+                f"a line longer than {_LONGEST_LINE:,} bytes: not a file of word vectors",
+                self.path,
+                self.lines + len(lines) + 1,
+            )
+        self.block_start = self.lines + 1
+        self.lines += len(lines)
+        return lines
+
+
+def _header(source: _Source) -> tuple[int, int] | None:
+    source.fill(1 << 16)
+    line, newline, rest = source.buffer.partition(b"\n")
+    fields = line.split()
+    if len(fields) != 2 or not newline or not all(field.isdigit() and len(field) < 12 for field in fields):
+        return None
+    source.buffer = rest
+    source.lines = 1
+    words, dimension = int(fields[0]), int(fields[1])
+    _check_dimension(dimension, source.path)
+    return words, dimension
+
+
+def _check_dimension(dimension: int, path: Path) -> None:
+    if not 1 <= dimension <= _LARGEST_DIMENSION:
+        raise InputError(
+            f"vectors of {dimension} numbers; 1 to {_LARGEST_DIMENSION:,} are possible",
+            path,
+            1,
+            "Give a file with a word and its vector a line.",
+        )
+
+
+def _looks_binary(source: _Source) -> bool:
+    source.fill(1 << 16)
+    return any(byte < 0x20 and byte not in b"\t\n\r" for byte in source.buffer[: 1 << 16])
+
+
+def _read_text(source: _Source, dimension: int | None) -> Iterator[VectorBlock]:
+    while True:
+        lines = source.take_lines()
+        if lines:
+            if dimension is None:
+                dimension = len(lines[0].split()) - 1
+                _check_dimension(dimension, source.path)
+            yield _parse_lines(lines, dimension, source)
+        elif source.ended:
+            return
+
+
+def _parse_lines(lines: list[bytes], dimension: int, source: _Source) -> VectorBlock:
+    words = []
+    numbers = []
+    for position, line in enumerate(lines):
+        line = line.rstrip(b" \r")
+        if line.count(b" ") == dimension:
+            word, _, rest = line.partition(b" ")
+        else:
+            word, rest = _split_unusual(line, dimension, source, position)
+        if not word:
+            raise _ragged(line, dimension, source, position)
+        try:
+            words.append(word.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"invalid UTF-8 in the word {word[:40]!r}",
+                source.path,
+                source.line_of(position),
+                "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'.",
+            ) from error
+        numbers.append(rest)
+    values = _floats(b" ".join(numbers))
+    if values is None or values.size != len(lines) * dimension or not np.isfinite(values).all():
+        _complain(lines, numbers, dimension, source)
+        raise AssertionError("a block is wrong, and none of its lines")
+    return VectorBlock(words, values.reshape(len(lines), dimension))
+
+
+def _floats(text: bytes) -> FloatArray | None:
+    """The numbers of a text parted by spaces, float32; None if something in it is not a number."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            # Beyond float32's range, a number becomes infinite, which the caller refuses.
+            with np.errstate(over="ignore"):
+                return np.fromstring(text, dtype=np.float64, sep=" ").astype(np.float32)
+        except (DeprecationWarning, ValueError):
+            return None
+
+
+def _split_unusual(line: bytes, dimension: int, source: _Source, position: int) -> tuple[bytes, bytes]:
+    """Word and numbers of a line that is not parted by single spaces, or whose word has spaces."""
+    fields = line.split()
+    extra = len(fields) - dimension - 1
+    if extra < 0 or any(_is_number(field) for field in fields[1 : extra + 1]):
+        raise _ragged(line, dimension, source, position)
+    return b" ".join(fields[: extra + 1]), b" ".join(fields[extra + 1 :])
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _ragged(line: bytes, dimension: int, source: _Source, position: int) -> InputError:
+    found = max(len(line.split()) - 1, 0)
+    return InputError(
+        f"{found} numbers behind the word, not {dimension}" if line.strip() else "a blank line",
+        source.path,
+        source.line_of(position),
+        _FIX_LINE.format(dimension),
+    )
+
+
+def _complain(lines: list[bytes], numbers: list[bytes], dimension: int, source: _Source) -> None:
+    """Raise the InputError of the first line that is wrong."""
+    for position, text in enumerate(numbers):
+        for field in text.split():
+            if not _is_number(field) or (values := _floats(field)) is None or values.size != 1:
+                raise InputError(
+                    f"{field[:40]!r} is not a number",
+                    source.path,
+                    source.line_of(position),
+                    _FIX_LINE.format(dimension),
+                )
+            if not math.isfinite(float(values[0])):
+                raise InputError(
+                    f"{field[:40].decode()} in a vector",
+                    source.path,
+                    source.line_of(position),
+                    "Remove the line: a vector has finite numbers.",
+                )
+        if len(text.split()) != dimension:
+            raise _ragged(lines[position], dimension, source, position)
+
+
+def _read_binary(source: _Source, count: int, dimension: int) -> Iterator[VectorBlock]:
+    source.block_start = 0
+    done = 0
+    while done < count:
+        words: list[str] = []
+        rows: list[bytes] = []
+        while done < count and len(words) < 4096:
+            word = _binary_word(source, done)
+            if not source.fill(4 * dimension):
+                raise _truncated(source, done, count)
+            rows.append(source.take(4 * dimension))
+            words.append(word)
+            done += 1
+        vectors = np.frombuffer(b"".join(rows), dtype="<f4").reshape(-1, dimension).astype(np.float32)
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            bad = words[int(np.argmin(finite))]
+            raise InputError(
+                f"the vector of {bad!r} has NaN or infinity", source.path, remedy="Remove the word."
+            )
+        yield VectorBlock(words, vectors)
+    source.fill(2)
+    if source.buffer[source.position :].strip():
+        raise InputError(
+            f"there is more behind the {count} words of the header", source.path, remedy="Correct the header."
+        )
+
+
+def _binary_word(source: _Source, done: int) -> str:
+    size = 64
+    while (end := source.buffer.find(b" ", source.position, source.position + size)) < 0:
+        size *= 2
+        if size > 1 << 16 or not source.fill(size // 2):
+            raise _truncated(source, done, None)
+    word = source.take(end - source.position).lstrip(b"\n")
+    source.take(1)
+    try:
+        return word.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"invalid UTF-8 in word {done + 1}, {word[:40]!r}", source.path) from error
+
+
+def _truncated(source: _Source, done: int, count: int | None) -> InputError:
+    of = f" of {count}" if count is not None else ""
+    return InputError(
+        f"the file ends, or is damaged, in word {done + 1}{of}", source.path, remedy="Fetch the file again."
+    )
