@@ -156,22 +156,30 @@ def shard_keys(step: Step, view: ShardView) -> list[str]:
     Raises:
         InputError: an input shard's bytes are not those that its index names.
     """
+    check_bytes(view)
     expected = [[d.records[index].sha256 for d in view.directories] for index in range(len(view))]
-    paths = [view.shard_paths(index) for index in range(len(view))]
-    flat_paths = [path for group in paths for path in group]
-    flat_expected = [digest for group in expected for digest in group]
+    description = step.description()
+    # Position is part of the key: two shards with equal content are still two shards.
+    return [shard_key(description, [str(index), *digests]) for index, digests in enumerate(expected)]
+
+
+def check_bytes(view: ShardView) -> None:
+    """Read every shard file of a view and compare its SHA-256 with the index.
+
+    Raises:
+        InputError: a shard's bytes are not those that its index names.
+    """
+    paths = [path for directory in view.directories for path in directory.paths]
+    expected = [record.sha256 for directory in view.directories for record in directory.records]
     # hashlib releases the interpreter lock, so threads read several files at once.
     with ThreadPoolExecutor() as pool:
-        for path, wanted, found in zip(flat_paths, flat_expected, pool.map(_digest, flat_paths), strict=True):
+        for path, wanted, found in zip(paths, expected, pool.map(_digest, paths), strict=True):
             if wanted != found:
                 raise InputError(
                     "its bytes are not those that its index names: the file is damaged or was changed",
                     path,
                     remedy="Remove its directory and run 'dvc repro'.",
                 )
-    description = step.description()
-    # Position is part of the key: two shards with equal content are still two shards.
-    return [shard_key(description, [str(index), *digests]) for index, digests in enumerate(expected)]
 
 
 def _digest(path: Path) -> str:

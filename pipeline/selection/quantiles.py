@@ -1,0 +1,245 @@
+"""Exact order statistics and tenths of a score over a whole corpus, in memory that does not grow with it.
+
+A 32- or 64-bit value is mapped to an unsigned integer that sorts the same way; a histogram of its first
+sixteen bits tells in which bucket a rank falls, and a second look at that bucket alone gives the exact value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+DIGIT_BITS = 16
+# Once so few keys can still be the answer they are held and sorted: 8 MB instead of another pass.
+HELD_KEYS = 1 << 20
+
+Keys = npt.NDArray[np.unsignedinteger[Any]]
+Result = TypeVar("Result")
+# Applies a function to the keys of every shard, in shard order; may be called several times.
+Scan = Callable[[Callable[[Keys], Result]], Iterable[Result]]
+
+
+def ordered_keys(values: npt.NDArray[Any]) -> Keys:
+    """Unsigned integers of the same width that sort as ``values`` do.
+
+    Args:
+        values: n finite or infinite numbers of 1, 2, 4 or 8 bytes; -0.0 counts as 0.0, NaN is not allowed.
+
+    Raises:
+        TypeError: not an integer or a floating-point type.
+    """
+    width = np.dtype(f"u{values.dtype.itemsize}")
+    sign = width.type(1 << (8 * width.itemsize - 1))
+    kind = values.dtype.kind
+    if kind == "u":
+        return values
+    if kind == "i":
+        return values.view(width) ^ sign
+    if kind == "f":
+        bits = (values + values.dtype.type(0)).view(width)  # adding zero turns -0.0 into 0.0
+        negative = (bits & sign).astype(bool)
+        return np.where(negative, ~bits, bits | sign)
+    raise TypeError(f"{values.dtype} has no order that could be cut into tenths")
+
+
+def value_of_key(key: int, kind: np.dtype[Any]) -> Any:
+    """The number of type ``kind`` whose ordered key is ``key``."""
+    width = np.dtype(f"u{kind.itemsize}")
+    sign = 1 << (8 * kind.itemsize - 1)
+    if kind.kind == "i":
+        key ^= sign
+    elif kind.kind == "f":
+        key = key ^ sign if key & sign else ~key & (2 * sign - 1)
+    return np.array([key], width).view(kind)[0]
+
+
+@dataclass(frozen=True)
+class OrderStatistic:
+    """The key at one rank of the sorted corpus.
+
+    Attributes:
+        key: the key itself.
+        ties_below: how many rows with just this key, in row order, come before the rank.
+        ties: how many rows have just this key.
+    """
+
+    key: int
+    ties_below: int
+    ties: int
+
+
+def order_statistics(
+    scan: Scan[Any], ranks: Callable[[int], Sequence[int]]
+) -> tuple[int, list[OrderStatistic]]:
+    """Find the keys at some ranks of the whole corpus, exactly.
+
+    Args:
+        scan: applies a function to the keys of each shard; called two to four times.
+        ranks: given the number of keys, the wanted ranks, each in 0 .. number - 1.
+
+    Returns:
+        The number of keys, and for each rank its order statistic.
+    """
+    histogram, bits = _first_digits(scan)
+    count = int(histogram.sum())
+    wanted = np.array(ranks(count), dtype=np.int64)
+    if np.any((wanted < 0) | (wanted >= count)):
+        raise ValueError(f"ranks {wanted.tolist()} of {count} keys")
+    if not len(wanted):
+        return count, []
+    shift = max(bits - DIGIT_BITS, 0)
+    prefixes, rests, sizes = _descend(histogram[np.newaxis, :], np.zeros(len(wanted), np.intp), wanted)
+    while shift:
+        open_prefixes, first, position = np.unique(prefixes, return_index=True, return_inverse=True)
+        if int(sizes[first].sum()) <= HELD_KEYS:
+            return count, _finish_in_memory(scan, open_prefixes, position, rests, shift)
+        table = _next_digits(scan, open_prefixes, shift)
+        digits, rests, sizes = _descend(table, position, rests)
+        prefixes = (open_prefixes[position] << np.uint64(DIGIT_BITS)) | digits
+        shift -= DIGIT_BITS
+    found = zip(prefixes, rests, sizes, strict=True)
+    return count, [OrderStatistic(int(key), int(rest), int(size)) for key, rest, size in found]
+
+
+def _first_digits(scan: Scan[Any]) -> tuple[npt.NDArray[np.int64], int]:
+    """Histogram of the first sixteen bits, and how many bits the keys have."""
+
+    def count(keys: Keys) -> tuple[npt.NDArray[np.intp], int]:
+        bits = 8 * keys.dtype.itemsize
+        digits = (keys >> keys.dtype.type(max(bits - DIGIT_BITS, 0))).astype(np.int64)
+        return np.bincount(digits, minlength=1 << DIGIT_BITS), bits
+
+    total = np.zeros(1 << DIGIT_BITS, np.int64)
+    bits = 0
+    for histogram, width in scan(count):
+        total += histogram
+        bits = width
+    return total, bits
+
+
+def _descend(
+    histograms: npt.NDArray[np.int64], rows: npt.NDArray[np.intp], ranks: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """For each rank within its row's histogram: the bin it falls in, the rank in the bin, the bin's size."""
+    ends = np.cumsum(histograms, axis=1)
+    found = [np.searchsorted(ends[row], rank, side="right") for row, rank in zip(rows, ranks, strict=True)]
+    bins = np.array(found)
+    sizes = histograms[rows, bins]
+    return bins.astype(np.uint64), ranks - (ends[rows, bins] - sizes), sizes
+
+
+def _within(keys: Keys, prefixes: npt.NDArray[np.uint64], shift: int) -> tuple[Keys, npt.NDArray[np.intp]]:
+    """The keys that begin with one of the sorted ``prefixes``, and which one."""
+    starts = keys >> keys.dtype.type(shift)
+    position = np.minimum(np.searchsorted(prefixes, starts), len(prefixes) - 1)
+    inside = prefixes[position] == starts
+    return keys[inside], position[inside]
+
+
+def _next_digits(scan: Scan[Any], prefixes: npt.NDArray[np.uint64], shift: int) -> npt.NDArray[np.int64]:
+    """Histograms (prefixes x 65,536) of the sixteen bits behind each prefix."""
+    size = 1 << DIGIT_BITS
+
+    def count(keys: Keys) -> npt.NDArray[np.intp]:
+        inside, position = _within(keys, prefixes, shift)
+        digits = (inside >> inside.dtype.type(shift - DIGIT_BITS)).astype(np.int64) & (size - 1)
+        return np.bincount(position * size + digits, minlength=len(prefixes) * size)
+
+    table = np.zeros(len(prefixes) * size, np.int64)
+    for counts in scan(count):
+        table += counts
+    return table.reshape(len(prefixes), size)
+
+
+def _finish_in_memory(
+    scan: Scan[Any],
+    prefixes: npt.NDArray[np.uint64],
+    position: npt.NDArray[np.intp],
+    rests: npt.NDArray[np.int64],
+    shift: int,
+) -> list[OrderStatistic]:
+    parts = list(scan(lambda keys: _within(keys, prefixes, shift)))
+    keys = np.concatenate([part[0] for part in parts])
+    owner = np.concatenate([part[1] for part in parts])
+    found = []
+    for prefix_index, rest in zip(position, rests, strict=True):
+        bucket = np.sort(keys[owner == prefix_index])
+        key = bucket[rest]
+        first, end = np.searchsorted(bucket, key), np.searchsorted(bucket, key, side="right")
+        found.append(OrderStatistic(int(key), int(rest - first), int(end - first)))
+    return found
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The corpus cut into equal parts by one score; the first part is the lowest.
+
+    Attributes:
+        count: number of ranked rows.
+        parts: number of parts, 10 for deciles.
+        cuts: the key at which each part but the first begins.
+        ties: for each shard, rows of earlier shards that have the key of a split tie.
+    """
+
+    count: int
+    parts: int
+    cuts: list[OrderStatistic]
+    ties: list[dict[int, int]] = field(default_factory=list)
+
+    def assign(self, keys: Keys, shard: int) -> npt.NDArray[np.int8]:
+        """Part (1 .. parts) of each of the shard's ranked rows, given in row order."""
+        cut_keys = np.array([cut.key for cut in self.cuts], dtype=keys.dtype)
+        assigned = (1 + np.searchsorted(cut_keys, keys, side="right")).astype(np.int8)
+        for key in _split_keys(self.cuts):
+            tied = np.flatnonzero(keys == keys.dtype.type(key))
+            earlier = self.ties[shard].get(key, 0)
+            place = earlier + np.arange(len(tied))
+            limits = np.array([cut.ties_below for cut in self.cuts if cut.key == key])
+            below = int(np.searchsorted(cut_keys, keys.dtype.type(key)))
+            assigned[tied] = 1 + below + np.searchsorted(limits, place, side="right")
+        return assigned
+
+
+def _split_keys(cuts: Sequence[OrderStatistic]) -> list[int]:
+    """Keys whose rows do not all fall on one side of a cut."""
+    return sorted({cut.key for cut in cuts if cut.ties_below})
+
+
+def equal_parts(scan: Scan[Any], parts: int = 10) -> Parts:
+    """Cut the corpus into tenths (PN 5.4): the row of rank r among n is in part ``1 + r * parts // n``.
+
+    Rows with the same score are ranked in row order, so each part has n / parts rows, give or take one.
+
+    Args:
+        scan: applies a function to the keys (see :func:`ordered_keys`) of each shard, without missing ones.
+        parts: number of parts, 2 to 127.
+    """
+    if not 2 <= parts <= 127:
+        raise ValueError("parts must be from 2 to 127")
+
+    # The first rank r with r * parts // n >= part; where n < parts, some parts are empty.
+    def ranks(n: int) -> list[int]:
+        return [min(-(-part * n // parts), n - 1) for part in range(1, parts)] if n else []
+
+    count, cuts = order_statistics(scan, ranks)
+    # With fewer rows than parts the last ranks may lie behind the last row: nothing is above such a cut.
+    beyond = [-(-part * count // parts) >= count for part in range(1, parts)] if count else []
+    cuts = [
+        replace(cut, ties_below=cut.ties_below + 1) if over else cut
+        for cut, over in zip(cuts, beyond, strict=True)
+    ]
+    split = _split_keys(cuts)
+    ties: list[dict[int, int]] = []
+    if split:
+        running = dict.fromkeys(split, 0)
+        for counts in scan(
+            lambda keys: {key: int(np.count_nonzero(keys == keys.dtype.type(key))) for key in split}
+        ):
+            ties.append(dict(running))
+            for key, number in counts.items():
+                running[key] += number
+    return Parts(count, parts, cuts, ties)
