@@ -1,0 +1,35 @@
+"""Section ``score`` of params.yaml: which scores a pair gets beside those that it always gets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class ScoreParameters(BaseModel):
+    """Section ``score``: what comes beside lengths, paraphrase score, overlaps, copy rate, digit mismatch."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    identify_language: bool | None = Field(
+        None,
+        description="columns reference_language and translation_language; null: if py3langid is installed",
+    )
+    languages: list[str] | None = Field(
+        None,
+        min_length=2,
+        description="codes of the languages to tell apart, e.g. [en, cs, de]; null: all that the model knows",
+    )
+    sentence_transformer: str | None = Field(
+        None,
+        min_length=1,
+        description="directory of a sentence-transformers model for the column cosine; null: no such column",
+    )
+
+    def sentence_transformer_directory(self) -> Path | None:
+        """The model's directory with environment variables and ``~`` filled in."""
+        if self.sentence_transformer is None:
+            return None
+        return Path(os.path.expandvars(self.sentence_transformer)).expanduser()

@@ -1,0 +1,221 @@
+"""Composes the scorers into a step over shards: a shard of translated rows in, one of score columns out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.configuration.resources import Resources
+from pipeline.configuration.score import ScoreParameters
+from pipeline.scoring import language, sentence_transformer
+from pipeline.scoring.copy_rate import CopyRate
+from pipeline.scoring.digits import DigitMismatch
+from pipeline.scoring.lengths import Lengths
+from pipeline.scoring.overlap import Overlap
+from pipeline.scoring.pairs import Pairs, Scorer
+from pipeline.scoring.paraphrase_score import ParaphraseScore
+from pipeline.scoring.tokens import TOKENIZER_NAME
+from pipeline.scoring.vectors import WordVectors
+from pipeline.shards.schema import COLUMNS, schema_of
+from pipeline.shards.step import Step, run_step
+from pipeline.shards.store import ShardDirectory
+from pipeline.versions import SCORE
+
+logger = logging.getLogger(__name__)
+
+TEXT_COLUMNS = ("reference", "translation")
+# Rows with a value in one of these were given up by an earlier step.
+FATE_COLUMNS = ("rejected", "failed")
+
+
+@dataclass(frozen=True)
+class ScoreReport:
+    """What the score stage did.
+
+    rows = scored + unscored; unscored rows were rejected, failed, or have no translation. Means are over the
+    scored rows that have the score.
+    """
+
+    rows: int
+    scored: int
+    unscored: int
+    without_paraphrase_score: int
+    mean_paraphrase_score: float | None
+    mean_overlap_3: float | None
+    digit_mismatches: int
+    shards: int
+    reused: int
+    seconds: float
+
+
+def build_scorers(
+    vectors: Path | WordVectors,
+    identify_language: bool = False,
+    languages: Sequence[str] | None = None,
+    sentence_transformer_directory: Path | None = None,
+    device: str = "cpu",
+) -> list[Scorer]:
+    """Load what the scorers need.
+
+    Args:
+        vectors: directory of a word-vector table, or the table.
+        identify_language: add the languages of both sides.
+        languages: codes of the languages to tell apart; None for all.
+        sentence_transformer_directory: add the cosine under this model.
+        device: where that model runs.
+    """
+    table = vectors if isinstance(vectors, WordVectors) else WordVectors.open(vectors)
+    scorers: list[Scorer] = [Lengths(), ParaphraseScore(table), Overlap(), CopyRate(), DigitMismatch()]
+    if identify_language:
+        scorers.append(language.LanguageIdentification(languages))
+    if sentence_transformer_directory is not None:
+        scorers.append(sentence_transformer.SentenceTransformerCosine(sentence_transformer_directory, device))
+    return scorers
+
+
+def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
+    """The score columns of a table with `reference` and `translation` and perhaps `rejected` and `failed`.
+
+    Returns:
+        A pyarrow table of the scorers' columns alone, row-aligned with `table`. All scores of a row are null
+        where a side is null, or where an earlier step rejected it or failed on it.
+    """
+    usable = pc.and_(*(pc.is_valid(table.column(name)) for name in TEXT_COLUMNS))
+    for name in FATE_COLUMNS:
+        if name in table.column_names:
+            usable = pc.and_(usable, pc.is_null(table.column(name)))
+    texts = table.select(TEXT_COLUMNS).filter(usable)
+    pairs = Pairs.of(*(texts.column(name) for name in TEXT_COLUMNS))
+    # Row of each usable pair among the pairs, null for the other rows.
+    place = pc.if_else(usable, pc.subtract(pc.cumulative_sum(pc.cast(usable, pa.int64())), 1), None)
+    schema = schema_of(name for scorer in scorers for name in scorer.columns)
+    columns: dict[str, Any] = {}
+    for scorer in scorers:
+        columns.update(scorer(pairs))
+    return pa.table(
+        [columns[name].cast(COLUMNS[name].type).take(place) for name in schema.names], schema=schema
+    )
+
+
+def build_shard_function(**arguments: Any) -> Callable[[Any], Any]:
+    """The function from shard to shard; `arguments` are those of :func:`build_scorers`."""
+    scorers = build_scorers(**arguments)
+    return lambda table: score_table(table, scorers)
+
+
+def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources) -> Step:
+    """The step that scores translated rows.
+
+    Raises:
+        InputError: the vectors or the sentence-transformers model are missing or damaged.
+        MissingPackageError: a package is asked for and not installed.
+        ConfigurationError: a language is not known.
+    """
+    identify = parameters.identify_language
+    if identify is None:
+        identify = language.is_available()
+        if not identify:
+            logger.info(
+                "no language identification: %s is not installed (pip install 'paraforge[%s]')",
+                language.PACKAGE,
+                language.EXTRA,
+            )
+    fingerprints = {"vectors": WordVectors.open(vectors, verify=True).fingerprint}
+    if identify:
+        fingerprints["language"] = language.fingerprint()
+        language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
+    model = parameters.sentence_transformer_directory()
+    device = "cpu"
+    if model is not None:
+        fingerprints["sentence_transformer"] = sentence_transformer.fingerprint(model)
+        device = _device(resources)
+    return Step(
+        name="score",
+        version=SCORE,
+        parameters={
+            "tokenizer": TOKENIZER_NAME,
+            "identify_language": identify,
+            "languages": parameters.languages if identify else None,
+        },
+        fingerprints=fingerprints,
+        build=build_shard_function,
+        arguments={
+            "vectors": vectors.resolve(),
+            "identify_language": identify,
+            "languages": parameters.languages,
+            "sentence_transformer_directory": None if model is None else model.resolve(),
+            "device": device,
+        },
+        columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
+        device=device,
+    )
+
+
+def score(
+    parameters: ScoreParameters, translated: Path, vectors: Path, output: Path, resources: Resources
+) -> ScoreReport:
+    """Score the shards of `translated` into `output`.
+
+    Args:
+        parameters: section `score`.
+        translated: shard directory with reference, translation, rejected and failed.
+        vectors: directory of a word-vector table.
+        output: shard directory to publish, row-aligned with `translated`.
+        resources: where to run.
+    """
+    report = run_step(score_step(parameters, vectors, resources), [translated], output, resources)
+    counts = _Counts()
+    for table in ShardDirectory(output).tables(
+        ["reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch"]
+    ):
+        counts.add(table)
+    return ScoreReport(
+        rows=report.rows,
+        scored=counts.scored,
+        unscored=report.rows - counts.scored,
+        without_paraphrase_score=counts.scored - counts.with_paraphrase_score,
+        mean_paraphrase_score=_mean(counts.paraphrase_score, counts.with_paraphrase_score),
+        mean_overlap_3=_mean(counts.overlap_3, counts.scored),
+        digit_mismatches=counts.digit_mismatches,
+        shards=report.shards,
+        reused=report.reused,
+        seconds=report.seconds,
+    )
+
+
+class _Counts:
+    """Running totals over the scored shards."""
+
+    def __init__(self) -> None:
+        self.scored = 0
+        self.with_paraphrase_score = 0
+        self.paraphrase_score = 0.0
+        self.overlap_3 = 0.0
+        self.digit_mismatches = 0
+
+    def add(self, table: Any) -> None:
+        self.scored += pc.count(table.column("reference_tokens")).as_py()
+        self.with_paraphrase_score += pc.count(table.column("paraphrase_score")).as_py()
+        self.paraphrase_score += pc.sum(table.column("paraphrase_score")).as_py() or 0.0
+        self.overlap_3 += pc.sum(table.column("overlap_3")).as_py() or 0.0
+        self.digit_mismatches += pc.sum(table.column("digit_mismatch")).as_py() or 0
+
+
+def _mean(total: float, count: int) -> float | None:
+    return round(total / count, 6) if count else None
+
+
+def _device(resources: Resources) -> str:
+    """The device of the sentence-transformers model: the first one asked for."""
+    device = resources.devices[0]
+    if device != "auto":
+        return device
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"

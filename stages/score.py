@@ -1,0 +1,26 @@
+"""DVC stage ``score``: tokens, paraphrase score, overlaps and the other scores of every translated pair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.scoring.score import score
+from stages.common import run_stage, write_metrics
+
+
+def main() -> None:
+    """Score data/translated into data/scored."""
+    parameters = load_parameters()
+    report = score(
+        parameters.score,
+        translated=Path("data/translated"),
+        vectors=Path("models/paragram"),
+        output=Path("data/scored"),
+        resources=parameters.resources,
+    )
+    write_metrics("metrics/score.json", report)
+
+
+if __name__ == "__main__":
+    run_stage("score", main)
