@@ -39,19 +39,24 @@ def write_parquet(table: pa.Table, path: Path, row_group_rows: int = ROWS_PER_SH
 
     The bytes depend on the table (and on the pyarrow version) alone.
     """
-    dictionary = [name for name in DICTIONARY_COLUMNS if name in table.column_names]
-    pq.write_table(
-        table,
-        path,
-        compression="zstd",
-        compression_level=1,
-        use_dictionary=dictionary,
-        write_statistics=True,
-        write_page_checksum=True,
-        row_group_size=row_group_rows,
-        version="2.6",
-        store_schema=True,
-    )
+    pq.write_table(table, path, row_group_size=row_group_rows, **_parquet_options(table.column_names))
+
+
+def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer of one Parquet file in the project's dialect, row group by row group, not atomically."""
+    return pq.ParquetWriter(path, schema, **_parquet_options(schema.names))
+
+
+def _parquet_options(names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "compression": "zstd",
+        "compression_level": 1,
+        "use_dictionary": [name for name in DICTIONARY_COLUMNS if name in names],
+        "write_statistics": True,
+        "write_page_checksum": True,
+        "version": "2.6",
+        "store_schema": True,
+    }
 
 
 def write_shard(table: pa.Table, path: Path) -> ShardRecord:

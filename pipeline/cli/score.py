@@ -1,0 +1,91 @@
+"""``paraforge score``: score pairs of reference and translation from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def score(
+    input_path: Path = typer.Argument(metavar="INPUT", help="TSV (plain, gz, bz2, xz, zst) or Parquet"),
+    output: Path = typer.Argument(metavar="OUTPUT", help="Parquet file to write"),
+    vectors: Path = typer.Option(
+        help="word vectors: a file (word2vec, GloVe or paragram format) or a table such as models/paragram"
+    ),
+    reference: str = typer.Option("", help="reference column: a TSV's number from 1 (default 1) or a name"),
+    translation: str = typer.Option("", help="translation column: a TSV's number (default 2) or a name"),
+    header: bool = typer.Option(False, "--header", help="the TSV's first line names its columns"),
+    identify_language: bool = typer.Option(
+        False, "--identify-language", help="add the languages of both sides (needs paraforge[language])"
+    ),
+    languages: str = typer.Option("", help="codes of the languages to tell apart, e.g. en,cs,de"),
+    sentence_transformer: Path | None = typer.Option(
+        None, help="add the cosine under the sentence-transformers model in this directory"
+    ),
+    device: str = typer.Option("cpu", help="where that model runs: cpu, cuda, cuda:1 ..."),
+    workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
+    force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
+) -> None:
+    """Score pairs: lengths, paraphrase score, n-gram overlaps, copy rate, digit mismatch.
+
+    OUTPUT has the columns of a published corpus: for a TSV line, reference, translation and the scores; for a
+    Parquet file all its columns and the scores.
+
+    A vector file is converted once; its memory-mapped table is kept in ~/.cache/paraforge/vectors.
+
+    \b
+    Examples:
+      paraforge score pairs.tsv.gz scored.parquet --vectors paragram_300_sl999.txt
+      paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 3 --translation 4
+      paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
+    """
+    from pipeline.configuration.resources import available_cores
+    from pipeline.errors import InputError
+    from pipeline.interrupts import graceful_interrupts
+    from pipeline.scoring.score_file import check_input, is_parquet, score_file
+    from pipeline.scoring.vector_cache import table_directory
+
+    check_input(input_path)
+    if output.exists() and not force:
+        raise InputError("already there", output, remedy="Give --force to overwrite it.")
+    if is_parquet(input_path):
+        columns: dict[str, int | str] = {
+            "reference": reference or "reference",
+            "translation": translation or "translation",
+        }
+    else:
+        columns = {
+            "reference": _tsv_column(reference or "1", "--reference", header),
+            "translation": _tsv_column(translation or "2", "--translation", header),
+        }
+    with graceful_interrupts():
+        rows = score_file(
+            input_path,
+            output,
+            {
+                "vectors": table_directory(vectors),
+                "identify_language": identify_language or bool(languages),
+                "languages": [code.strip() for code in languages.split(",")] if languages else None,
+                "sentence_transformer_directory": sentence_transformer,
+                "device": device,
+            },
+            columns,
+            header,
+            workers or available_cores(),
+        )
+    typer.echo(f"{output}: {rows:,} pairs", err=True)
+
+
+def _tsv_column(value: str, option: str, header: bool) -> int | str:
+    """A column of a TSV, numbers counted from 0."""
+    from pipeline.errors import ConfigurationError
+
+    if value.isdecimal() and int(value) > 0:
+        return int(value) - 1
+    if header and not value.isdecimal():
+        return value
+    raise ConfigurationError([f"{option} {value}: a column's number from 1, or with --header its name"])

@@ -1,0 +1,208 @@
+"""Scores the pairs of one file, TSV or Parquet, into one Parquet file, in bounded memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.bitext.tsv import read_tsv
+from pipeline.errors import InputError
+from pipeline.files import atomic_path
+from pipeline.interrupts import check_interrupt
+from pipeline.progress import progress
+from pipeline.scoring.score import TEXT_COLUMNS, build_scorers, score_table
+from pipeline.shards.schema import COLUMNS
+from pipeline.shards.store import parquet_writer
+
+BATCH_ROWS: Final = 50_000
+# With no more tables than this, starting processes takes longer than scoring.
+_TABLES_IN_PROCESS: Final = 3
+_PARQUET_MAGIC: Final = b"PAR1"
+
+ShardFunction = Callable[[Any], Any]
+_worker_function: ShardFunction | None = None
+
+
+def score_file(
+    input_path: Path,
+    output: Path,
+    scorer_arguments: Mapping[str, Any],
+    columns: Mapping[str, int | str],
+    header: bool = False,
+    workers: int = 1,
+) -> int:
+    """Score every pair of a file.
+
+    Args:
+        input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; divided by tabs alone, no quoting).
+        output: Parquet file to write; for a TSV `line`, `reference`, `translation` and the scores, for a
+            Parquet file all its columns and the scores, which replace columns of the same name.
+        scorer_arguments: of :func:`~pipeline.scoring.score.build_scorers`.
+        columns: where `reference` and `translation` stand: names, or for a TSV numbers from 0.
+        header: whether a TSV's first line names its columns.
+        workers: processes.
+
+    Returns:
+        Rows written. The result does not depend on the number of workers.
+
+    Raises:
+        InputError: the input cannot be read, a column is missing, a line has too few columns.
+        Interrupted: SIGTERM or Ctrl-C; nothing is written.
+    """
+    check_input(input_path)
+    tables = (
+        _parquet_tables(input_path, columns)
+        if is_parquet(input_path)
+        else _full_tables(_tsv_tables(input_path, columns, header))
+    )
+    rows = 0
+    with (
+        progress(total=None, unit="pairs", description="score") as bar,
+        atomic_path(output) as temporary,
+        _Writer(temporary) as writer,
+    ):
+        for table in _scored(tables, scorer_arguments, workers):
+            writer.write(table)
+            rows += table.num_rows
+            bar.update(table.num_rows)
+            check_interrupt()
+    return rows
+
+
+def check_input(path: Path) -> None:
+    """Refuse a path that is no file.
+
+    Raises:
+        InputError: as said.
+    """
+    if not path.is_file():
+        raise InputError("no such file", path)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file begins as Parquet files do."""
+    with path.open("rb") as file:
+        return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+
+
+class _Writer:
+    """Writes tables of one schema, known from the first, as row groups of one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def write(self, table: Any) -> None:
+        if self._writer is None:
+            self._writer = parquet_writer(self._path, table.schema)
+        self._writer.write_table(table)
+
+
+def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> Iterator[Any]:
+    try:
+        for block in read_tsv(path, columns, Counter(), header=header, strict=True):
+            arrays = {"line": pa.array(block.lines), **{name: block.texts[name] for name in TEXT_COLUMNS}}
+            if block.codes.any():
+                raise InputError("a line is too long", path, int(block.lines[block.codes.argmax()]))
+            yield pa.table(
+                [arrays[name] for name in arrays], schema=pa.schema([COLUMNS[name] for name in arrays])
+            )
+    except InputError as error:
+        # The reader's remedies are about a bitext that is ingested.
+        raise InputError(error.message, error.path, error.line, "Mend the file.") from error
+
+
+def _full_tables(tables: Iterator[Any]) -> Iterator[Any]:
+    """The same rows in tables of BATCH_ROWS: what is written must not depend on how the file was read."""
+    pending: list[Any] = []
+    rows = 0
+    for table in tables:
+        pending.append(table)
+        rows += table.num_rows
+        while rows >= BATCH_ROWS:
+            merged = pa.concat_tables(pending)
+            yield merged.slice(0, BATCH_ROWS)
+            pending = [merged.slice(BATCH_ROWS)]
+            rows -= BATCH_ROWS
+    if rows:
+        yield pa.concat_tables(pending)
+
+
+def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[Any]:
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            names = file.schema_arrow.names
+            for name, column in columns.items():
+                if column not in names:
+                    raise InputError(f"no column {column!r} for {name}; it has {', '.join(names)}", path)
+                kind = file.schema_arrow.field(column).type
+                if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+                    raise InputError(f"column {column!r} for {name} is {kind}, not text", path)
+            if not file.metadata.num_rows:
+                raise InputError("the file has no rows", path)
+            renamed = {str(column): name for name, column in columns.items()}
+            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+                yield pa.Table.from_batches([batch]).rename_columns([renamed.get(n, n) for n in names])
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"not a whole Parquet file: {error}", path) from error
+
+
+def _scored(tables: Iterator[Any], arguments: Mapping[str, Any], workers: int) -> Iterator[Any]:
+    """Each table with its scores, in order; in this process for one worker or few tables."""
+    begun = list(islice(tables, _TABLES_IN_PROCESS + 1))
+    if not begun:
+        raise InputError("no pairs in the input")
+    if workers == 1 or len(begun) <= _TABLES_IN_PROCESS:
+        function = _build(arguments)
+        for table in chain(begun, tables):
+            yield function(table)
+        return
+    # Processes are spawned: Arrow's threads do not survive a fork.
+    with ProcessPoolExecutor(
+        workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(arguments,)
+    ) as pool:
+        window: deque[Future[Any]] = deque()
+        for table in chain(begun, tables):
+            window.append(pool.submit(_score_in_worker, table))
+            if len(window) > 2 * workers:
+                yield window.popleft().result()
+        while window:
+            yield window.popleft().result()
+
+
+def _build(arguments: Mapping[str, Any]) -> ShardFunction:
+    scorers = build_scorers(**arguments)
+
+    def add_scores(table: Any) -> Any:
+        scores = score_table(table, scorers)
+        kept = table.drop_columns([name for name in table.column_names if name in scores.column_names])
+        for field, column in zip(scores.schema, scores.columns, strict=True):
+            kept = kept.append_column(field, column)
+        return kept
+
+    return add_scores
+
+
+def _start_worker(arguments: Mapping[str, Any]) -> None:
+    global _worker_function
+    _worker_function = _build(arguments)
+
+
+def _score_in_worker(table: Any) -> Any:
+    assert _worker_function is not None
+    return _worker_function(table)
