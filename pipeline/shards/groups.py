@@ -16,6 +16,7 @@ from pipeline.interrupts import check_interrupt
 logger = logging.getLogger(__name__)
 
 PARTITIONS = 256
+_ROWS_A_PARTITION = 250_000
 _FORMAT = 1
 _STATE = "state.json"
 # One entry of a partition file: the two halves of the key and the row that has it.
@@ -48,12 +49,16 @@ class GroupRanker:
         >>> earlier, first = ranker.ranks(0, ranker.rows)
     """
 
-    def __init__(self, directory: Path, block_rows: int = 2_000_000) -> None:
+    def __init__(
+        self, directory: Path, block_rows: int = 2_000_000, expected_rows: int | None = None
+    ) -> None:
         """Open the ranker in ``directory``, or begin one there.
 
         Args:
             directory: made if need be; what a killed process left there uncommitted is dropped.
             block_rows: rows ranked at a time, about 150 bytes of memory each.
+            expected_rows: where it is known that there will be few, fewer partitions are made. A ranker that
+                is there already keeps its partitions.
         """
         if block_rows < 1:
             raise ValueError("block_rows must be at least 1")
@@ -61,14 +66,15 @@ class GroupRanker:
         self.block_rows = block_rows
         self.rows = 0
         self.finished = False
-        self._sizes = [0] * PARTITIONS
-        self._pending: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
+        wanted = PARTITIONS if expected_rows is None else expected_rows // _ROWS_A_PARTITION
+        self._sizes = [0] * min(PARTITIONS, 1 << max(0, wanted - 1).bit_length())
         self._pending_bytes = 0
         self._results: list[NDArray[np.int64]] | None = None
         directory.mkdir(parents=True, exist_ok=True)
         if not self._restore():
             for left in directory.iterdir():
                 left.unlink()
+        self._pending: list[list[bytes]] = [[] for _ in self._sizes]
 
     def _restore(self) -> bool:
         """Take up what an earlier process committed; False where there is nothing, or something damaged."""
@@ -79,7 +85,7 @@ class GroupRanker:
             state = read_json(path)
             rows, finished = int(state["rows"]), bool(state["finished"])
             sizes = [int(size) for size in state["sizes"]]
-            if state["format"] != _FORMAT or len(sizes) != PARTITIONS:
+            if state["format"] != _FORMAT:
                 return False
             for partition, size in enumerate(sizes):
                 if size == 0 or self._result_path(partition).exists():
@@ -132,10 +138,11 @@ class GroupRanker:
             raise ValueError(f"next_row is {next_row}, row {last - 1} was given")
         entries = np.empty(count, dtype=_ENTRY)
         entries["high"], entries["low"], entries["row"] = keys[:, 0], keys[:, 1], rows
-        partition = ((keys[:, 0] * _MIX_HIGH ^ keys[:, 1] * _MIX_LOW) >> np.uint64(56)).astype(np.uint8)
+        mixed = (keys[:, 0] * _MIX_HIGH ^ keys[:, 1] * _MIX_LOW) >> np.uint64(56)
+        partition = (mixed % np.uint64(len(self._sizes))).astype(np.uint8)
         order = np.argsort(partition, kind="stable")  # stable: rows stay in order within a partition
         entries = entries[order]
-        ends = np.cumsum(np.bincount(partition, minlength=PARTITIONS))
+        ends = np.cumsum(np.bincount(partition, minlength=len(self._sizes)))
         begin = 0
         for index, end in enumerate(ends.tolist()):
             if end > begin:
@@ -173,10 +180,10 @@ class GroupRanker:
         if self.finished:
             return
         self.commit()
-        for partition in range(PARTITIONS):
+        for partition, size in enumerate(self._sizes):
             check_interrupt()
-            if self._sizes[partition] and not self._result_path(partition).exists():
-                ranked = self._rank(self._partition_path(partition), self._sizes[partition])
+            if size and not self._result_path(partition).exists():
+                ranked = self._rank(self._partition_path(partition), size)
                 with atomic_path(self._result_path(partition)) as temporary, temporary.open("wb") as file:
                     np.save(file, ranked, allow_pickle=False)
             self._partition_path(partition).unlink(missing_ok=True)

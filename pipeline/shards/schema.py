@@ -27,6 +27,9 @@ _DECLARED = [
         pa.float32(),
         "mean natural log-probability per target token, end of sentence included",
     ),
+    _column(
+        "given_score", pa.float32(), "score that an existing paraphrase corpus came with, in its own unit"
+    ),
     _column("rank", pa.int8(), "place of the hypothesis in the beam, 0 is the best"),
     _column("source_truncated", pa.bool_(), "the engine saw only the beginning of the foreign side"),
     _column(
@@ -34,6 +37,7 @@ _DECLARED = [
         pa.bool_(),
         "the hypothesis ended at the length cap, not at the end-of-sentence token",
     ),
+    _column("empty_output", pa.bool_(), "the hypothesis has no text"),
     _column("non_finite", pa.bool_(), "the engine's score was NaN or infinite"),
     _column("runaway", pa.bool_(), "a token is repeated to the end of the hypothesis"),
     # scores

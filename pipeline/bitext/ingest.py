@@ -1,0 +1,328 @@
+"""Ingest: parallel or paraphrase corpora in, cleaned shards with a reason for every refusal out."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.bitext.assembly import (
+    Part,
+    ShardPlan,
+    ShardResult,
+    plan_shards,
+    rank_groups,
+    write_shards,
+)
+from pipeline.bitext.parts import PAIR_KEY, SOURCE_KEY, FileReport, read_parts
+from pipeline.bitext.reasons import NAMES
+from pipeline.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
+from pipeline.configuration.ingest import IngestParameters
+from pipeline.configuration.resources import Resources
+from pipeline.errors import IncompleteError, InputError
+from pipeline.files import hash_json, sha256_file
+from pipeline.shards.jobs import Jobs, open_jobs
+from pipeline.shards.store import ShardDirectory
+from pipeline.shards.work import WorkDirectory
+from pipeline.versions import INGEST
+
+logger = logging.getLogger(__name__)
+
+# Shards a job writes: opening the ranked groups costs as much as writing half a shard.
+_SHARDS_A_JOB = 8
+# Whether other processes are worth their start is told in rows of steps that take far longer a row than
+# reading does: so many bytes of input cost about as much as one of those.
+_BYTES_A_ROW = 2_000
+
+
+@dataclass
+class SourceReport:
+    """Counts of one source."""
+
+    rows: int = 0
+    kept: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    changes: dict[str, int] = field(default_factory=dict)
+    files: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class IngestReport:
+    """What ingest did: ``rows`` = ``kept`` + the sum of ``rejected``, for each source and for the whole.
+
+    Attributes:
+        rows: rows read.
+        kept: rows not refused.
+        rejected: refused rows by reason.
+        changes: rows or lines mended, by what was mended.
+        shards: shards written.
+        sources: the same for each source, and its files.
+        seconds: time taken.
+        pairs_per_second: rows / seconds.
+    """
+
+    rows: int
+    kept: int
+    rejected: dict[str, int]
+    changes: dict[str, int]
+    shards: int
+    sources: dict[str, SourceReport]
+    seconds: float = 0.0
+    pairs_per_second: int = 0
+
+
+@dataclass(frozen=True)
+class _ReadSource:
+    """A source whose files have been read."""
+
+    files: SourceFiles
+    parts: list[Part]
+    reports: list[FileReport]
+    digests: list[dict[str, str]]
+
+
+def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> IngestReport:
+    """Read, clean and deduplicate the sources, and publish them as shards.
+
+    Shards have the columns ``source line cs reference rejected first_row``; for an existing paraphrase corpus
+    also ``translation given_score`` and empty ``cs`` and ``translation_score``. A shard does not mix sources.
+    Refused rows stay, with their reason. ``line`` counts through all files of a source.
+
+    Killed, it goes on where it was: files read and shards written are taken over. The result does not
+    depend on ``resources``.
+
+    Args:
+        parameters: section ``ingest``.
+        output: directory to publish, replaced as a whole.
+        resources: where to run.
+
+    Raises:
+        ConfigurationError: files that are missing, all in one message.
+        InputError: a source that cannot be read, with file and line.
+        IncompleteError: no row is kept, or counts do not add up.
+        WorkLockedError: another process is ingesting into the same work directory.
+        Interrupted: SIGTERM or Ctrl-C.
+    """
+    started = time.monotonic()
+    work = WorkDirectory("ingest", resources.work.resolve())
+    with work.lock():
+        sources = resolve(parameters, work.path)
+        size = sum(file.size for source in sources for file in source.files)
+        with open_jobs(resources, size // _BYTES_A_ROW) as jobs:
+            read = _read(sources, parameters, work, jobs)
+            rows = read[-1].parts[-1].first_row + read[-1].parts[-1].rows
+            run = _run_key(parameters, read)
+            plans = _plan(read, parameters.rows_per_shard, run)
+            results = _write(plans, read, parameters, work, jobs, run)
+        report = _report(read, plans, results)
+        _check(report, rows)
+        description = {
+            "step": "ingest",
+            "version": INGEST,
+            "kind": parameters.kind,
+            "parameters": parameters.model_dump(mode="json", include={"cleaning", "rows_per_shard"}),
+            "counts": {"rows": report.rows, "kept": report.kept, "rejected": report.rejected},
+            "sources": {name: vars(source) for name, source in report.sources.items()},
+        }
+        work.publish([plan.key for plan in plans], [result.record for result in results], output, description)
+        for left in work.path.glob("groups-*"):
+            shutil.rmtree(left, ignore_errors=True)
+    report.seconds = round(time.monotonic() - started, 3)
+    report.pairs_per_second = round(report.rows / max(report.seconds, 1e-3))
+    _log(report)
+    return report
+
+
+def _read(
+    sources: Sequence[SourceFiles], parameters: IngestParameters, work: WorkDirectory, jobs: Jobs
+) -> list[_ReadSource]:
+    """Read all files, in any order; parts in the order of the sources."""
+    files = [file for source in sources for file in source.files]
+    digests = [
+        digest
+        for _, digest in sorted(
+            jobs.run(SourceFile.digests, [(file,) for file in files], description="check", unit="files")
+        )
+    ]
+    cleaning, kind = parameters.cleaning, parameters.kind
+    directories = [
+        work.path / "files" / file_key(file, cleaning, kind, INGEST, digest)
+        for file, digest in zip(files, digests, strict=True)
+    ]
+    # One file named by two sources is read once.
+    todo = {path: index for index, path in reversed(list(enumerate(directories)))}
+    arguments = [(files[index], cleaning, kind, digests[index], path) for path, index in todo.items()]
+    reports: dict[Path, FileReport] = {}
+    for index, report in jobs.run(
+        read_parts, arguments, description="read", unit="pairs", sizes=[0] * len(arguments)
+    ):
+        reports[arguments[index][-1]] = report
+    read: list[_ReadSource] = []
+    first_row = at = 0
+    for source in sources:
+        here = range(at, at + len(source.files))
+        at += len(source.files)
+        parts = _join_files(
+            source, [directories[i] for i in here], [reports[directories[i]] for i in here], first_row
+        )
+        first_row = parts[-1].first_row + parts[-1].rows
+        read.append(
+            _ReadSource(source, parts, [reports[directories[i]] for i in here], [digests[i] for i in here])
+        )
+    return read
+
+
+def _join_files(
+    source: SourceFiles, directories: Sequence[Path], reports: Sequence[FileReport], first_row: int
+) -> list[Part]:
+    """The parts of a source's files, one after the other."""
+    total = sum(report.rows for report in reports)
+    dropped = np.empty(0, dtype=np.int64)
+    if source.drop_rows is not None:
+        dropped = read_row_numbers(source.drop_rows)
+        if dropped.size and dropped[-1] >= total:
+            raise InputError(
+                f"row {dropped[-1]} is to be dropped, the source {source.name!r} has rows 0 to {total - 1}",
+                source.drop_rows,
+            )
+        dropped += first_row
+    parts = []
+    line_offset = 0
+    for directory, report in zip(directories, reports, strict=True):
+        shards = ShardDirectory(directory)
+        for path, rows in zip(shards.paths, shards.rows, strict=True):
+            here = dropped[(dropped >= first_row) & (dropped < first_row + rows)]
+            parts.append(Part(path, rows, first_row, line_offset, here))
+            first_row += rows
+        line_offset += report.last_line
+    return parts
+
+
+def _run_key(parameters: IngestParameters, read: Sequence[_ReadSource]) -> str:
+    """Hash of everything that the shards depend on."""
+    described = [
+        [
+            source.files.name,
+            [part.path.parent.name for part in source.parts],
+            None if source.files.drop_rows is None else sha256_file(source.files.drop_rows),
+        ]
+        for source in read
+    ]
+    chosen = [INGEST, parameters.kind, parameters.cleaning.duplicates, parameters.rows_per_shard]
+    return hash_json([chosen, described])[:32]
+
+
+def _plan(read: Sequence[_ReadSource], rows_per_shard: int, run: str) -> list[ShardPlan]:
+    plans: list[ShardPlan] = []
+    for source in read:
+        plans += plan_shards(source.files.name, source.parts, rows_per_shard, len(plans), run)
+    return plans
+
+
+def _write(
+    plans: Sequence[ShardPlan],
+    read: Sequence[_ReadSource],
+    parameters: IngestParameters,
+    work: WorkDirectory,
+    jobs: Jobs,
+    run: str,
+) -> list[ShardResult]:
+    parts = [part for source in read for part in source.parts]
+    rows = sum(part.rows for part in parts)
+    pairs = work.path / f"groups-{run}-pairs" if parameters.cleaning.duplicates else None
+    sources = work.path / f"groups-{run}-sources" if parameters.kind == "bitext" else None
+    for left in work.path.glob("groups-*"):
+        if run not in left.name:
+            shutil.rmtree(left, ignore_errors=True)  # of another run that was given up
+    if any(work.find(plan.key) is None for plan in plans):
+        ranked = [(PAIR_KEY, pairs), (SOURCE_KEY, sources)]
+        arguments = [(parts, columns, path) for columns, path in ranked if path is not None]
+        for _ in jobs.run(
+            rank_groups, arguments, description="find duplicates", unit="pairs", sizes=[rows] * len(arguments)
+        ):
+            pass
+    else:
+        pairs = sources = None  # every shard is there: nothing will be asked of them
+    batches = [plans[at : at + _SHARDS_A_JOB] for at in range(0, len(plans), _SHARDS_A_JOB)]
+    sizes = [sum(plan.rows for plan in batch) for batch in batches]
+    results: list[list[ShardResult]] = [[] for _ in batches]
+    given = [(batch, parameters.kind, pairs, sources, work) for batch in batches]
+    for index, written in jobs.run(write_shards, given, description="write", unit="pairs", sizes=sizes):
+        results[index] = written
+    return [result for batch in results for result in batch]
+
+
+def _report(
+    read: Sequence[_ReadSource], plans: Sequence[ShardPlan], results: Sequence[ShardResult]
+) -> IngestReport:
+    sources: dict[str, SourceReport] = {}
+    for source in read:
+        changes: Counter[str] = Counter()
+        for report in source.reports:
+            changes.update({what: count for what, count in report.changes.items() if count})
+        files = [
+            {"files": {path.name: digest[name] for name, path in file.paths.items()}, "rows": report.rows}
+            for file, report, digest in zip(source.files.files, source.reports, source.digests, strict=True)
+        ]
+        sources[source.files.name] = SourceReport(changes=dict(sorted(changes.items())), files=files)
+    rejected: dict[str, Counter[str]] = {name: Counter() for name in sources}
+    for plan, result in zip(plans, results, strict=True):
+        sources[plan.source].rows += result.record.rows
+        rejected[plan.source].update(result.rejected)
+    for name, source_report in sources.items():
+        source_report.rejected = _in_order(rejected[name])
+        source_report.kept = source_report.rows - sum(rejected[name].values())
+    total: Counter[str] = sum(rejected.values(), Counter())
+    all_changes: Counter[str] = sum((Counter(s.changes) for s in sources.values()), Counter())
+    rows = sum(source.rows for source in sources.values())
+    return IngestReport(
+        rows=rows,
+        kept=rows - total.total(),
+        rejected=_in_order(total),
+        changes=dict(sorted(all_changes.items())),
+        shards=len(plans),
+        sources=sources,
+    )
+
+
+def _in_order(counts: Counter[str]) -> dict[str, int]:
+    return {name: counts[name] for name in NAMES if counts[name]}
+
+
+def _check(report: IngestReport, rows: int) -> None:
+    """Refuse counts that do not add up, or a corpus with nothing in it."""
+    if report.rows != rows:
+        raise IncompleteError(f"ingest: {rows} rows were read, {report.rows} are in the shards")
+    if report.kept == 0:
+        told = ", ".join(f"{count:,} {reason}" for reason, count in report.rejected.items())
+        raise IncompleteError(f"ingest: all {rows:,} rows were refused ({told}): are the columns right?")
+
+
+def _log(report: IngestReport) -> None:
+    for name, source in report.sources.items():
+        told = "".join(f", {count:,} {reason}" for reason, count in source.rejected.items())
+        mended = "".join(f", {count:,} {what}" for what, count in source.changes.items())
+        logger.info(
+            "%s: %s rows, %s kept%s%s",
+            name,
+            f"{source.rows:,}",
+            f"{source.kept:,}",
+            told,
+            f"; mended{mended[1:]}" if mended else "",
+        )
+    logger.info(
+        "%s pairs in %.1f s (%s pairs/s): %s kept, %s refused, %d shards",
+        f"{report.rows:,}",
+        report.seconds,
+        f"{report.pairs_per_second:,}",
+        f"{report.kept:,}",
+        f"{report.rows - report.kept:,}",
+        report.shards,
+    )

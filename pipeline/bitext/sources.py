@@ -1,0 +1,289 @@
+"""From the configured sources to the files to read, with every problem found before anything is read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.bitext.block import Block, Changes
+from pipeline.bitext.jsonl import read_jsonl
+from pipeline.bitext.lines import line_blocks
+from pipeline.bitext.moses import read_moses
+from pipeline.bitext.parquet import read_parquet_rows
+from pipeline.bitext.paths import UnsetVariableError, files_of
+from pipeline.bitext.tmx import read_tmx
+from pipeline.bitext.tsv import Condition, read_tsv
+from pipeline.configuration.ingest import (
+    CatalogueSource,
+    Cleaning,
+    FileSource,
+    IngestParameters,
+    JsonlSource,
+    MosesSource,
+    ParquetSource,
+    SampleSource,
+    Source,
+    TmxSource,
+    TsvSource,
+    Where,
+    file_label,
+)
+from pipeline.errors import ConfigurationError, InputError
+from pipeline.files import hash_json, sha256_file
+
+logger = logging.getLogger(__name__)
+
+_ONLY = "file"  # the name under which a source of one file keeps its path
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a source, or one pair of parallel files.
+
+    Attributes:
+        source: how it is read.
+        paths: the file, or a file for each column.
+    """
+
+    source: FileSource
+    paths: dict[str, Path]
+
+    @property
+    def main_path(self) -> Path:
+        """The file that errors are told of."""
+        return next(iter(self.paths.values()))
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(path.stat().st_size for path in self.paths.values())
+
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of each file."""
+        return {name: sha256_file(path) for name, path in self.paths.items()}
+
+    def reading(self) -> dict[str, Any]:
+        """What the rows depend on beside the bytes of the files."""
+        ignored = {"name", "path", "paths", "drop_rows"}
+        return self.source.model_dump(mode="json", exclude=ignored)
+
+
+@dataclass(frozen=True)
+class SourceFiles:
+    """A source with its files, in the order in which they are joined."""
+
+    name: str
+    files: list[SourceFile]
+    drop_rows: Path | None = None
+
+
+def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
+    """Find the files of every source; make or fetch those that have to be.
+
+    Args:
+        parameters: section ``ingest``.
+        work: directory for the sample bitext and for downloads.
+
+    Raises:
+        ConfigurationError: every file that is missing, every variable not set, all in one message.
+        InputError, MissingPackageError: a catalogue corpus cannot be had.
+    """
+    problems = _Problems()
+    found: dict[str, SourceFiles] = {}
+    made: list[SampleSource | CatalogueSource] = []
+    for source in parameters.sources:
+        if isinstance(source, (SampleSource, CatalogueSource)):
+            made.append(source)
+        else:
+            resolved = _resolve_files(source, problems)
+            if resolved is not None:
+                found[source.name] = resolved
+    problems.check()
+    several: dict[str, list[SourceFiles]] = {name: [files] for name, files in found.items()}
+    for source in made:
+        several[source.name] = (
+            _make_sample(source, work) if isinstance(source, SampleSource) else [_fetch(source, work)]
+        )
+    return [files for source in parameters.sources for files in several[source.name]]
+
+
+class _Problems:
+    """Everything that is wrong with the sources; a variable that is not set is told of once."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._unset: dict[str, list[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._texts) + sum(map(len, self._unset.values()))
+
+    def add(self, source: str, problem: object) -> None:
+        if isinstance(problem, UnsetVariableError):
+            self._unset.setdefault(problem.variable, []).append(source)
+        else:
+            self._texts.append(f"source {source!r}: {problem}")
+
+    def check(self) -> None:
+        """Raise what there is."""
+        unset = [
+            f"the environment variable {variable} is not set, and these sources name it: "
+            f"{', '.join(dict.fromkeys(sources))}. Set it to the directory that is meant "
+            f"(export {variable}=/some/directory)"
+            for variable, sources in self._unset.items()
+        ]
+        if len(self):
+            raise ConfigurationError(unset + self._texts)
+
+
+def _resolve_files(source: FileSource, problems: _Problems) -> SourceFiles | None:
+    patterns = source.paths if isinstance(source, MosesSource) else dict(enumerate(source.patterns))
+    groups: dict[Any, list[Path]] = {}
+    drop_rows = None
+    before = len(problems)
+    for key, pattern in patterns.items():
+        try:
+            groups[key] = files_of(pattern)
+        except InputError as error:
+            problems.add(source.name, error)
+    if source.drop_rows is not None:
+        try:
+            (drop_rows,) = files_of(source.drop_rows)
+        except InputError as error:
+            problems.add(source.name, error)
+        except ValueError:
+            problems.add(source.name, f"drop_rows: {source.drop_rows} is more than one file")
+    if len(problems) > before:
+        return None
+    if isinstance(source, MosesSource):
+        problem = _pairing_problem(groups)
+        if problem is not None:
+            problems.add(source.name, problem)
+            return None
+        sets = [dict(zip(groups, paths, strict=True)) for paths in zip(*groups.values(), strict=True)]
+    else:
+        sets = [{_ONLY: path} for paths in groups.values() for path in paths]
+    return SourceFiles(source.name, [SourceFile(source, paths) for paths in sets], drop_rows)
+
+
+def _pairing_problem(groups: dict[str, list[Path]]) -> str | None:
+    """Why the files of the sides cannot be paired in order, if they cannot."""
+    counts = {name: len(paths) for name, paths in groups.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{count} for {name}" for name, count in counts.items())
+        return f"the patterns match different numbers of files: {told}"
+    if next(iter(counts.values())) == 1:
+        return None
+    for row in zip(*groups.values(), strict=True):
+        stems = {path.with_suffix("").name if path.suffix not in _COMPRESSED else _stem(path) for path in row}
+        if len(stems) > 1:
+            return f"these would be read as parallel, and their names differ: {', '.join(map(str, row))}"
+    return None
+
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
+
+
+def _stem(path: Path) -> str:
+    return path.with_suffix("").with_suffix("").name
+
+
+def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
+    from pipeline.bitext.sample import write_sample
+
+    directory = work / f"sample-{source.pairs}-{source.seed}"
+    paths = write_sample(directory, pairs=source.pairs, seed=source.seed)
+    files = []
+    for path in paths:
+        reader = TsvSource(
+            format="tsv",
+            name=f"{source.name}.{file_label(path)}",
+            path=str(path),
+            header=True,
+            columns={"cs": "cs", "reference": "reference"},
+        )
+        files.append(SourceFiles(reader.name, [SourceFile(reader, {_ONLY: path})]))
+    return files
+
+
+def _fetch(source: CatalogueSource, work: Path) -> SourceFiles:
+    from pipeline.bitext.catalogue import fetch
+
+    reader, paths = fetch(source, work / "catalogue")
+    return SourceFiles(source.name, [SourceFile(reader, p) for p in paths])
+
+
+def read_file(file: SourceFile, cleaning: Cleaning, changes: Changes) -> Iterator[Block]:
+    """Read one file of a source, as its format says.
+
+    Raises:
+        InputError: see the readers in this package.
+    """
+    source, path = file.source, file.main_path
+    strict = cleaning.malformed == "error"
+    limit = cleaning.max_line_bytes
+    if isinstance(source, MosesSource):
+        return read_moses(file.paths, changes, strict=strict, max_line_bytes=limit)
+    if isinstance(source, TmxSource):
+        languages = {name: str(place) for name, place in source.columns.items()}
+        return read_tmx(path, languages, changes, max_line_bytes=limit)
+    where = _condition(source.where)
+    if isinstance(source, TsvSource):
+        return read_tsv(
+            path,
+            source.columns,
+            changes,
+            header=source.header,
+            strict=strict,
+            where=where,
+            max_line_bytes=limit,
+        )
+    columns = {name: str(place) for name, place in source.columns.items()}
+    if isinstance(source, JsonlSource):
+        return read_jsonl(path, columns, changes, strict=strict, where=where, max_line_bytes=limit)
+    if isinstance(source, ParquetSource):
+        return read_parquet_rows(path, columns, strict=strict, where=where)
+    raise TypeError(f"no reader for {type(source).__name__}")
+
+
+def _condition(where: Where | None) -> Condition | None:
+    if where is None:
+        return None
+    values = where.values if where.values is not None else where.not_in or []
+    return Condition(where.column, frozenset(values), negated=where.values is None)
+
+
+def read_row_numbers(path: Path) -> NDArray[np.int64]:
+    """Row numbers to drop: the first column of each line, counted from 0; the first line may be a header.
+
+    Returns:
+        The numbers, rising, without repeats.
+
+    Raises:
+        InputError: a line that does not begin with a row number.
+    """
+    numbers: set[int] = set()
+    for block in line_blocks(path, Changes(), strict=True):
+        for row, line in enumerate(block.lines.to_pylist()):
+            first = line.split("\t")[0].strip()
+            if first.isascii() and first.isdigit():
+                numbers.add(int(first))
+            elif line.strip() and block.first + row > 1:
+                raise InputError(f"{first!r} is not a row number", path, block.first + row)
+    return np.array(sorted(numbers), dtype=np.int64)
+
+
+def file_key(file: SourceFile, cleaning: Cleaning, kind: str, version: int, digests: dict[str, str]) -> str:
+    """Key of what reading and cleaning a file gives: hash of its bytes and of everything that matters."""
+    per_row = cleaning.model_dump(mode="json", exclude={"duplicates"})
+    return hash_json([version, kind, file.reading(), per_row, digests])[:40]
+
+
+def source_label(source: Source) -> str:
+    """A source in a few words, for the log."""
+    return f"{source.name} ({source.format})"

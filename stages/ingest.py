@@ -1,0 +1,20 @@
+"""DVC stage ``ingest``: read, clean and deduplicate the configured corpora."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.bitext.ingest import ingest
+from pipeline.configuration import load_parameters
+from stages.common import run_stage, write_metrics
+
+
+def main() -> None:
+    """Ingest the sources into data/ingested."""
+    parameters = load_parameters()
+    report = ingest(parameters.ingest, Path("data/ingested"), parameters.resources)
+    write_metrics("metrics/ingest.json", report)
+
+
+if __name__ == "__main__":
+    run_stage("ingest", main)
