@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -68,6 +69,22 @@ def report_rows(rows: int) -> None:
     report = _report.get()
     if report is not None:
         report(rows)
+
+
+def worker_number() -> int:
+    """Number of this process among the workers of a local cluster; 0 in process.
+
+    Workers of other clusters are 0 too unless their names are numbers: each of them sees its own devices.
+    """
+    if "distributed" not in sys.modules:
+        return 0
+    from distributed import get_worker
+
+    try:
+        name = get_worker().name
+    except ValueError:
+        return 0
+    return int(name) if str(name).isdecimal() else 0
 
 
 def run_tasks(

@@ -1,0 +1,207 @@
+"""Translating shards of distinct sentences: the step that costs the time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.configuration.resources import Resources, available_cores
+from pipeline.errors import IncompleteError
+from pipeline.shards.runner import report_rows, worker_number
+from pipeline.shards.schema import COLUMNS
+from pipeline.shards.step import Step
+from pipeline.translation.engines import MODEL_FREE, engine_module, open_translator
+from pipeline.translation.model import TranslationModel, open_model
+from pipeline.translation.translator import DecodingOptions, Hypotheses, Placement
+from pipeline.versions import TRANSLATE
+
+# What a hypothesis adds to a row.
+HYPOTHESIS_COLUMNS = (
+    "translation",
+    "translation_score",
+    "rank",
+    "source_truncated",
+    "output_truncated",
+    "empty_output",
+    "non_finite",
+    "runaway",
+    "failed",
+)
+HYPOTHESES = pa.schema(
+    [
+        pa.field("sentence", pa.int64(), nullable=False),
+        *(COLUMNS[name].remove_metadata() for name in HYPOTHESIS_COLUMNS),
+    ]
+)
+_REPORTED_ROWS = 64
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """An engine with all that its result depends on.
+
+    Attributes:
+        engine: its name.
+        options: how it searches; nothing in them is ``auto``.
+        settings: its own settings.
+        weights: SHA-256 of weights and vocabulary.
+        model: directory of the model; None for an engine without one.
+    """
+
+    engine: str
+    options: DecodingOptions
+    settings: dict[str, Any]
+    weights: str
+    model: Path | None
+
+    def parameters(self) -> dict[str, Any]:
+        """What the result depends on beside the weights."""
+        return {"engine": self.engine, **self.options.description()}
+
+
+def choose_engine(
+    engine: str, model: Path, options: DecodingOptions, settings: dict[str, Any], resources: Resources
+) -> EngineChoice:
+    """Check that engine, model and device go together, before any work.
+
+    Raises:
+        InputError: they do not.
+        MissingPackageError: the engine's package is not installed.
+    """
+    module = engine_module(engine)
+    # Workers of a cluster may have devices that this machine has not: they check for themselves.
+    if resources.scheduler is None or options.compute_type == "auto":
+        options = module.resolve(options, Placement(device=devices_of(resources)[0]))
+    opened: TranslationModel | None = None if engine in MODEL_FREE else open_model(model, engine)
+    if opened is not None:
+        opened.folder(engine)
+    weights = module.weights(opened, settings)
+    return EngineChoice(engine, options, settings, weights, None if opened is None else opened.path.resolve())
+
+
+def devices_of(resources: Resources) -> list[str]:
+    """The devices to use: those named, or every GPU that there is, or the CPU."""
+    if resources.devices != ["auto"] or resources.scheduler is not None:
+        return list(resources.devices)
+    import ctranslate2
+
+    return [f"cuda:{number}" for number in range(ctranslate2.get_cuda_device_count())] or ["cpu"]
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Processes for translation and what each of them uses; no result depends on it.
+
+    Attributes:
+        workers: processes; None leaves it to the cluster.
+        devices: worker n takes device n, counted round.
+        threads: CPU threads of a process.
+        batch_tokens: source tokens of a batch; 0 lets the engine choose.
+    """
+
+    workers: int | None
+    devices: tuple[str, ...]
+    threads: int
+    batch_tokens: int
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether workers have to hold a GPU."""
+        return self.devices[0].startswith("cuda")
+
+
+def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workplace:
+    """One process a GPU; on a CPU one process with all cores as threads, which holds the model once."""
+    devices = tuple(devices_of(resources))
+    cores = available_cores()
+    if devices[0].startswith("cuda"):
+        return Workplace(len(devices), devices, resources.threads or 1, resources.batch_tokens)
+    if resources.scheduler is not None:
+        return Workplace(None, devices, resources.threads or 1, resources.batch_tokens)
+    workers = resources.workers or (cores if engine in MODEL_FREE else 1)
+    if sentences <= resources.in_process_rows:
+        workers = 1
+    threads = resources.threads or max(1, cores // workers)
+    return Workplace(workers, devices, threads, resources.batch_tokens)
+
+
+def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
+    """The step from shards of ``sentence``, ``cs`` to shards of :data:`HYPOTHESES`."""
+    return Step(
+        name="translate-sentences",
+        version=TRANSLATE,
+        parameters=choice.parameters(),
+        fingerprints={"model": choice.weights},
+        build=build_translation,
+        arguments={"choice": choice, "workplace": workplace},
+        columns=["sentence", "cs"],
+        aligned=False,
+        device="cuda" if workplace.on_gpu else "cpu",
+    )
+
+
+def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
+    """Load the model on this worker's device; gives the function from sentences to hypotheses."""
+    device = workplace.devices[worker_number() % len(workplace.devices)]
+    placement = Placement(device, workplace.threads, workplace.batch_tokens)
+    model = None if choice.model is None else open_model(choice.model, choice.engine, verify=False)
+    translator = open_translator(choice.engine, model, choice.options, placement, choice.settings)
+
+    def translate_shard(table: pa.Table) -> pa.Table:
+        sentences = [text or "" for text in table.column("cs").to_pylist()]
+        numbers = table.column("sentence").to_pylist()
+        rows = HypothesisRows()
+        for number, result in zip(numbers, translator.translate(sentences), strict=True):
+            rows.add(number, result)
+            if (number - numbers[0] + 1) % _REPORTED_ROWS == 0:
+                report_rows(_REPORTED_ROWS)
+        if rows.sentences != len(sentences):
+            raise IncompleteError(f"{len(sentences)} sentences gave {rows.sentences} results")
+        return rows.table()
+
+    return translate_shard
+
+
+class HypothesisRows:
+    """Collects results as columns."""
+
+    def __init__(self) -> None:
+        self.sentences = 0
+        self._columns: dict[str, list[Any]] = {name: [] for name in HYPOTHESES.names}
+
+    def add(self, number: int, result: Hypotheses) -> None:
+        """Add a sentence: one row a hypothesis, one row without text if there is none."""
+        self.sentences += 1
+        failed = result.failed
+        if not result.hypotheses and failed is None:
+            failed = "the engine found no hypothesis"
+        for rank, hypothesis in enumerate(result.hypotheses):
+            self._row(
+                number,
+                hypothesis.text,
+                None if math.isnan(hypothesis.score) else hypothesis.score,
+                rank,
+                result.source_truncated,
+                hypothesis.output_truncated,
+                hypothesis.empty,
+                hypothesis.non_finite,
+                hypothesis.runaway,
+                None,
+            )
+        if failed is not None:
+            self._row(number, None, None, 0, result.source_truncated, False, False, False, False, failed)
+
+    def _row(self, *values: Any) -> None:
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
+
+    def table(self) -> pa.Table:
+        """The rows, in the order of sentences and ranks."""
+        return pa.table(
+            [pa.array(self._columns[field.name], field.type) for field in HYPOTHESES], schema=HYPOTHESES
+        )

@@ -1,0 +1,302 @@
+"""Stage translate: distinct sentences are translated once, then every row gets its hypotheses."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipeline.configuration.resources import Resources
+from pipeline.configuration.translate import TranslateParameters
+from pipeline.errors import IncompleteError
+from pipeline.files import hash_json
+from pipeline.shards.schema import COLUMNS, schema_of
+from pipeline.shards.step import Step, StepReport, run_step
+from pipeline.shards.store import ShardDirectory
+from pipeline.shards.work import WorkDirectory
+from pipeline.translation.distinct import DistinctSentences, RowCounts, find_distinct
+from pipeline.translation.donors import Donors, ranges, write_donors
+from pipeline.translation.sentences import (
+    HYPOTHESES,
+    HYPOTHESIS_COLUMNS,
+    EngineChoice,
+    choose_engine,
+    plan_workplace,
+    sentences_step,
+)
+from pipeline.versions import TRANSLATE
+
+logger = logging.getLogger(__name__)
+
+# Reasons of failures that are told apart in the report.
+_REASONS = 20
+_FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
+
+
+@dataclass
+class TranslationReport:
+    """What the stage did: ``rows`` = ``translated`` + ``given`` + ``rejected`` + ``failed``.
+
+    Attributes:
+        engine, compute_type, beam, nbest: how.
+        model: SHA-256 of weights and vocabulary.
+        rows: rows of the corpus.
+        translated: rows with at least one hypothesis.
+        given: rows that came with a translation.
+        rejected: rows that ingest refused.
+        failed: rows without a hypothesis, by reason.
+        hypotheses: rows written; more than ``rows`` with n-best.
+        sentences: distinct sentences translated.
+        marks: hypotheses with each flag.
+        mean_score: mean translation score of the best hypotheses.
+        reused_tasks, tasks: shards of sentences taken over from an earlier run, and all of them.
+        seconds: time of the stage.
+        sentences_per_second: of the sentences translated in this run.
+    """
+
+    engine: str
+    compute_type: str
+    beam: int
+    nbest: int
+    model: str
+    rows: int
+    translated: int = 0
+    given: int = 0
+    rejected: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    hypotheses: int = 0
+    sentences: int = 0
+    marks: dict[str, int] = field(default_factory=dict)
+    mean_score: float | None = None
+    reused_tasks: int = 0
+    tasks: int = 0
+    seconds: float = 0.0
+    sentences_per_second: float | None = None
+
+
+def translate(
+    parameters: TranslateParameters, ingested: Path, model: Path, output: Path, resources: Resources
+) -> TranslationReport:
+    """Translate the rows of a corpus that have no translation, and publish complete rows.
+
+    Killed, it goes on where it was, at a cost of ``sentences_per_task`` sentences at most. The result does
+    not depend on ``resources``, but for the rounding that ``batch_tokens`` and the device bring with them.
+
+    Args:
+        parameters: section ``translate``.
+        ingested: shards with the columns that ingest writes.
+        model: directory of the model; not looked at where there is nothing to translate.
+        output: directory to publish, replaced as a whole: the columns of ``ingested`` and those of
+            hypotheses.
+        resources: where to run.
+
+    Raises:
+        InputError: no such model, or engine, model and device do not go together.
+        IncompleteError: a shard failed, or counts do not add up.
+        WorkLockedError: another process translates into the same work directory.
+        Interrupted: SIGTERM or Ctrl-C.
+    """
+    started = time.monotonic()
+    corpus = ShardDirectory(ingested)
+    work = WorkDirectory("translation", resources.work.resolve())
+    with work.lock():
+        distinct = find_distinct(corpus, work.path / "distinct", parameters.sentences_per_task)
+        sentences = ShardDirectory(distinct.sentences).total_rows
+        choice = _choice(parameters, model, resources, sentences)
+        hypotheses_path = work.path / "published" / "hypotheses"
+        first = StepReport(0, 0, 0, 0.0)
+        if sentences:
+            workplace = plan_workplace(choice.engine, resources, sentences)
+            first = run_step(
+                sentences_step(choice, workplace),
+                [distinct.sentences],
+                hypotheses_path,
+                resources,
+                workers=workplace.workers,
+            )
+            hypotheses = ShardDirectory(hypotheses_path)
+            donors = write_donors(distinct, hypotheses, work.path / "donors")
+            digest = hash_json([record.sha256 for record in hypotheses.records])
+        else:
+            donors, digest = Donors(None, 0), "none"
+        step = _rows_step(choice, distinct, hypotheses_path, donors, digest)
+        run_step(step, [ingested, distinct.places], output, resources)
+    report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
+    report.sentences, report.tasks, report.reused_tasks = sentences, first.shards, first.reused
+    report.seconds = round(time.monotonic() - started, 3)
+    if first.shards > first.reused:
+        done = sentences * (1 - first.reused / first.shards)
+        report.sentences_per_second = round(done / max(first.seconds, 1e-3), 1)
+    _log(report)
+    return report
+
+
+def _choice(
+    parameters: TranslateParameters, model: Path, resources: Resources, sentences: int
+) -> EngineChoice:
+    if not sentences:  # every row came with its translation
+        return EngineChoice("none", parameters.options(), {}, "none", None)
+    return choose_engine(parameters.engine, model, parameters.options(), parameters.settings(), resources)
+
+
+def _rows_step(
+    choice: EngineChoice, distinct: DistinctSentences, hypotheses: Path, donors: Donors, digest: str
+) -> Step:
+    return Step(
+        name="translate",
+        version=TRANSLATE,
+        parameters={**choice.parameters(), "hypotheses": digest},
+        fingerprints={"model": choice.weights},
+        build=build_rows,
+        arguments={"distinct": distinct, "hypotheses": hypotheses, "donors": donors},
+        aligned=False,
+    )
+
+
+def build_rows(
+    distinct: DistinctSentences, hypotheses: Path, donors: Donors
+) -> Callable[[pa.Table], pa.Table]:
+    """Gives the function from rows with ``sentence`` and ``here`` to complete rows."""
+
+    def complete(table: pa.Table) -> pa.Table:
+        number = table.column("sentence")
+        found = _hypotheses_of(table, distinct, hypotheses, donors)
+        known = found.column("sentence").to_numpy()
+        waits = pc.is_valid(number).combine_chunks().to_numpy(zero_copy_only=False)
+        wanted = pc.fill_null(number, -1).to_numpy()
+        left = np.searchsorted(known, wanted, "left")
+        counts = np.searchsorted(known, wanted, "right") - left
+        if (counts[waits] == 0).any():
+            raise IncompleteError(f"{int((counts[waits] == 0).sum())} rows have no result of their sentence")
+        # A row that is not translated stays one row; its place in the hypotheses is void (-1).
+        counts[~waits] = 1
+        rows = np.repeat(np.arange(table.num_rows), counts)
+        places = ranges(np.where(waits, left, -1), counts)
+        return _joined(table.drop_columns(["sentence", "here"]), rows, found, places)
+
+    return complete
+
+
+def _hypotheses_of(
+    table: pa.Table, distinct: DistinctSentences, hypotheses: Path, donors: Donors
+) -> pa.Table:
+    """Hypotheses of all sentences of the rows, and of some more, sorted by sentence."""
+    number, here = table.column("sentence"), table.column("here")
+    waits = pc.is_valid(number)
+    outside = number.filter(pc.and_(waits, pc.invert(here))).to_numpy()
+    inside = number.filter(here).to_numpy()
+    # Sentences of earlier shards have lower numbers than those that begin here, so the whole stays sorted.
+    tables = [donors.fetch(np.unique(outside), HYPOTHESES)]
+    if len(inside):
+        directory = ShardDirectory(hypotheses)
+        size = distinct.sentences_per_task
+        for index in range(int(inside.min()) // size, int(inside.max()) // size + 1):
+            shard = directory.read(index)
+            numbers = shard.column("sentence").to_numpy()
+            # The first shard may begin with sentences of an earlier shard of rows, donors perhaps.
+            tables.append(shard.filter(pa.array(numbers >= inside.min())).cast(HYPOTHESES))
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _joined(base: pa.Table, rows: NDArray[np.int64], found: pa.Table, places: NDArray[np.int64]) -> pa.Table:
+    repeated = base if len(rows) == base.num_rows else base.take(pa.array(rows))
+    voids = places < 0
+    taken = found.take(pa.array(places, mask=voids))
+    void = pa.array(voids)
+    columns: dict[str, Any] = {name: repeated.column(name) for name in repeated.column_names}
+    for name in HYPOTHESIS_COLUMNS:
+        column = taken.column(name)
+        if name in ("translation", "translation_score"):
+            if name in columns:  # a row that came with a translation keeps it
+                column = pc.if_else(void, columns[name], column)
+        elif name != "failed":
+            column = pc.fill_null(column, 0 if name == "rank" else False)
+        columns[name] = column.cast(COLUMNS[name].type)
+    order = [name for name in COLUMNS if name in columns]
+    extra = [repeated.schema.field(name) for name in columns if name not in COLUMNS]
+    schema = schema_of(order, extra)
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _report(
+    published: ShardDirectory, choice: EngineChoice, rows: int, expected: RowCounts
+) -> TranslationReport:
+    """Count what is published; rows in and rows out have to be the same, of every kind.
+
+    Raises:
+        IncompleteError: they are not.
+    """
+    options = choice.options
+    report = TranslationReport(
+        engine=choice.engine,
+        compute_type=options.compute_type,
+        beam=options.beam,
+        nbest=options.nbest,
+        model=choice.weights,
+        rows=rows,
+    )
+    failed: Counter[str] = Counter()
+    report.marks = dict.fromkeys(_FLAGS, 0)
+    total, scored, done = 0.0, 0, 0
+    for table in published.tables(["rank", "rejected", "failed", "translation_score", *_FLAGS]):
+        report.hypotheses += table.num_rows
+        best = table.filter(pc.equal(table.column("rank"), 0))
+        open_rows = best.filter(pc.is_null(best.column("rejected")))
+        report.rejected += best.num_rows - open_rows.num_rows
+        reasons = open_rows.column("failed")
+        failed.update(reasons.drop_null().to_pylist())
+        done += reasons.null_count
+        for name in _FLAGS:
+            report.marks[name] += pc.sum(table.column(name)).as_py() or 0
+        scores = open_rows.column("translation_score")
+        total += pc.sum(scores).as_py() or 0.0
+        scored += len(scores) - scores.null_count
+    report.failed = _by_reason(failed)
+    report.mean_score = round(total / scored, 6) if scored else None
+    report.given = expected.given
+    report.translated = done - expected.given
+    waiting = report.translated + failed.total()
+    accounted = report.rejected + report.given + waiting
+    if accounted != rows or report.rejected != expected.rejected or waiting != expected.waiting:
+        raise IncompleteError(
+            f"translate: {rows} rows came in, {expected.rejected} of them rejected before, "
+            f"{expected.given} with a translation and {expected.waiting} to translate; "
+            f"{report.rejected} are rejected, {report.translated} translated and {failed.total()} failed"
+        )
+    return report
+
+
+def _by_reason(failed: Counter[str]) -> dict[str, int]:
+    """Counts by reason; where reasons are many, because they quote the sentence, by kind of error."""
+    if len(failed) > _REASONS:
+        kinds: Counter[str] = Counter()
+        for reason, count in failed.items():
+            kinds[reason.partition(":")[0]] += count
+        failed = kinds
+    return dict(sorted(failed.items()))
+
+
+def _log(report: TranslationReport) -> None:
+    logger.info(
+        "%d rows: %d translated, %d came with a translation, %d rejected before, %d failed; %d sentences",
+        report.rows,
+        report.translated,
+        report.given,
+        report.rejected,
+        sum(report.failed.values()),
+        report.sentences,
+    )
+    for reason, rows in report.failed.items():
+        logger.warning("%d rows failed: %s", rows, reason)
+    for mark, rows in report.marks.items():
+        if rows:
+            logger.info("%d hypotheses are marked %s", rows, mark)

@@ -1,0 +1,26 @@
+"""Stage translate: every row gets the machine translation of its foreign side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.translation.translate import translate
+from stages.common import run_stage, write_metrics
+
+
+def main() -> None:
+    """Translate ``data/ingested`` with ``models/nmt`` into ``data/translated``."""
+    parameters = load_parameters()
+    report = translate(
+        parameters.translate,
+        Path("data/ingested"),
+        Path("models/nmt"),
+        Path("data/translated"),
+        parameters.resources,
+    )
+    write_metrics("metrics/translate.json", report)
+
+
+if __name__ == "__main__":
+    run_stage("translate", main)
