@@ -34,9 +34,9 @@ class VectorBlock:
 def read_vector_file(path: Path) -> Iterator[VectorBlock]:
     """Read a file of word vectors block by block, in bounded memory but for the set of words seen.
 
-    A first line of two whole numbers is word2vec's header (words, dimension); without one, the first line's
-    numbers give the dimension. A word may hold spaces (GloVe 840B has such) if none of its later parts looks
-    like a number. After a header, binary data is taken for word2vec's binary format.
+    A first line of two whole numbers is word2vec's header (words, dimension); without one, the numbers at
+    the end of the first line give the dimension. A word may hold spaces (GloVe 840B has such) if none of its
+    later parts looks like a number. After a header, binary data is taken for word2vec's binary format.
 
     Raises:
         InputError: no vectors; a line with too few or too many numbers; NaN or infinity; a word twice;
@@ -109,11 +109,11 @@ class _Source:
         """The next lines, without their ends; none at the end of the file."""
         self.fill(len(self.buffer) + 1)
         if self.ended:
-            whole, self.buffer = self.buffer.removesuffix(b"\n"), b""
-            lines = whole.split(b"\n") if whole else []
+            lines = self.buffer.removesuffix(b"\n").split(b"\n") if self.buffer else []
+            self.buffer = b""
         else:
-            whole, _, self.buffer = self.buffer.rpartition(b"\n")
-            lines = whole.split(b"\n") if whole else []
+            whole, newline, self.buffer = self.buffer.rpartition(b"\n")
+            lines = whole.split(b"\n") if newline else []
         if len(self.buffer) > _LONGEST_LINE:
             raise InputError(
                 f"a line longer than {_LONGEST_LINE:,} bytes: not a file of word vectors",
@@ -158,11 +158,21 @@ def _read_text(source: _Source, dimension: int | None) -> Iterator[VectorBlock]:
         lines = source.take_lines()
         if lines:
             if dimension is None:
-                dimension = len(lines[0].split()) - 1
+                dimension = _dimension_of(lines[0])
                 _check_dimension(dimension, source.path)
             yield _parse_lines(lines, dimension, source)
         elif source.ended:
             return
+
+
+def _dimension_of(line: bytes) -> int:
+    """How many numbers stand at the end of a line, its first field, the word, apart."""
+    dimension = 0
+    for field in reversed(line.split()[1:]):
+        if not _is_number(field):
+            break
+        dimension += 1
+    return dimension
 
 
 def _parse_lines(lines: list[bytes], dimension: int, source: _Source) -> VectorBlock:
