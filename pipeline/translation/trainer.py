@@ -1,0 +1,279 @@
+"""The training process: fairseq's trainer on prepared bitext, with BLEU on held-out rows by the production decoder.
+
+Run as ``python -m pipeline.translation.trainer DIRECTORY`` by :mod:`pipeline.translation.training`, which prepares
+``DIRECTORY/settings.json`` and reads the JSON lines that this process writes to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError, Interrupted, ParaforgeError
+from pipeline.files import atomic_path, read_json
+from pipeline.interrupts import graceful_interrupts, stop_requested
+from pipeline.translation.fairseq_compat import import_fairseq
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT_SECONDS = 180.0  # at most so much work is lost when the process dies
+REPORT_SECONDS = 1.0
+LAST = "checkpoint_last.pt"
+
+
+class TrainingRun:
+    """One model in training: fairseq's objects, the history of validations, and where everything lies."""
+
+    def __init__(self, directory: Path, settings: dict[str, Any]) -> None:
+        """Build model and optimiser, or restore them from the last checkpoint."""
+        import numpy as np
+        import torch
+
+        import_fairseq()
+        from fairseq import checkpoint_utils, options, tasks, utils
+        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+        from fairseq.logging import metrics
+        from fairseq.trainer import Trainer
+
+        from pipeline.translation import criterion
+
+        self.directory = directory
+        self.settings = settings
+        torch.set_num_threads(settings["threads"])
+        # Adam's second moments of rare types fall below the smallest normal number, which costs far more time.
+        torch.set_flush_denormal(True)
+        criterion.BlockwiseLabelSmoothedCrossEntropy.precision = getattr(torch, settings["precision"])
+        arguments = [
+            *settings["arguments"],
+            *("--criterion", criterion.NAME),
+            *("--save-dir", str(directory / "checkpoints"), "--no-progress-bar"),
+        ]
+        parsed = options.parse_args_and_arch(options.get_training_parser(), arguments)
+        self.configuration = convert_namespace_to_omegaconf(parsed)
+        np.random.seed(self.configuration.common.seed)
+        utils.set_torch_seed(self.configuration.common.seed)
+        metrics.reset()
+        self.task = tasks.setup_task(self.configuration.task)
+        model = self.task.build_model(self.configuration.model)
+        loss = self.task.build_criterion(self.configuration.criterion)
+        self.trainer = Trainer(self.configuration, self.task, model, loss)
+        sharded = self.task.has_sharded_data("train")
+        state, self.epochs = checkpoint_utils.load_checkpoint(
+            self.configuration.checkpoint, self.trainer, disable_iterator_cache=sharded
+        )
+        own = (state or {}).get("paraforge", {})
+        self.history: list[dict[str, float]] = own.get("history", [])
+        self.target_tokens: int = own.get("target_tokens", 0)
+        self.finished: str | None = own.get("finished")
+        self.task.load_dataset("valid", combine=False, epoch=1)
+        self.parent = os.getppid()
+        self._saved = self._reported = time.monotonic()
+        self._recent: list[float] = []
+
+    @property
+    def updates(self) -> int:
+        """Updates done so far."""
+        return int(self.trainer.get_num_updates())
+
+    def epoch(self) -> float:
+        """Passes over the pairs so far; a fairseq epoch is a pass over one part."""
+        position = self.epochs.iterations_in_epoch / max(1, len(self.epochs))
+        return float(self.epochs.epoch - 1 + position) / self.settings["parts"]
+
+    def train(self) -> str:
+        """Train until a limit; returns the reason.
+
+        Raises:
+            Interrupted: SIGTERM or Ctrl-C, or the parent died; a checkpoint was written.
+        """
+        from fairseq.data import iterators
+
+        sharded = self.task.has_sharded_data("train")
+        while self.finished is None:
+            batches = iterators.GroupedIterator(
+                self.epochs.next_epoch_itr(fix_batches_to_gpus=False, shuffle=True),
+                self.settings["accumulate"],
+            )
+            self.trainer.begin_epoch(self.epochs.epoch)
+            for samples in batches:
+                self._update(samples)
+                ended = not batches.has_next()
+                if ended:
+                    # The learning rate of an epoch is set when it ends; ours change by update only.
+                    self.trainer.lr_step(self.epochs.epoch)
+                self.finished = self._after_update(ended)
+                if self.finished is not None:
+                    break
+            else:
+                self.epochs = self.trainer.get_train_iterator(
+                    self.epochs.next_epoch_idx, load_dataset=sharded, disable_iterator_cache=sharded
+                )
+        return self.finished
+
+    def _update(self, samples: list[dict[str, Any]]) -> None:
+        logged = self.trainer.train_step(samples)
+        self.target_tokens += sum(int(sample["ntokens"]) for sample in samples if sample)
+        if logged is not None:
+            self._recent.append(float(logged["loss"]))
+        if time.monotonic() - self._reported > REPORT_SECONDS:
+            self._report()
+
+    def _report(self) -> None:
+        self._reported = time.monotonic()
+        report(
+            event="update",
+            update=self.updates,
+            epoch=round(self.epoch(), 3),
+            loss=round(sum(self._recent[-20:]) / max(1, len(self._recent[-20:])), 4),
+            target_tokens=self.target_tokens,
+            seconds=round(self.trainer.cumulative_training_time(), 1),
+        )
+
+    def _after_update(self, epoch_ended: bool) -> str | None:
+        """Validate, save and stop where it is time to; the reason to end, or None."""
+        every = self.settings["validate_every"]
+        seconds = self.trainer.cumulative_training_time()
+        reason = None
+        if self.updates >= self.settings["maximum_updates"]:
+            reason = "maximum_updates"
+        elif self.settings["maximum_seconds"] and seconds >= self.settings["maximum_seconds"]:
+            reason = "maximum_minutes"
+        elif (
+            epoch_ended
+            and self.settings["maximum_epochs"]
+            and self.epoch() >= self.settings["maximum_epochs"]
+        ):
+            reason = "maximum_epochs"
+        whole_pass = epoch_ended and self.epochs.epoch % self.settings["parts"] == 0
+        if reason or (self.updates % every == 0 if every else whole_pass):
+            self.validate()
+            patience = self.settings["patience"]
+            if reason is None and patience and self._validations_since_best() >= patience:
+                reason = "patience"
+            self.finished = reason
+            self.save()
+        elif time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+            self.save()
+        if stop_requested() or os.getppid() != self.parent:
+            self.finished = reason
+            self.save()
+            raise Interrupted("interrupted: the last checkpoint is kept; run the same command to go on")
+        return reason
+
+    def _validations_since_best(self) -> int:
+        scores = [row["bleu"] for row in self.history]
+        return len(scores) - 1 - scores.index(max(scores))
+
+    def validate(self) -> None:
+        """Loss, and BLEU and chrF through CTranslate2, on the held-out rows; keeps the weights of this moment."""
+        from fairseq.logging import metrics
+
+        from pipeline.translation.conversion import convert_fairseq
+        from pipeline.translation.validation import HeldOut, evaluate
+
+        self._report()
+        with metrics.aggregate(new_root=True) as aggregated:
+            iterator = self.trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False)
+            for sample in iterator:
+                self.trainer.valid_step(sample)
+        values = aggregated.get_smoothed_values()
+        snapshot = self.directory / "snapshots" / f"update-{self.updates:08d}.pt"
+        self.save_weights(snapshot)
+        converted = self.directory / "validation"
+        convert_fairseq(
+            snapshot,
+            self.directory,
+            converted,
+            self.settings["source_language"],
+            self.settings["target_language"],
+        )
+        held_out = HeldOut.read(self.directory)
+        scores = evaluate(
+            converted,
+            held_out,
+            beam=self.settings["beam"],
+            threads=self.settings["threads"],
+            maximum_tokens=self.settings["maximum_tokens"],
+        )
+        recent = self._recent
+        self._recent = []
+        row = {
+            "update": self.updates,
+            "epoch": round(self.epoch(), 4),
+            "seconds": round(self.trainer.cumulative_training_time(), 1),
+            "target_tokens": self.target_tokens,
+            "train_loss": round(sum(recent) / max(1, len(recent)), 4),
+            "valid_loss": round(float(values["loss"]), 4),
+            "valid_perplexity": round(2.0 ** float(values["nll_loss"]), 4),
+            "bleu": round(scores.bleu, 4),
+            "chrf": round(scores.chrf, 4),
+        }
+        self.history.append(row)
+        self._forget_snapshots()
+        report(event="validation", **row)
+
+    def _forget_snapshots(self) -> None:
+        """Keep what the end may need: the best weights and the last few."""
+        best = max(self.history, key=lambda row: row["bleu"])["update"]
+        wanted = {int(row["update"]) for row in self.history[-self.settings["average"] :]} | {int(best)}
+        for path in (self.directory / "snapshots").glob("update-*.pt"):
+            if int(path.stem.rpartition("-")[2]) not in wanted:
+                path.unlink(missing_ok=True)
+
+    def save(self) -> None:
+        """Write the last checkpoint, whole or not at all."""
+        path = self.directory / "checkpoints" / LAST
+        extra = {
+            "train_iterator": self.epochs.state_dict(),
+            "val_loss": None,
+            "paraforge": {
+                "history": self.history,
+                "target_tokens": self.target_tokens,
+                "finished": self.finished,
+            },
+        }
+        self.trainer.consolidate_optimizer()
+        with atomic_path(path) as temporary:
+            self.trainer.save_checkpoint(str(temporary), extra)
+        self._saved = time.monotonic()
+
+    def save_weights(self, path: Path) -> None:
+        """Write weights and configuration alone, as plain values and without this machine's paths."""
+        from pipeline.translation.checkpoint import weights_only_state, write_checkpoint
+
+        self.trainer.consolidate_optimizer()
+        write_checkpoint(weights_only_state(self.trainer.state_dict()), path)
+
+
+def report(**values: Any) -> None:
+    """Tell the parent process something, a JSON object on a line."""
+    sys.stdout.write(json.dumps(values) + "\n")
+    sys.stdout.flush()
+
+
+def main(directory: Path) -> int:
+    """Train what ``directory/settings.json`` says; returns the exit code."""
+    # What libraries print must not mix with the reports.
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        with graceful_interrupts():
+            run = TrainingRun(directory, read_json(directory / "settings.json"))
+            report(event="start", update=run.updates, history=run.history)
+            report(event="end", reason=run.train(), update=run.updates)
+    except Interrupted as error:
+        return error.exit_code
+    except (ParaforgeError, InputError) as error:
+        report(event="error", message=str(error), exit_code=error.exit_code)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

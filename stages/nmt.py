@@ -1,0 +1,26 @@
+"""Stage nmt: the translation model, trained on the ingested bitext, imported, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.translation.nmt import build_nmt
+from stages.common import run_stage, write_metrics
+
+
+def main() -> None:
+    """Read parameters, build ``models/nmt``, write metrics."""
+    parameters = load_parameters()
+    report = build_nmt(
+        parameters.nmt,
+        ingested=Path("data/ingested"),
+        output=Path("models/nmt"),
+        plot=Path("plots/nmt.csv"),
+        resources=parameters.resources,
+    )
+    write_metrics("metrics/nmt.json", report)
+
+
+if __name__ == "__main__":
+    run_stage("nmt", main)
