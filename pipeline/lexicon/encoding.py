@@ -1,0 +1,227 @@
+"""Pairs as word numbers: tokens, how often each occurs, its rank by frequency, sentences as sorted ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.configuration.lexicon import ClassKind, LexiconFilters
+from pipeline.files import atomic_path, read_json, write_json
+from pipeline.interrupts import check_interrupt
+from pipeline.lexicon import kernels
+from pipeline.lexicon.classes import Classifier, build_classifier
+from pipeline.lexicon.pairs import Piece, select_pairs
+from pipeline.scoring.tokens import TokenColumn
+
+SIDES = ("reference", "translation")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What decides how text becomes word numbers."""
+
+    filters: LexiconFilters
+    classes: ClassKind
+    language: str
+    spacy_model: str
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words by falling frequency, with the sentences that each stands in.
+
+    Attributes:
+        words: distinct words; a word's place is its rank.
+        references: int64, references with the word.
+        translations: int64, translations with the word.
+    """
+
+    words: list[str]
+    references: npt.NDArray[np.int64]
+    translations: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def sentences(self) -> npt.NDArray[np.int64]:
+        """``#(u)``: sentences with the word on either side."""
+        return self.references + self.translations
+
+    def write(self, path: Path) -> None:
+        """Write the vocabulary as an Arrow file."""
+        write_arrow(
+            pa.table({"word": self.words, "reference": self.references, "translation": self.translations}),
+            path,
+        )
+
+    @staticmethod
+    def read(path: Path) -> Vocabulary:
+        """Read what :meth:`write` wrote."""
+        table = read_arrow(path)
+        return Vocabulary(
+            table["word"].to_pylist(), table["reference"].to_numpy(), table["translation"].to_numpy()
+        )
+
+
+def write_arrow(table: pa.Table, path: Path) -> None:
+    """Write a table as one uncompressed Arrow file, which is read without copying."""
+    with (
+        atomic_path(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+
+
+def read_arrow(path: Path) -> pa.Table:
+    """Map an Arrow file into memory."""
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+@lru_cache(maxsize=1)
+def _classifier(kind: ClassKind, language: str, spacy_model: str) -> Classifier:
+    return build_classifier(kind, language, spacy_model)
+
+
+def tokens_file(directory: Path, piece: int) -> Path:
+    """Where a piece's tokens lie until they have been numbered."""
+    return directory / f"tokens-{piece:06d}.arrow"
+
+
+def words_file(directory: Path, piece: int) -> Path:
+    """Where a piece's words and their sentence counts lie."""
+    return directory / f"words-{piece:06d}.arrow"
+
+
+def ids_file(directory: Path, piece: int) -> Path:
+    """Where a piece's sentences lie as ranks."""
+    return directory / f"ids-{piece:06d}.arrow"
+
+
+def _report_file(directory: Path, piece: int) -> Path:
+    return directory / f"report-{piece:06d}.json"
+
+
+def encode_piece(
+    piece: Piece, index: int, columns: tuple[str, ...], encoding: Encoding, directory: Path
+) -> dict[str, int]:
+    """Tokenise a piece and count its words' sentences; gives rows that are counted and dropped, by reason.
+
+    A piece that is done already is not done again.
+    """
+    report_path = _report_file(directory, index)
+    if report_path.is_file():
+        done: dict[str, int] = read_json(report_path)
+        return done
+    selected = select_pairs(piece.read(columns), encoding.filters)
+    classify = _classifier(encoding.classes, encoding.language, encoding.spacy_model)
+    sides = classify(selected.references, selected.translations)
+    vocabulary = sides[0].vocabulary
+    counts = [kernels.sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]
+    write_arrow(
+        pa.table({"word": vocabulary, "reference": counts[0], "translation": counts[1]}),
+        words_file(directory, index),
+    )
+    write_arrow(
+        pa.table({name: _lists(side) for name, side in zip(SIDES, sides, strict=True)}),
+        tokens_file(directory, index),
+    )
+    report = {"counted": len(sides[0]), **selected.dropped}
+    write_json(report_path, report)
+    return report
+
+
+def _lists(column: TokenColumn) -> Any:
+    """A token column as an Arrow list array; the offsets stay 64 bits wide, as a piece may be of any size."""
+    return pa.LargeListArray.from_arrays(pa.array(column.offsets), pa.array(column.ids))
+
+
+def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
+    """Add up the words of all pieces, rank them by frequency, and leave the ranks beside the pieces.
+
+    A word in fewer than ``minimum`` sentences is left out: no pair of words that it is in can reach
+    ``minimum``, so every count that is asked for stays exact.
+    """
+    numbers: dict[str, int] = {}
+    counts = np.zeros((2, 1 << 16), np.int64)
+    for piece in range(pieces):
+        check_interrupt()
+        table = read_arrow(words_file(directory, piece))
+        found = table["word"].to_pylist()
+        mapped = np.fromiter(
+            (numbers.setdefault(word, len(numbers)) for word in found), np.uint32, len(found)
+        )
+        if len(numbers) > counts.shape[1]:
+            counts = np.pad(counts, ((0, 0), (0, max(len(numbers), 2 * counts.shape[1]) - counts.shape[1])))
+        counts[0, mapped] += table["reference"].to_numpy()
+        counts[1, mapped] += table["translation"].to_numpy()
+        _write_array(mapped, _numbers_file(directory, piece))
+    words = list(numbers)
+    counts = counts[:, : len(words)]
+    total = counts.sum(axis=0)
+    kept = np.flatnonzero(total >= max(1, minimum)).tolist()
+    # Equally frequent words are ordered by name, so that ranks do not depend on how the input is cut.
+    kept.sort(key=lambda number: (-total[number], words[number]))
+    ranks = np.full(len(words), kernels.DROPPED, np.uint32)
+    ranks[kept] = np.arange(len(kept), dtype=np.uint32)
+    _write_array(ranks, _ranks_file(directory))
+    return Vocabulary([words[number] for number in kept], counts[0, kept], counts[1, kept])
+
+
+def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]:
+    """Write a piece's sentences as distinct ascending ranks; gives the increments of each row of the counts.
+
+    Needs the ranks that :func:`merge_vocabulary` left. The piece's tokens are removed when this is done.
+    """
+    ids_path = ids_file(directory, index)
+    if not ids_path.is_file():
+        ranks = np.load(_ranks_file(directory))[np.load(_numbers_file(directory, index))]
+        table = read_arrow(tokens_file(directory, index))
+        sides = []
+        for name in SIDES:
+            tokens = table[name].combine_chunks()
+            offsets, ids = kernels.distinct_ranks(tokens.values.to_numpy(), tokens.offsets.to_numpy(), ranks)
+            sides.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)))
+        write_arrow(pa.table(dict(zip(SIDES, sides, strict=True))), ids_path)
+    tokens_file(directory, index).unlink(missing_ok=True)
+    rows = np.zeros(words, np.int64)
+    kernels.count_row_increments(*read_ids(ids_path), rows)
+    return rows
+
+
+PairTable = tuple[kernels.Offsets, kernels.Words, kernels.Offsets, kernels.Words]
+
+
+def read_ids(path: Path) -> PairTable:
+    """A piece's pair table as :mod:`pipeline.lexicon.kernels` wants it, without copying."""
+    table = read_arrow(path)
+    reference, translation = (_list_arrays(table[name]) for name in SIDES)
+    return (*reference, *translation)
+
+
+def _list_arrays(column: Any) -> tuple[kernels.Offsets, kernels.Words]:
+    if column.num_chunks == 0:
+        return np.zeros(1, np.int32), np.zeros(0, np.uint32)
+    lists = column.combine_chunks()
+    return lists.offsets.to_numpy(), lists.values.to_numpy()
+
+
+def _numbers_file(directory: Path, piece: int) -> Path:
+    return directory / f"numbers-{piece:06d}.npy"
+
+
+def _ranks_file(directory: Path) -> Path:
+    return directory / "ranks.npy"
+
+
+def _write_array(array: npt.NDArray[Any], path: Path) -> None:
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.save(file, array, allow_pickle=False)

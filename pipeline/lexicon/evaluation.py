@@ -1,0 +1,167 @@
+"""How good a lexicon is: correlation with human similarity judgements, agreement with PPDB (ParaNMT A.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline.lexicon.lexicon import WORDS
+from pipeline.lexicon.lookup import Lexicon, Score
+from pipeline.lexicon.wordlists import (
+    Pair,
+    ReferenceLexicon,
+    SimilarityList,
+    read_reference_lexicon,
+    read_similarity_list,
+)
+
+SCORES: tuple[Score, ...] = ("cross_pmi", "adjusted_pmi")
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """One cell of ParaNMT's Table 13.
+
+    Attributes:
+        spearman: Spearman's rho x 100 between judgement and score; None where the scores do not differ.
+        pairs: word pairs of the list.
+        found: those that the lexicon has, in either order.
+    """
+
+    spearman: float | None
+    pairs: int
+    found: int
+
+
+def correlate(judgements: SimilarityList, scores: Mapping[Pair, float]) -> Correlation:
+    """Spearman's rho x 100; an unseen pair has the score 0, one seen in both orders the mean of both."""
+    from scipy.stats import spearmanr
+
+    values = []
+    found = 0
+    for first, second in judgements.pairs:
+        seen = [scores[pair] for pair in ((first, second), (second, first)) if pair in scores]
+        found += bool(seen)
+        values.append(sum(seen) / len(seen) if seen else 0.0)
+    if len(set(values)) < 2 or len(set(judgements.scores)) < 2:
+        return Correlation(None, len(values), found)
+    rho = float(spearmanr(judgements.scores, values).statistic)
+    return Correlation(round(100 * rho, 2), len(values), found)
+
+
+def lexicon_scores(
+    lexicon: Lexicon, pairs: Iterable[Pair], minimum_pairs: int = 1
+) -> dict[str, dict[Pair, float]]:
+    """Scores of the pairs that the lexicon has, by score name, under the words as they are given.
+
+    Where a word stands for several classes (parts of speech), the pair has the highest of their scores.
+    """
+    wanted = {order for first, second in pairs for order in ((first, second), (second, first))}
+    names = {word: lexicon.normalise(word) for word, _ in wanted}
+    known = sorted({name for several in names.values() for name in several})
+    entries = lexicon.entries(known, ["paraphrase", "pairs", *SCORES])
+    # Only the pairs asked for become Python objects: a frequent word has many thousand entries.
+    asked = pc.is_in(entries["paraphrase"], pa.array(known, pa.string()))
+    entries = entries.filter(pc.and_(asked, pc.greater_equal(entries["pairs"], minimum_pairs)))
+    keys = list(zip(entries["word"].to_pylist(), entries["paraphrase"].to_pylist(), strict=True))
+    result: dict[str, dict[Pair, float]] = {}
+    for score in SCORES:
+        of_classes = {
+            key: value
+            for key, value in zip(keys, entries[score].to_pylist(), strict=True)
+            if value is not None
+        }
+        found = {
+            (first, second): [of_classes[key] for key in product(names[first], names[second]) if key in of_classes]
+            for first, second in wanted
+        }
+        result[score] = {pair: max(values) for pair, values in found.items() if values}
+    return result
+
+
+def evaluate_lexicon(
+    path: Path, word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = (), minimum_pairs: int = 1
+) -> dict[str, Any]:
+    """ParaNMT's Table 13: every score of the lexicon, and every reference lexicon, on every list of
+    judgements.
+
+    Returns:
+        ``{list: {"pairs": n, "found": n, "cross_pmi": rho, "adjusted_pmi": rho, reference: {"found": n,
+        "spearman": rho}}}``
+
+    Raises:
+        InputError: a file is missing or malformed.
+    """
+    lists = [read_similarity_list(word_list) for word_list in word_lists]
+    references = [read_reference_lexicon(reference) for reference in reference_lexicons]
+    lexicon = Lexicon(path)
+    result: dict[str, Any] = {}
+    for judgements in lists:
+        scores = lexicon_scores(lexicon, judgements.pairs, minimum_pairs)
+        row: dict[str, Any] = {"pairs": len(judgements.pairs)}
+        for name in SCORES:
+            correlation = correlate(judgements, scores[name])
+            row["found"] = correlation.found
+            row[name] = correlation.spearman
+        for reference in references:
+            correlation = correlate(judgements, reference.scores)
+            row[reference.name] = {"found": correlation.found, "spearman": correlation.spearman}
+        result[judgements.name] = row
+    return result
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far a lexicon and a reference lexicon have the same pairs.
+
+    Attributes:
+        reference_pairs: unordered pairs of the reference lexicon.
+        known: those whose words are both in the lexicon's vocabulary.
+        shared: those that the lexicon has as an entry.
+        precision_at: of the lexicon's k best entries of each word that both have, the share that the
+            reference lexicon has; by k.
+    """
+
+    reference_pairs: int
+    known: int
+    shared: int
+    precision_at: dict[int, float]
+
+
+def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int] = (1, 5, 10)) -> Agreement:
+    """Compare a whole lexicon with a reference lexicon."""
+    pairs = {(min(pair), max(pair)) for pair in reference.scores}
+    listed = pa.array(sorted({word for pair in pairs for word in pair}), pa.string())
+    words = pq.read_table(lexicon.path / WORDS, columns=["word"])
+    vocabulary = set(words.filter(pc.is_in(words["word"], listed))["word"].to_pylist())
+    known = sum(first in vocabulary and second in vocabulary for first, second in pairs)
+    shared = 0
+    hits = dict.fromkeys(ranks, 0)
+    shown = dict.fromkeys(ranks, 0)
+    for path in lexicon.files:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=["word", "paraphrase", "rank"]):
+                inside = batch.filter(pc.is_in(batch["word"], listed))
+                best = inside["rank"].to_pylist()
+                for word, other, rank in zip(
+                    inside["word"].to_pylist(), inside["paraphrase"].to_pylist(), best, strict=True
+                ):
+                    is_shared = (min(word, other), max(word, other)) in pairs
+                    shared += is_shared
+                    for limit in ranks:
+                        if rank <= limit:
+                            shown[limit] += 1
+                            hits[limit] += is_shared
+    return Agreement(
+        len(pairs),
+        known,
+        shared // 2,  # every entry is there in both directions
+        {limit: round(hits[limit] / shown[limit], 4) if shown[limit] else 0.0 for limit in ranks},
+    )

@@ -1,0 +1,165 @@
+"""Looking words up in a lexicon: reads the few row groups that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline.errors import InputError
+from pipeline.files import read_json
+from pipeline.lexicon.lexicon import FORMAT, MANIFEST, SCHEMA, WORDS
+
+Score = Literal["adjusted_pmi", "cross_pmi"]
+
+
+class Lexicon:
+    """A lexicon on disk.
+
+    Attributes:
+        path: its directory.
+        manifest: what ``lexicon.json`` says: parameters, numbers of pairs, words and entries, files.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Open a lexicon.
+
+        Raises:
+            InputError: not a lexicon, one of a newer format, or a file is missing or damaged.
+        """
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise InputError(
+                "no such lexicon", self.path, remedy="Run 'dvc repro lexicon' or 'paraforge lexicon extract'."
+            )
+        if not (self.path / MANIFEST).is_file():
+            raise InputError(f"not a lexicon: there is no {MANIFEST} in it", self.path)
+        self.manifest: dict[str, Any] = read_json(self.path / MANIFEST)
+        try:
+            if self.manifest["format"] > FORMAT:
+                raise InputError(
+                    f"written in format {self.manifest['format']}, this version reads {FORMAT}",
+                    self.path / MANIFEST,
+                    remedy="Upgrade paraforge.",
+                )
+            records = [(str(file["file"]), int(file["rows"])) for file in self.manifest["files"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"damaged: {error!r}", self.path / MANIFEST) from error
+        # For each row group: file, number in it, first and last word.
+        self._groups: list[tuple[Path, int, str, str]] = []
+        for name, rows in records:
+            metadata = _metadata(self.path / name)
+            if metadata.num_rows != rows:
+                raise InputError(f"{metadata.num_rows} rows, its manifest says {rows}", self.path / name)
+            for group in range(metadata.num_row_groups):
+                statistics = metadata.row_group(group).column(0).statistics
+                if statistics is None or not statistics.has_min_max:
+                    raise InputError("no statistics of the words", self.path / name)
+                self._groups.append((self.path / name, group, statistics.min, statistics.max))
+
+    @property
+    def files(self) -> list[Path]:
+        """Its files, in the order of the words."""
+        return [self.path / str(file["file"]) for file in self.manifest["files"]]
+
+    def entries(self, words: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
+        """All entries of the words, sorted by word and rank; words that have none are passed over.
+
+        Args:
+            words: as the lexicon has them (see :meth:`normalise`).
+            columns: columns wanted beside ``word``; all by default.
+        """
+        wanted = sorted(set(words))
+        names = SCHEMA.names if columns is None else list(dict.fromkeys(["word", *columns]))
+        tables = [pa.schema([SCHEMA.field(name) for name in names]).empty_table()]
+        groups: dict[Path, list[int]] = {}
+        for path, group, first, last in self._groups:
+            if any(first <= word <= last for word in wanted):
+                groups.setdefault(path, []).append(group)
+        for path, numbers in groups.items():
+            try:
+                with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                    for number in numbers:
+                        table = file.read_row_group(number, columns=names, use_threads=False)
+                        tables.append(table.filter(pc.is_in(table["word"], pa.array(wanted, pa.string()))))
+            except (pa.ArrowInvalid, OSError) as error:
+                raise InputError(f"cannot be read as Parquet: {error}", path) from error
+        return pa.concat_tables(tables).select(names)
+
+    def lookup(
+        self, words: Iterable[str], limit: int | None = 20, minimum_pairs: int = 1, by: Score = "adjusted_pmi"
+    ) -> dict[str, pa.Table]:
+        """The best paraphrases of each word.
+
+        Args:
+            words: any spelling; looked up as the lexicon has them.
+            limit: entries of a word at most.
+            minimum_pairs: least number of pairs of an entry.
+            by: the score that orders them, falling.
+
+        Returns:
+            A table (:data:`~pipeline.lexicon.lexicon.SCHEMA`) for each word as given; empty where it has no
+            entry.
+        """
+        given = list(words)
+        names = {word: self.normalise(word) for word in given}
+        found = self.entries(name for several in names.values() for name in several)
+        found = found.filter(pc.greater_equal(found["pairs"], minimum_pairs))
+        result = {}
+        for word in given:
+            table = found.filter(pc.is_in(found["word"], pa.array(names[word], pa.string())))
+            order = pc.sort_indices(table, sort_keys=[(by, "descending"), ("rank", "ascending")])
+            result[word] = table.take(order if limit is None else order[:limit])
+        return result
+
+    def normalise(self, word: str) -> list[str]:
+        """A word as the lexicon has it: lower-cased; with lemmas, its lemma; with tags, under every tag it
+        has.
+
+        Raises:
+            MissingPackageError: the lexicon is of lemmas, and simplemma is not installed.
+        """
+        word = word.strip().lower()
+        classes = self.manifest["parameters"]["classes"]
+        if classes == "lemmas":
+            from pipeline.lexicon.classes import lemma_of
+
+            return [lemma_of(self.manifest["parameters"]["language"])(word)]
+        if classes == "words":
+            return [word]
+        if "/" in word:
+            name, _, tag = word.rpartition("/")
+            return [f"{name}/{tag.upper()}"]
+        return [f"{word}/{tag}" for tag in UNIVERSAL_TAGS]
+
+    def count_of(self, word: str) -> int:
+        """Sentences with the word, ``#(u)``; 0 if there are fewer than an entry needs pairs."""
+        names = self.normalise(word)
+        try:
+            table = pq.read_table(self.path / WORDS, filters=[("word", "in", names)])
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"cannot be read as Parquet: {error}", self.path / WORDS) from error
+        return int(
+            (pc.sum(table["reference_count"]).as_py() or 0)
+            + (pc.sum(table["translation_count"]).as_py() or 0)
+        )
+
+
+# https://universaldependencies.org/u/pos/
+UNIVERSAL_TAGS = (
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT",
+    "SCONJ", "SYM", "VERB", "X",
+)  # fmt: skip
+
+
+def _metadata(path: Path) -> Any:
+    try:
+        return pq.read_metadata(path)
+    except FileNotFoundError as error:
+        raise InputError("no such file", path, remedy="Extract the lexicon again.") from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"cannot be read as Parquet: {error}", path) from error
