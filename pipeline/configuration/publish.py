@@ -17,13 +17,14 @@ class PublishParameters(BaseModel):
     name: str = Field(
         "Paraforge corpus", min_length=1, max_length=200, description="title of the dataset card"
     )
-    license: str = Field(
+    licence: str = Field(
         "other",
         pattern=r"^[a-z0-9][a-z0-9.+-]*$",
         description="the Hub's identifier, e.g. cc-by-4.0; or other",
     )
-    licenses: dict[str, str] = Field(
-        default_factory=dict, description="licence of each source, as the card shall say it"
+    licences: dict[str, str] = Field(
+        default_factory=dict,
+        description="licence of each source; SOURCE also stands for SOURCE.FILE",
     )
     languages: list[Language] = Field(
         default_factory=lambda: ["en", "cs"], min_length=1, description="of the text, English first"
@@ -32,10 +33,10 @@ class PublishParameters(BaseModel):
     rows_per_file: int = Field(50_000, ge=1, description="pairs a published file has at most, about")
     examples: int = Field(2, ge=0, le=100, description="pairs that the card shows of each score band")
 
-    @field_validator("licenses")
+    @field_validator("licences")
     @classmethod
-    def _not_blank(cls, licenses: dict[str, str]) -> dict[str, str]:
-        blank = [source for source, text in licenses.items() if not text.strip()]
+    def _not_blank(cls, licences: dict[str, str]) -> dict[str, str]:
+        blank = [source for source, text in licences.items() if not text.strip()]
         if blank:
             raise ValueError(f"no licence is given for {', '.join(blank)}")
-        return licenses
+        return licences

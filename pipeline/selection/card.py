@@ -47,7 +47,7 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
     split = "train" if manifest.content == KEPT else "rejected"
     return {
         "pretty_name": manifest.name,
-        "license": parameters.license,
+        "license": parameters.licence,
         "language": list(parameters.languages),
         "multilinguality": ["translation"] if len(parameters.languages) > 1 else ["monolingual"],
         "annotations_creators": ["machine-generated"],
@@ -173,9 +173,9 @@ def _columns(manifest: Manifest) -> str:
 
 
 def _licences(manifest: Manifest, parameters: PublishParameters) -> str:
-    rows = [[source, manifest.licenses.get(source, "not stated")] for source in sorted(manifest.sources)]
+    rows = [[source, manifest.licences.get(source, "not stated")] for source in sorted(manifest.sources)]
     text = "Each pair is under the licence of the text it was made from, which the column `source` names."
-    return f"## Licences\n\n{text} The whole: `{parameters.license}`.\n\n{table(['source', 'licence'], rows)}"
+    return f"## Licences\n\n{text} The whole: `{parameters.licence}`.\n\n{table(['source', 'licence'], rows)}"
 
 
 def _origin(manifest: Manifest) -> str:

@@ -11,8 +11,8 @@ from typing import Literal
 from pipeline.errors import InputError
 
 TestFormat = Literal["plain", "tsv", "sts"]
-# An STS file's sentences are the second and third column, behind the gold score.
-_STS_COLUMNS = ("2", "3")
+# An STS file's sentences are the columns behind the gold score.
+_STS_COLUMNS: tuple[int | str, ...] = (1, 2)
 
 
 def read_test_sentences(
@@ -24,41 +24,41 @@ def read_test_sentences(
         path: UTF-8 text, lines split on ``\\n`` only.
         format: ``plain`` has a sentence a line; ``tsv`` has tab-separated columns without quoting; ``sts`` is
             a TSV of gold score, sentence, sentence.
-        columns: columns of a TSV, counted from 1, or names of its header. For ``sts`` another choice than
-            2 and 3; not for ``plain``.
+        columns: columns of a TSV, numbers from 0 or names of its header. For ``sts`` another choice than
+            1 and 2; not for ``plain``.
         header: whether the first line names the columns. Implied by a column given by name.
 
     Raises:
         InputError: the file is missing, not UTF-8, truncated, or a line lacks a column; with file and line.
     """
-    names = [str(column) for column in columns] or (list(_STS_COLUMNS) if format == "sts" else [])
+    wanted = list(columns) or (list(_STS_COLUMNS) if format == "sts" else [])
     if format == "plain":
         for _, text in _lines(path):
             yield text
         return
-    if not names:
+    if not wanted:
         raise InputError("a TSV needs the columns that hold sentences", path, remedy="Set columns.")
-    by_name = any(not name.isdigit() for name in names)
-    places = [] if by_name else [int(name) - 1 for name in names]
+    by_name = any(isinstance(column, str) for column in wanted)
+    places = [column for column in wanted if isinstance(column, int)]
     for number, text in _lines(path):
         fields = text.split("\t")
         if number == 1 and (header or by_name):
-            places = [_place(name, fields, path) for name in names]
+            places = [_place(column, fields, path) for column in wanted]
             continue
         if not text:
             continue
         for place in places:
             if place >= len(fields):
-                raise InputError(f"{len(fields)} columns, column {place + 1} is wanted", path, number)
+                raise InputError(f"{len(fields)} columns, no column {place} (counted from 0)", path, number)
             yield fields[place]
 
 
-def _place(name: str, header: list[str], path: Path) -> int:
-    if name.isdigit():
-        return int(name) - 1
-    if name in header:
-        return header.index(name)
-    raise InputError(f"no column '{name}' in the header: {', '.join(header)}", path, 1)
+def _place(column: int | str, header: list[str], path: Path) -> int:
+    if isinstance(column, int):
+        return column
+    if column in header:
+        return header.index(column)
+    raise InputError(f"no column '{column}' in the header: {', '.join(header)}", path, 1)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -43,7 +43,7 @@ class Manifest:
         files: the Parquet files, in order.
         columns: name, type and description of each column.
         steps: version, parameters and fingerprints of each step that the corpus went through.
-        licenses: licence of each source, as configured.
+        licences: licence of each source, as configured.
     """
 
     content: str
@@ -54,7 +54,7 @@ class Manifest:
     files: list[PublishedFile]
     columns: list[dict[str, str]]
     steps: dict[str, Any]
-    licenses: dict[str, str]
+    licences: dict[str, str]
     version: str = __version__
     schema_version: int = SCHEMA_VERSION
 
@@ -81,7 +81,7 @@ class Manifest:
             "bytes": sum(file.bytes for file in self.files),
             "counts": self.counts.as_dict(),
             "sources": {source: counts.as_dict() for source, counts in sorted(self.sources.items())},
-            "licenses": self.licenses,
+            "licences": self.licences,
             "columns": self.columns,
             "steps": self.steps,
             "files": [vars(file) for file in self.files],
@@ -128,7 +128,7 @@ def read_manifest(directory: Path) -> Manifest:
             ],
             columns=[{str(key): str(text) for key, text in column.items()} for column in value["columns"]],
             steps=dict(value["steps"]),
-            licenses={str(source): str(text) for source, text in value["licenses"].items()},
+            licences={str(source): str(text) for source, text in value["licences"].items()},
             version=str(value["paraforge"]),
             schema_version=int(value["schema_version"]),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +30,11 @@ from pipeline.shards.schema import COLUMNS, SCHEMA_VERSION
 from pipeline.shards.step import check_bytes
 from pipeline.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from pipeline.shards.work import WorkDirectory, replaced_directory
+from pipeline.versions import PUBLISH
 
 logger = logging.getLogger(__name__)
 
 STEP = "publish"
-VERSION = 1
 CARD_NAME = "README.md"
 _UNPUBLISHED = ("first_row",)
 
@@ -74,7 +74,6 @@ def publish(
     corpus: Path,
     rejected: Path,
     resources: Resources,
-    licenses: dict[str, str] | None = None,
 ) -> PublishReport:
     """Write both datasets; each directory is replaced as a whole.
 
@@ -85,7 +84,6 @@ def publish(
         selected: what selection wrote for them, ``data/selected``.
         corpus, rejected: where to publish kept pairs, and those refused or failed.
         resources: threads, and the work directory that holds the lock.
-        licenses: licences of sources that ``parameters`` does not name.
 
     Raises:
         InputError: there are no pairs, a shard is damaged, or the selection is that of another input.
@@ -104,7 +102,7 @@ def publish(
             REJECTED: outputs.enter_context(replaced_directory(rejected)),
         }
         publication = _Publication(parameters, select, view, directories, resources.worker_count())
-        kept, refused, statistics = publication.run(licenses or {})
+        kept, refused, statistics = publication.run()
     if not statistics.counts.kept:
         logger.warning("the published corpus is empty: no pair was kept")
     return PublishReport(kept, refused, statistics, time.monotonic() - started)
@@ -154,7 +152,7 @@ class _Publication:
         # Without the footer keys of the steps, which say nothing about the corpus.
         return pa.schema([COLUMNS.get(name, found[name]) for name in self.columns])
 
-    def run(self, licenses: dict[str, str]) -> tuple[Manifest, Manifest, Statistics]:
+    def run(self) -> tuple[Manifest, Manifest, Statistics]:
         plans = plan_files(self.view.rows, self._kept_rows(), self.parameters.rows_per_file)
         written = []
         with progress(total=self.view.total_rows, unit="pairs", description=STEP) as bar:
@@ -175,7 +173,7 @@ class _Publication:
             (KEPT, [record for one in written for record in one.kept]),
             (REJECTED, [record for one in written for record in one.refused]),
         ):
-            manifests.append(self._describe(content, records, sizes, statistics, licenses))
+            manifests.append(self._describe(content, records, sizes, statistics))
         return manifests[0], manifests[1], statistics
 
     def _kept_rows(self) -> list[int]:
@@ -222,7 +220,6 @@ class _Publication:
         records: list[ShardRecord],
         sizes: dict[str, int],
         statistics: Statistics,
-        licenses: dict[str, str],
     ) -> Manifest:
         """Write index, manifest and card of one dataset."""
         directory = self.directories[content]
@@ -241,22 +238,34 @@ class _Publication:
             files=[PublishedFile(r.file, r.rows, sizes[f"{content}/{r.file}"], r.sha256) for r in records],
             columns=describe_columns(self.schema),
             steps=steps,
-            licenses={**licenses, **self.parameters.licenses},
+            licences=_licences_of(statistics.sources, self.parameters.licences),
         )
         if manifest.rows != manifest.expected_rows:
             raise IncompleteError(
                 f"{STEP}: the files of {content} have {manifest.rows:,} rows, by the counts it is "
                 f"{manifest.expected_rows:,}"
             )
-        write_index(directory, records, {"step": STEP, "version": VERSION, "schema_version": SCHEMA_VERSION})
+        write_index(directory, records, {"step": STEP, "version": PUBLISH, "schema_version": SCHEMA_VERSION})
         manifest.write(directory)
         with atomic_path(directory / CARD_NAME) as path:
             path.write_text(dataset_card(manifest, statistics, self.parameters), encoding="utf-8")
         return manifest
 
 
+def _licences_of(sources: Iterable[str], licences: Mapping[str, str]) -> dict[str, str]:
+    """Licence of each source that has one; ``all.news`` has that of ``all`` unless it has one of its own."""
+    found = {}
+    for source in sorted(sources):
+        name = source
+        while name and name not in licences:
+            name = name.rpartition(".")[0]
+        if name:
+            found[source] = licences[name]
+    return found
+
+
 def write_plots(statistics: Statistics, directory: Path) -> None:
-    """Write ``bands.csv``, ``scores.csv`` and ``reasons.csv`` for ``dvc plots show``."""
+    """Write ``bands.csv`` and ``scores.csv`` for ``dvc plots show``."""
     counts = statistics.counts
     reasons = [{"reason": name, "pairs": number} for name, number in counts.rejected.most_common()]
     reasons += [
@@ -265,7 +274,6 @@ def write_plots(statistics: Statistics, directory: Path) -> None:
     reasons.append({"reason": "kept", "pairs": counts.kept})
     _write_csv(directory / "bands.csv", statistics.bands())
     _write_csv(directory / "scores.csv", statistics.scores())
-    _write_csv(directory / "reasons.csv", reasons)
 
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

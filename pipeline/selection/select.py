@@ -45,11 +45,11 @@ from pipeline.shards.schema import COLUMNS
 from pipeline.shards.step import check_bytes
 from pipeline.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from pipeline.shards.work import WorkDirectory, replaced_directory
+from pipeline.versions import SELECT
 
 logger = logging.getLogger(__name__)
 
 STEP = "select"
-VERSION = 1
 TENTHS = 10
 _FATE = ("rejected", "failed")
 
@@ -289,7 +289,7 @@ class _Selection:
             counts.check(STEP)
             description = {
                 "step": STEP,
-                "version": VERSION,
+                "version": SELECT,
                 "parameters": self.parameters.model_dump(mode="json"),
                 "fingerprints": fingerprints,
                 "inputs": inputs_digest(self.view),

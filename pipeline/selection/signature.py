@@ -51,30 +51,37 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
         ``key:value`` pairs joined by ``|``; the same inputs always give the same line.
     """
     translate, score, chosen = (steps.get(name, {}) for name in ("translate", "score", "select"))
-    fields = [("src", _sources(sources)), ("mt", short_fingerprint(translate))]
-    options = translate.get("parameters", {})
+    options = translate.get("parameters") or {}
+    fields = [("src", _sources(sources)), ("mt", _translator(translate))]
     fields += [(key, _number(options[key])) for key in ("beam", "nbest") if options.get(key) is not None]
     fields.append(("tok", TOKENISER))
-    vectors = short_fingerprint(score)
-    fields.append(("score", f"paragram:{vectors}" if vectors != "none" else "none"))
-    fingerprints = chosen.get("fingerprints", {})
+    vectors = short_fingerprint(score, "vectors")
+    fields.append(("score", f"paragram:{vectors}" if vectors else "none"))
+    fingerprints = chosen.get("fingerprints") or {}
     fields += [filter_field(one, fingerprints.get(one.reason)) for one in select.filters]
     fields.append(("v", __version__))
     return "|".join(f"{key}:{value}" for key, value in fields)
 
 
-def short_fingerprint(description: Description) -> str:
-    """Eight hexadecimal digits for all files that a step depends on; ``none`` where there are none."""
-    fingerprints = {
-        key: str(value) for key, value in (description.get("fingerprints") or {}).items() if value
-    }
-    if not fingerprints:
-        return "none"
-    values = list(fingerprints.values())
-    single = values[0].removeprefix("sha256:")
-    if len(values) == 1 and re.fullmatch(r"[0-9a-f]{8,}", single):
-        return single[:_DIGITS]
-    return hash_json(fingerprints)[:_DIGITS]
+def short_fingerprint(description: Description, name: str) -> str:
+    """First eight hexadecimal digits of one of a step's fingerprints; empty where there is none."""
+    fingerprint = str((description.get("fingerprints") or {}).get(name) or "").removeprefix("sha256:")
+    if not fingerprint or fingerprint == "none":
+        return ""
+    return (
+        fingerprint[:_DIGITS]
+        if re.fullmatch(r"[0-9a-f]{8,}", fingerprint)
+        else hash_json(fingerprint)[:_DIGITS]
+    )
+
+
+def _translator(description: Description) -> str:
+    """The model's fingerprint; what is no model says so."""
+    model = short_fingerprint(description, "model")
+    engine = (description.get("parameters") or {}).get("engine")
+    if not model or engine == "none":
+        return "given"  # the pairs came with their translations
+    return f"fake:{model}" if engine == "fake" else model
 
 
 def _sources(names: Sequence[str]) -> str:

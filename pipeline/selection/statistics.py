@@ -155,7 +155,7 @@ def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
         IncompleteError: a row is both rejected and failed.
     """
     kept = kept_mask(rows)
-    statistics = Statistics(examples_per_band, sources=_count_sources(rows))
+    statistics = Statistics(examples_per_band, sources=count_sources(rows))
     for column in AVERAGED:
         if column in rows.column_names:
             values, missing = numbers(rows.column(column))
@@ -167,7 +167,8 @@ def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
     return statistics
 
 
-def _count_sources(rows: pa.Table) -> dict[str, Counts]:
+def count_sources(rows: pa.Table) -> dict[str, Counts]:
+    """Counts of each source among ``rows``, by the columns ``rejected`` and ``failed``."""
     names = rows.column("source").unique().to_pylist()
     fate = rows.select([name for name in ("rejected", "failed") if name in rows.column_names])
     if len(names) == 1:

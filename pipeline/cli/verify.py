@@ -1,0 +1,51 @@
+"""``paraforge verify``: check a published corpus against its manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def verify(
+    corpora: list[Path] = typer.Argument(metavar="CORPUS...", help="directories of published corpora"),
+    workers: int = typer.Option(0, min=0, help="threads; 0 is one a core"),
+) -> None:
+    """Check published corpora: files, checksums, rows, columns, counts.
+
+    Exits with 0 only if all of it holds; otherwise with 2, and every problem is listed with its file and what
+    to do.
+
+    \b
+    Examples:
+      paraforge verify data/corpus
+      paraforge verify data/corpus data/rejected
+    """
+    from pipeline.configuration.resources import available_cores
+    from pipeline.errors import InputError
+    from pipeline.interrupts import graceful_interrupts
+    from pipeline.selection.verification import verify as check
+
+    failed = False
+    with graceful_interrupts():
+        for corpus in corpora:
+            outcome = check(corpus, workers or available_cores())
+            for problem in outcome.problems:
+                typer.echo(str(problem), err=True)
+            if outcome.problems or outcome.manifest is None:
+                failed = True
+                typer.echo(f"{corpus}: {_counted(len(outcome.problems), 'problem')}", err=True)
+            else:
+                manifest = outcome.manifest
+                files = _counted(len(manifest.files), "file")
+                typer.echo(f"{corpus}: sound: {manifest.rows:,} rows in {files}")
+                typer.echo(f"  {manifest.signature}")
+    if failed:
+        raise typer.Exit(InputError.exit_code)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

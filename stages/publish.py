@@ -1,0 +1,29 @@
+"""DVC stage ``publish``: the corpus and the refused pairs as Parquet with manifest, signature and card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.selection.publication import publish, write_plots
+from stages.common import run_stage, write_metrics
+
+
+def main() -> None:
+    """Publish data/translated, data/scored and data/selected as data/corpus and data/rejected."""
+    parameters = load_parameters()
+    report = publish(
+        parameters.publish,
+        parameters.select,
+        inputs=[Path("data/translated"), Path("data/scored")],
+        selected=Path("data/selected"),
+        corpus=Path("data/corpus"),
+        rejected=Path("data/rejected"),
+        resources=parameters.resources,
+    )
+    write_plots(report.statistics, Path("plots"))
+    write_metrics("metrics/publish.json", report.metrics())
+
+
+if __name__ == "__main__":
+    run_stage("publish", main)

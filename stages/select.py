@@ -1,0 +1,25 @@
+"""DVC stage ``select``: which pairs are kept, and which filter refuses the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.selection.select import select
+from stages.common import run_stage, write_metrics
+
+
+def main() -> None:
+    """Judge the pairs of data/translated and data/scored into data/selected."""
+    parameters = load_parameters()
+    report = select(
+        parameters.select,
+        inputs=[Path("data/translated"), Path("data/scored")],
+        output=Path("data/selected"),
+        resources=parameters.resources,
+    )
+    write_metrics("metrics/select.json", report.metrics())
+
+
+if __name__ == "__main__":
+    run_stage("select", main)
