@@ -18,6 +18,8 @@ from pipeline.errors import InputError
 
 # Shares of the generated pairs, and how often a domain's English contracts.
 DOMAIN_SHARE = {"everyday": 0.32, "captions": 0.25, "news": 0.2, "software": 0.23}
+# What a picture can show, and what software says of its things: adjectives of other registers stay away.
+_REGISTER = {"captions": "visual", "software": "technical"}
 _CONTRACTING = {"everyday": 0.5, "captions": 0.3, "news": 0.0, "software": 0.35}
 # How many English renderings a Czech sentence gets: 1, 2 or 3.
 _RENDERINGS = (1,) * 7 + (2,) * 2 + (3,)
@@ -72,7 +74,7 @@ class SentenceGenerator:
 
     def sentence(self, pattern: Pattern, renderings: int) -> Sentence | None:
         """A sentence with at most this many different renderings; None where the draw does not fit the pattern."""
-        filled = self._filler.fill(pattern.slots, self._random)
+        filled = self._filler.fill(pattern.slots, self._random, _REGISTER.get(pattern.domain))
         if filled is None:
             return None
         cs = self._renderer.czech(pattern.czech, filled, self._random)

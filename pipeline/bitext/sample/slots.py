@@ -61,10 +61,17 @@ class SlotFiller:
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
         self._fitting: dict[tuple[str, str], tuple[Noun | Verb | Adverb, ...]] = {}
+        self._register: str | None = None
         self._adjectives: dict[tuple[str, bool], tuple[Adjective, ...]] = {}
 
-    def fill(self, slots: Sequence[Slot], generator: random.Random) -> dict[str, Filling] | None:
-        """Fillings by slot name, or None where the draw would repeat a word or find none that fits."""
+    def fill(
+        self, slots: Sequence[Slot], generator: random.Random, register: str | None = None
+    ) -> dict[str, Filling] | None:
+        """Fillings by slot name, or None where the draw would repeat a word or find none that fits.
+
+        With a `register`, only adjectives that have it as a tag stand before nouns.
+        """
+        self._register = register
         filled: dict[str, Filling] = {}
         used: list[str] = []
         for slot in slots:
@@ -148,6 +155,10 @@ class SlotFiller:
         adjective = None
         if "adj" in options and generator.random() < float(options["adj"] or 0.5):
             fitting = self._fitting_adjectives(noun, predicate=False)
+            if self._register is not None:
+                fitting = tuple(a for a in fitting if self._register in a.describes)
+            if "sound" in options:  # nobody buys a broken lamp or brings a dirty cup
+                fitting = tuple(a for a in fitting if "flaw" not in a.describes)
             adjective = pick(generator, fitting) if fitting else None
         number = "s"
         if "plural" in options or ("both" in options and generator.random() < 0.3):
