@@ -60,7 +60,10 @@ class PublishReport:
             "megabytes": round(size / 1e6, 3),
             "bytes_per_pair": round(size / counts.kept, 1) if counts.kept else 0.0,
             "means": self.statistics.means(),
-            "bands": {band["band"]: band["kept"] for band in self.statistics.bands()},
+            "bands": {
+                band["band"]: {key: value for key, value in band.items() if key != "band"}
+                for band in self.statistics.bands()
+            },
             "seconds": round(self.seconds, 3),
             "pairs_per_second": round(counts.rows_in / self.seconds) if self.seconds else 0,
         }
