@@ -16,8 +16,8 @@ def score(
     vectors: Path = typer.Option(
         help="word vectors: a file (word2vec, GloVe or paragram format) or a table such as models/paragram"
     ),
-    reference: str = typer.Option("", help="reference column: a TSV's number from 1 (default 1) or a name"),
-    translation: str = typer.Option("", help="translation column: a TSV's number (default 2) or a name"),
+    reference: str = typer.Option("", help="reference column: a TSV's number from 0 (default 0) or a name"),
+    translation: str = typer.Option("", help="translation column: a TSV's number (default 1) or a name"),
     header: bool = typer.Option(False, "--header", help="the TSV's first line names its columns"),
     identify_language: bool = typer.Option(
         False, "--identify-language", help="add the languages of both sides (needs paraforge[language])"
@@ -40,7 +40,7 @@ def score(
     \b
     Examples:
       paraforge score pairs.tsv.gz scored.parquet --vectors paragram_300_sl999.txt
-      paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 3 --translation 4
+      paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
     """
     from pipeline.configuration.resources import available_cores
@@ -59,8 +59,8 @@ def score(
         }
     else:
         columns = {
-            "reference": _tsv_column(reference or "1", "--reference", header),
-            "translation": _tsv_column(translation or "2", "--translation", header),
+            "reference": _tsv_column(reference or "0", "--reference", header),
+            "translation": _tsv_column(translation or "1", "--translation", header),
         }
     with graceful_interrupts():
         rows = score_file(
@@ -81,11 +81,11 @@ def score(
 
 
 def _tsv_column(value: str, option: str, header: bool) -> int | str:
-    """A column of a TSV, numbers counted from 0."""
+    """A column of a TSV, as params.yaml has it: a number from 0, or a name in the header."""
     from pipeline.errors import ConfigurationError
 
-    if value.isdecimal() and int(value) > 0:
-        return int(value) - 1
-    if header and not value.isdecimal():
+    if value.isdecimal() and value.isascii():
+        return int(value)
+    if header:
         return value
-    raise ConfigurationError([f"{option} {value}: a column's number from 1, or with --header its name"])
+    raise ConfigurationError([f"{option} {value}: a column's number from 0, or with --header its name"])
