@@ -21,6 +21,7 @@ MAX_LINE_BYTES = 1 << 20
 # What is kept of a line over the limit: enough to be recognised in the corpus of refused rows.
 _KEPT_BYTES = 16_384
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WIDTHS = ((2, 0xE0, 0xC0), (3, 0xF0, 0xE0), (4, 0xF8, 0xF0))
 
 
 @dataclass
@@ -62,10 +63,10 @@ def line_blocks(
 ) -> Iterator[LineBlock]:
     """Read a text file, decompressed.
 
-    A line ends at a line feed; a carriage return just before it belongs to the line end (counted as
-    ``crlf``), and the last line need not end. No other character ends a line. A byte order mark at the
-    beginning is dropped (``byte_order_mark``). Of a line over ``max_line_bytes`` bytes only the beginning is
-    kept.
+    A line ends at a line feed; a carriage return just before it, or before the end of the file, belongs to
+    the line end (counted as ``crlf``), and the last line need not end. No other character ends a line. A
+    byte order mark at the beginning is dropped (``byte_order_mark``). Of a line over ``max_line_bytes`` bytes
+    only the beginning is kept.
 
     Args:
         path: the file.
@@ -161,11 +162,14 @@ class _Splitter:
 
 
 def _beginning(line: bytes) -> bytes:
-    """The first bytes of a line, cut between characters."""
-    end = min(_KEPT_BYTES, len(line))
-    while end and end < len(line) and line[end] & 0xC0 == 0x80:
-        end -= 1
-    return line[:end]
+    """The first bytes of a line that may go on, cut between characters."""
+    kept = line[:_KEPT_BYTES]
+    lead = len(kept) - 1
+    while lead > len(kept) - 4 and lead > 0 and kept[lead] & 0xC0 == 0x80:
+        lead -= 1
+    # The last character's first byte says how many bytes it has.
+    width = next((n for n, mask, bits in _WIDTHS if kept[lead] & mask == bits), 1)
+    return kept if len(kept) - lead >= width else kept[:lead]
 
 
 def paired_blocks(

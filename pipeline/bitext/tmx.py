@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.parsers import expat
@@ -35,7 +34,7 @@ def read_tmx(
     Args:
         path: the file.
         languages: the language of each text column, e.g. ``{"cs": "cs", "reference": "en"}``; ``en`` takes
-            ``en-GB`` too, in any case.
+            ``en-GB`` too, in any case, and ``cs|ces`` either of the two.
         changes: where changes are counted.
         max_line_bytes: longest segment that is read whole; a longer one makes its row ``overlong_line``.
 
@@ -158,11 +157,10 @@ class _Collector:
     def _characters(self, text: str) -> None:
         if self._parts is None or self._code_depth:
             return
+        room = max(self.max_bytes - self._size, 0)
         self._size += len(text)
-        if self._size <= self.max_bytes:
-            self._parts.append(text)
-        else:
-            self._overlong = True
+        self._parts.append(text[:room])
+        self._overlong |= len(text) > room
 
     def _end(self, element: str) -> None:
         if self._parts is not None:
@@ -187,5 +185,6 @@ class _Collector:
 
 
 def _matches(language: str, wanted: str) -> bool:
-    """Whether a language tag is the wanted one or a narrower one."""
-    return re.split("[-_]", language)[0] == wanted or language.replace("_", "-") == wanted.replace("_", "-")
+    """Whether a language tag is one of those wanted or a narrower one."""
+    tag = language.replace("_", "-")
+    return any(tag == one or tag.startswith(f"{one}-") for one in wanted.replace("_", "-").split("|"))

@@ -68,7 +68,7 @@ class _Named(_Section):
 class _Files(_Named):
     drop_rows: str | None = Field(
         None,
-        description="file of row numbers (from 0, first column, perhaps a header) to refuse as 'contaminated'",
+        description="file of row numbers (from 0; first column, perhaps a header) to refuse as contaminated",
     )
 
 
@@ -140,7 +140,7 @@ class ParquetSource(_NamedColumns):
 
 
 class TmxSource(_NamedColumns):
-    """TMX files; ``columns`` gives the language of each side."""
+    """TMX files; ``columns`` gives the language of each side: ``cs``, or ``cs|ces`` where either is used."""
 
     format: Literal["tmx"]
     where: None = None
@@ -189,8 +189,8 @@ class IngestParameters(_Section):
 
     kind: Literal["bitext", "paraphrases"] = Field(
         "bitext",
-        description="bitext (cs, reference), or paraphrases: an existing corpus (reference, translation, perhaps "
-        "score), which is not translated again",
+        description="bitext (cs, reference), or paraphrases: an existing corpus (reference, translation, "
+        "perhaps score), which is not translated again",
     )
     sources: list[Source] = Field(min_length=1)
     cleaning: Cleaning = Field(default_factory=lambda: Cleaning())
