@@ -1,4 +1,4 @@
-"""The embedded sample bitext: Czech-English sentences written for this project, generated from readable tables."""
+"""The embedded sample bitext: Czech-English sentences written for this project, from readable tables."""
 
 from pipeline.bitext.sample.corpus import SOURCES, write_sample, write_sample_test
 from pipeline.bitext.sample.generator import SamplePair, generate

@@ -1,4 +1,4 @@
-"""Czech words that agree with a noun: adjectives, participles, possessives, demonstratives, relatives and numerals."""
+"""Czech words that agree with a noun: adjectives, participles, possessives, relatives and numerals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reproducible choices: the same on every platform and Python version, and a record of the synonyms passed over."""
+"""Reproducible choices, the same on every platform, and a record of the synonyms passed over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ Item = TypeVar("Item")
 
 
 def pick(generator: random.Random, items: Sequence[Item]) -> Item:
-    """One item, uniformly. Only `Random.random` is used: its sequence is promised not to change between versions."""
+    """One item, uniformly.
+
+    Only `Random.random` is used: its sequence is promised not to change between Python versions.
+    """
     return items[int(generator.random() * len(items))]
 
 

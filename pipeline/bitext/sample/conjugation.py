@@ -1,4 +1,4 @@
-"""Czech verb forms: present, past, future, conditional, passive and imperative, with the place of the clitics."""
+"""Czech verb forms, from present to imperative, and the place of the clitics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EXCEPTIONS = {
 
 
 def present(infinitive: str, singular: str, plural: str) -> tuple[str, ...]:
-    """The six present forms (future meaning in a perfective verb) from the third persons singular and plural."""
+    """The six present forms (a perfective verb's future) from the third persons singular and plural."""
     if infinitive in _EXCEPTIONS:
         return _EXCEPTIONS[infinitive]
     stem, vowel = singular[:-1], singular[-1]
@@ -66,7 +66,7 @@ def imperative_singular(plural: str) -> str:
 
 
 def clause(subject: str, verb: str, auxiliary: str, reflexive: str) -> str:
-    """Subject and verb with the clitics in second place: `Petr se vrátil`, but `vrátil jsem se` without a subject."""
+    """Subject and verb with the clitics in second place: `Petr se vrátil`, but `vrátil jsem se`."""
     first, last = (subject, verb) if subject else (verb, "")
     return " ".join(word for word in (first, auxiliary, reflexive, last) if word)
 

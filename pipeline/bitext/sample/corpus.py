@@ -21,7 +21,7 @@ def _write(path: Path, pairs: Iterable[SamplePair]) -> Path:
 
 
 def write_sample(directory: Path, pairs: int = 20000, seed: int = 1) -> list[Path]:
-    """Write the training part as `<source>.tsv` (Czech, tab, English; UTF-8, newline) for each source of `SOURCES`.
+    """Write the training part: `<source>.tsv` (Czech, tab, English; UTF-8, newline) for each of `SOURCES`.
 
     Files are whole or not there; the same arguments give the same bytes, and a second call changes nothing.
     """
@@ -33,6 +33,9 @@ def write_sample(directory: Path, pairs: int = 20000, seed: int = 1) -> list[Pat
 
 
 def write_sample_test(path: Path, pairs: int = 500, seed: int = 2) -> Path:
-    """Write the held-out test split as one TSV; none of its Czech sentences is in any training part, for any seed."""
+    """Write the held-out test split as one TSV.
+
+    None of its Czech sentences is in a training part of any size and seed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     return _write(path, generate(pairs, seed, test=True))

@@ -1,8 +1,8 @@
 """Czech noun declension: a lemma, its stem and a model word give the twelve case forms.
 
-The model words are those of Czech grammars (pán, muž, předseda, hrad, stroj, žena, růže, ulice, píseň, kost, město,
-moře, kuře, stavení, muzeum), so that the lexicon reads like a dictionary. What departs from its model is written out
-in the lexicon (`gp=sester`), never hidden in code.
+The model words are those of Czech grammars (pán, muž, předseda, hrad, stroj, žena, růže, ulice, píseň,
+kost, město, moře, kuře, stavení, muzeum, ...), so that the lexicon reads like a dictionary. What departs from
+its model is written out in the lexicon (`gp=sester`), never hidden in code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ PARADIGM_GENDER = {
 }
 
 # Five singular endings (genitive to instrumental; "=" is the lemma itself), then six plural ones.
-# E: e or ě that softens the stem (Praha, Praze); I: i that softens it (lékař, hoch, hoši); ECH: -ech, after k, h, ch, g -ích.
+# E: e or ě that softens the stem (kniha, knize); I: i that softens it (voják, vojáci);
+# ECH: -ech, and after k, h, ch, g a softening -ích (vlak, vlacích).
 _ENDINGS = {
     "pán": "a ovi a ovi em | I ů ům y ECH y",
     "muž": "e i e i em | i ů ům e ích i",
@@ -104,7 +105,7 @@ def join(stem: str, ending: str) -> str:
 
 
 def default_stem(lemma: str, paradigm: str) -> str:
-    """The lemma without its nominative ending; a hook hidden in -ě, -ně, -tě, -dě comes back (kuchyně: kuchyň-)."""
+    """The lemma without its nominative ending; a hook hidden in -ně comes back (kuchyně: kuchyň-)."""
     cut = _LEMMA_ENDING.get(paradigm, 0)
     stem = lemma[: len(lemma) - cut] if cut else lemma
     if lemma.endswith("ě") and cut:
@@ -120,7 +121,8 @@ def decline(
 ) -> dict[tuple[str, str], str]:
     """All case forms of a noun as `(number, case) -> form`, number "s" or "p", cases as in `CASES`.
 
-    `exceptions` maps a case initial and a number ("gp": genitive plural) to a full form, or to "-" and an ending.
+    `exceptions` maps a case initial and a number ("gp": genitive plural) to a full form, or to "-" and an
+    ending.
     Raises KeyError for an unknown paradigm or exception.
     """
     stem = stem or default_stem(lemma, paradigm)

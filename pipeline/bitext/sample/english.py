@@ -5,7 +5,35 @@ from __future__ import annotations
 import re
 
 _DOUBLING = frozenset(
-    "stop plan run sit put get win begin cut shut swim hit let chat hug drop ban set jog rob submit stir admit pet bet".split()
+    (
+        "stop",
+        "plan",
+        "run",
+        "sit",
+        "put",
+        "get",
+        "win",
+        "begin",
+        "cut",
+        "shut",
+        "swim",
+        "hit",
+        "let",
+        "chat",
+        "hug",
+        "drop",
+        "ban",
+        "set",
+        "jog",
+        "rob",
+        "submit",
+        "stir",
+        "admit",
+        "pet",
+        "bet",
+        "forget",
+        "step",
+    )
 )
 _SILENT_H = ("hour", "honest", "honor", "heir")
 _CONSONANT_U = re.compile(r"(uni(?!n)|use|usu|euro|one\b|once|ut[ie]|u\.)", re.IGNORECASE)
@@ -84,14 +112,38 @@ _CONTRACTED = {
     "will": "'ll",
     "would": "'d",
 }
-_PRONOUNS = frozenset("i you he she it we they there that where what".split())
+_PRONOUNS = frozenset(("i", "you", "he", "she", "it", "we", "they", "there", "that", "where", "what"))
 _JOINT = re.compile(r"([\w']+)~(\w+)(?:~(not))?", re.UNICODE)
-_NEGATABLE = frozenset("do does did is are was were has have had would could should must".split())
+_NEGATABLE = frozenset(
+    (
+        "do",
+        "does",
+        "did",
+        "is",
+        "are",
+        "was",
+        "were",
+        "has",
+        "have",
+        "had",
+        "would",
+        "could",
+        "should",
+        "must",
+    )
+)
 
 
-def has_joint(sentence: str) -> bool:
-    """Whether the sentence has a place where contraction changes it."""
-    return contract(sentence, True) != contract(sentence, False)
+def contractions(sentence: str) -> list[tuple[str, str]]:
+    """The full and the contracted form of each joint of a rendering where they differ."""
+    found = []
+    for match in _JOINT.finditer(sentence):
+        full, contracted = contract(match.group(0), False), contract(match.group(0), True)
+        if match.group(3) and match.group(1).lower() not in _PRONOUNS:  # `Petr has not`: the name is no part
+            full, contracted = full.partition(" ")[2], contracted.partition(" ")[2]
+        if full != contracted:
+            found.append((full, contracted))
+    return found
 
 
 def contract(sentence: str, contracted: bool) -> str:

@@ -65,9 +65,10 @@ class Pronoun:
 def _pronoun(
     person: int, number: str, gender: str, english_forms: str, czech_forms: str, comitative: str
 ) -> Pronoun:
-    return Pronoun(
-        Agreement(person, number, gender), *english_forms.split(), *czech_forms.split(), comitative
-    )
+    subject, object_, possessive = english_forms.split()
+    dative, accusative = czech_forms.split()
+    agreement = Agreement(person, number, gender)
+    return Pronoun(agreement, subject, object_, possessive, dative, accusative, comitative)
 
 
 PRONOUNS = (
@@ -190,7 +191,7 @@ class NounPhrase:
         if self.determiner in POSSESSIVES and form in ("", "a", "the", "obj"):
             word = POSSESSIVES[self.determiner]
             return f"{'these' if word == 'this' and self.english_plural else word} {bare}"
-        if "bare" in self.noun.tags and self.number == "s" and not self.adjective:
+        if "bare" in self.noun.tags and form != "a" and self.number == "s" and not self.adjective:
             return bare
         if form == "a":
             if self.english_plural or "mass" in self.noun.tags:

@@ -1,4 +1,4 @@
-"""The seeded generator: fills patterns with the lexicon and renders each Czech sentence in up to three English ways."""
+"""The seeded generator: patterns filled from the lexicon, each Czech sentence in up to three English ways."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONTRACTING = {"everyday": 0.5, "captions": 0.3, "news": 0.0, "software": 0.35}
 # How many English renderings a Czech sentence gets: 1, 2 or 3.
 _RENDERINGS = (1,) * 7 + (2,) * 2 + (3,)
 _HANDWRITTEN_AT_MOST = 5  # one pair in five
-# One Czech sentence in 20, by its hash, belongs to the test split and never to the training part, whatever the seeds.
+# One Czech sentence in 20, by its hash, belongs to the test split and never to a training part.
 _TEST_SHARE = 20
 _PATIENCE = 5000
 
@@ -73,7 +73,7 @@ class SentenceGenerator:
         return pick(self._random, patterns)
 
     def sentence(self, pattern: Pattern, renderings: int) -> Sentence | None:
-        """A sentence with at most this many different renderings; None where the draw does not fit the pattern."""
+        """A sentence with at most this many different renderings, or None where the draw does not fit."""
         filled = self._filler.fill(pattern.slots, self._random, _REGISTER.get(pattern.domain))
         if filled is None:
             return None
@@ -89,6 +89,7 @@ class SentenceGenerator:
             if text not in found:
                 found.append(text)
                 alternatives.extend(chooser.alternatives)
+                alternatives.extend(english.contractions(joined))
             if len(found) == renderings:
                 break
         return Sentence(pattern, filled, cs, tuple(found), tuple(alternatives))
@@ -133,8 +134,9 @@ def domain_sizes(pairs: int) -> dict[str, int]:
 def generate(pairs: int = 20000, seed: int = 1, *, test: bool = False) -> Iterator[SamplePair]:
     """Exactly `pairs` sentence pairs: the four domains one after the other, then the hand-written ones.
 
-    The hand-written pairs are all there unless that would be more than a fifth. With `test`, generated sentences of the
-    held-out part alone, each Czech sentence once. The same arguments give the same pairs on every platform.
+    The hand-written pairs are all there unless that would be more than a fifth. With `test`, generated
+    sentences of the held-out part alone, each Czech sentence once. The same arguments give the same pairs on
+    every platform.
     """
     if pairs < 1:
         raise InputError(f"the sample has at least one pair, not {pairs}")

@@ -12,7 +12,7 @@ TABLE = "handwritten.tsv"
 
 @lru_cache(maxsize=1)
 def read_handwritten() -> tuple[tuple[str, str], ...]:
-    """The pairs (Czech, English) in the order of the table. Raises InputError for a line without two columns."""
+    """The pairs (Czech, English) in the order of the table; InputError for a line without two columns."""
     pairs = []
     for number, line in read_lines(TABLE):
         columns = line.split("\t")

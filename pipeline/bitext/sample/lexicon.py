@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
@@ -107,7 +107,6 @@ class Lexicon:
     adjectives: tuple[Adjective, ...]
     verbs: tuple[Verb, ...]
     adverbs: tuple[Adverb, ...]
-    _memory: dict[tuple[str, str], tuple[object, ...]] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
         return len(self.nouns) + len(self.adjectives) + len(self.verbs) + len(self.adverbs)
@@ -190,7 +189,7 @@ def _read_verb(row: list[str]) -> Verb:
     infinitive, singular, plural, past, passive, imperative, renderings, tags = row
     head, _, reflexive = infinitive.partition(" ")
     parts = []
-    for rendering in renderings.split("|"):
+    for rendering in renderings.split("|") if renderings != "-" else ():
         base, *irregular = rendering.replace("_", " ").split("/")
         regular = english.regular_past(base)
         parts.append(EnglishVerb(base, *(irregular or (regular, regular))))

@@ -19,7 +19,7 @@ _ALTERNATION = re.compile(r"\[([^\[\]]*)\]")
 _PREPOSITION = re.compile(r"\b([vszkVSZK])~(\w+)")
 _SIBILANT_CLUSTER = re.compile(r"[szšžčť][bcčdďfghjklmnňpqrřstťvxzž]")
 _MODALS = frozenset(("must", "should", "ought to"))
-_TIES_ON = ("tř", "čt", "dv", "vš", "mn", "ps", "lv")
+_TIES_ON = ("tř", "čt", "dv", "vš", "mn", "ps", "lv", "jm")
 
 
 def _vocalised(preposition: str, word: str) -> bool:

@@ -56,7 +56,7 @@ class Slot:
 
 
 class SlotFiller:
-    """Draws fillings for slots from a lexicon; remembers which entries fit, since every sentence asks again."""
+    """Draws fillings for slots; remembers which entries fit, since every sentence asks again."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -88,12 +88,12 @@ class SlotFiller:
     def _entries(self, kind: str, tags: str) -> tuple[Noun | Verb | Adverb, ...]:
         key = (kind, tags)
         if key not in self._fitting:
-            find = {
-                "noun": self._lexicon.nouns_with,
-                "verb": self._lexicon.verbs_with,
-                "adverb": self._lexicon.adverbs_with,
-            }[kind]
-            self._fitting[key] = find(tags)  # type: ignore[operator]
+            if kind == "noun":
+                self._fitting[key] = self._lexicon.nouns_with(tags)
+            elif kind == "verb":
+                self._fitting[key] = self._lexicon.verbs_with(tags)
+            else:
+                self._fitting[key] = self._lexicon.adverbs_with(tags)
         if not self._fitting[key]:
             raise ValueError(f"no {kind} has a tag of {tags}")
         return self._fitting[key]
@@ -132,15 +132,17 @@ class SlotFiller:
             return pick(generator, PRONOUNS)
         noun = pick(generator, self._entries("noun", pick(generator, ("name", "kin", "kin", "role"))))
         assert isinstance(noun, Noun)
-        determiner = pick(generator, _SUBJECT_POSSESSIVES) if "kin" in noun.tags else None
+        determiner = _possessive(noun, generator) if "kin" in noun.tags else None
         return NounPhrase(noun, "s", determiner=determiner)
 
-    def _person(self, slot: Slot, generator: random.Random) -> Filling:
+    def _person(self, slot: Slot, generator: random.Random) -> Filling | None:
         noun = pick(generator, self._entries("noun", pick(generator, ("name", "kin"))))
         assert isinstance(noun, Noun)
         if "kin" not in noun.tags:
             return NounPhrase(noun, "s")
-        determiner = "svůj" if "own" in slot.options else pick(generator, _SUBJECT_POSSESSIVES)
+        if "own" in slot.options and "spouse" in noun.tags:
+            return None  # not everybody who may be the subject has the one or the other
+        determiner = "svůj" if "own" in slot.options else _possessive(noun, generator)
         return NounPhrase(noun, "s", determiner=determiner)
 
     def _noun_phrase(self, slot: Slot, filled: dict[str, Filling], generator: random.Random) -> Filling:
@@ -157,6 +159,8 @@ class SlotFiller:
             fitting = self._fitting_adjectives(noun, predicate=False)
             if self._register is not None:
                 fitting = tuple(a for a in fitting if self._register in a.describes)
+            if "mass" in noun.tags:  # `velká polévka` is no large soup
+                fitting = tuple(a for a in fitting if "size" not in a.describes)
             if "sound" in options:  # nobody buys a broken lamp or brings a dirty cup
                 fitting = tuple(a for a in fitting if "flaw" not in a.describes)
             adjective = pick(generator, fitting) if fitting else None
@@ -189,6 +193,13 @@ class SlotFiller:
         if "comparative" in slot.options:
             fitting = tuple(a for a in fitting if a.comparative)
         return Quality(pick(generator, fitting)) if fitting else None
+
+
+def _possessive(noun: Noun, generator: random.Random) -> str:
+    """Whose relative or friend somebody is; a spouse has one partner."""
+    if "spouse" in noun.tags:
+        return pick(generator, ("můj", "její" if noun.gender == "m" else "jeho"))
+    return pick(generator, _SUBJECT_POSSESSIVES)
 
 
 def _words(filling: Filling) -> tuple[str, ...]:

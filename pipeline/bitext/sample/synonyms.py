@@ -7,11 +7,39 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
+from pipeline.bitext.sample import english
 from pipeline.bitext.sample.generator import domain_sizes, sentences
 
-# Function words alternate by grammar, not by meaning (`in` and `wearing` a coat): such pairs are phrase-level.
+# Function words alternate by grammar, not by meaning (in or wearing a coat): such pairs are phrase-level.
 _FUNCTION_WORDS = frozenset(
-    "a about and as at by for had have in into is of on that the to which will with would can could must was are".split()
+    (
+        "a",
+        "about",
+        "and",
+        "as",
+        "at",
+        "by",
+        "for",
+        "had",
+        "have",
+        "in",
+        "into",
+        "is",
+        "of",
+        "on",
+        "that",
+        "the",
+        "to",
+        "which",
+        "will",
+        "with",
+        "would",
+        "can",
+        "could",
+        "must",
+        "was",
+        "are",
+    )
 )
 
 
@@ -25,11 +53,13 @@ class SynonymPair:
 
 
 def _pair(first: str, second: str) -> SynonymPair | None:
-    left, right = sorted((first.lower().strip(" ,"), second.lower().strip(" ,")))
-    if not left or left == right:
+    plain = (english.contract(side, False).lower().strip(" ,") for side in (first, second))
+    left, right = sorted(plain)
+    if not left or left == right or {left, right} <= _FUNCTION_WORDS:
         return None
-    words = (left.split(), right.split())
-    single = all(len(side) == 1 and side[0] not in _FUNCTION_WORDS for side in words)
+    single = all(
+        " " not in side and "'" not in side and side not in _FUNCTION_WORDS for side in (left, right)
+    )
     return SynonymPair(left, right, "word" if single else "phrase")
 
 
@@ -44,9 +74,10 @@ def pairs_in(alternatives: tuple[tuple[str, ...], ...]) -> Iterator[SynonymPair]
 
 @lru_cache(maxsize=4)
 def synonym_pairs(pairs: int = 20000, seed: int = 1) -> tuple[SynonymPair, ...]:
-    """Synonym pairs, as inflected in the sentences, that were open in the sample of this size and seed; sorted.
+    """Synonym pairs that were open in the sample of this size and seed, inflected as there; sorted.
 
-    Whole-sentence alternations (active and passive, the place of an adverb) are no pairs of words and are not here.
+    Whole-sentence alternations (active and passive, the place of an adverb) are no pairs of words and are
+    not here.
     """
     found: set[SynonymPair] = set()
     for domain, size in domain_sizes(pairs).items():
