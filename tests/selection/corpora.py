@@ -12,7 +12,22 @@ from pipeline.configuration.resources import Resources
 from pipeline.shards.schema import COLUMNS, schema_of
 from pipeline.shards.store import ShardRecord, shard_name, write_index, write_shard
 
-WORDS = ("the cat dog house sees a small big red old new runs walks over under tree street today never").split()
+WORDS = [
+    "the",
+    "cat",
+    "dog",
+    "house",
+    "sees",
+    "a",
+    "small",
+    "big",
+    "red",
+    "old",
+    "new",
+    "runs",
+    "walks",
+    "tree",
+]
 SCORED = (
     "reference_tokens",
     "translation_tokens",
