@@ -1,0 +1,148 @@
+"""Speed and memory of the score stage on real pairs: ``python -m benchmarks.score --help``."""
+
+from __future__ import annotations
+
+import gzip
+import multiprocessing
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from benchmarks.hardware import hardware, peak_memory
+from pipeline.configuration.resources import Resources
+from pipeline.configuration.score import ScoreParameters
+from pipeline.scoring.score import score_step
+from pipeline.scoring.tokens import tokenize_columns
+from pipeline.scoring.vectors import WordVectors
+from pipeline.shards.schema import schema_of
+from pipeline.shards.step import run_step
+from pipeline.shards.store import ROWS_PER_SHARD, ShardDirectory, ShardWriter, shard_name, write_index
+
+DIMENSION = 300
+
+
+def rows_of(path: Path) -> Iterator[list[str]]:
+    """Fields of the lines of a compressed TSV but the first, which may be a header."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        next(file)
+        for line in file:
+            yield line.removesuffix("\n").split("\t")
+
+
+def real_pairs(data: Path) -> list[tuple[str, str]]:
+    """About 130,000 pairs: news and its machine translations, verses, captions."""
+    news = rows_of(data / "mt_outputs" / "newstest2021.cs-en.tsv.gz")
+    pairs = [(fields[1], translation) for fields in news for translation in fields[2:]]
+    for fields in rows_of(data / "bitext" / "bkr_cs_x_en7.tsv.gz"):
+        pairs += [(fields[2], fields[3]), (fields[4], fields[5])]
+    for fields in rows_of(data / "captions" / "train.en5.tsv.gz"):
+        pairs += [(fields[0], fields[1]), (fields[2], fields[3])]
+    random.Random(1).shuffle(pairs)
+    return pairs
+
+
+def write_translated(pairs: list[tuple[str, str]], count: int, directory: Path) -> None:
+    """Shards as the translate stage leaves them; beyond the real pairs, whole shards are repeated."""
+    schema = schema_of(["reference", "translation", "rejected", "failed"])
+    writer = ShardWriter(directory, schema)
+    for first in range(0, min(count, len(pairs)), ROWS_PER_SHARD):
+        part = pairs[first : min(first + ROWS_PER_SHARD, count)]
+        nothing = pa.nulls(len(part), pa.string())
+        writer.write(pa.table([[r for r, _ in part], [t for _, t in part], nothing, nothing], schema=schema))
+    records = writer.close({"step": "translate"})
+    full = [record for record in records if record.rows == ROWS_PER_SHARD]
+    while sum(record.rows for record in records) < count and full:
+        record = full[len(records) % len(full)]
+        (directory / shard_name(len(records))).hardlink_to(directory / record.file)
+        records.append(type(record)(shard_name(len(records)), record.rows, record.sha256))
+    write_index(directory, records, {"step": "translate"})
+
+
+def write_vectors(data: Path, directory: Path) -> None:
+    """Random vectors of the 188,033 words of a frequency list."""
+    with gzip.open(data / "wordfreq" / "enwiki_vocab_min200.txt.gz", "rt", encoding="utf-8") as file:
+        words = list(dict.fromkeys(line.partition(" ")[0] for line in file))
+    numbers = np.random.default_rng(1).normal(size=(len(words), DIMENSION)).astype(np.float32)
+    WordVectors(words, numbers).save(directory)
+
+
+def compare_with_sacremoses(pairs: list[tuple[str, str]]) -> tuple[float, int]:
+    """Pairs a processor second that sacremoses tokenises, and how many of them get other tokens here."""
+    from sacremoses import MosesTokenizer
+
+    moses = MosesTokenizer(lang="en")
+    started = time.process_time()
+    expected = [
+        [[token.lower() for token in moses.tokenize(text, escape=False)] for text in pair] for pair in pairs
+    ]
+    speed = len(pairs) / (time.process_time() - started)
+    columns = tokenize_columns(pa.array([r for r, _ in pairs]), pa.array([t for _, t in pairs]))
+    found = zip(columns[0].rows(), columns[1].rows(), strict=True)
+    return speed, sum(list(ours) != theirs for ours, theirs in zip(found, expected, strict=True))
+
+
+def measure(place: Path, vectors: Path, identify_language: bool, workers: int) -> None:
+    """Run the step and print what it took."""
+    resources = Resources(work=place / f"work{workers}", workers=workers, in_process_rows=0)
+    step = score_step(ScoreParameters(identify_language=identify_language), vectors, resources)
+    report = run_step(step, [place / "translated"], place / f"scored{workers}", resources)
+    times = os.times()
+    processor_seconds = times.user + times.system + times.children_user + times.children_system
+    print(
+        f"{workers} process{'es' if workers > 1 else ''}: {report.rows / report.seconds:,.0f} pairs/s, "
+        f"{report.seconds:.1f} s, {report.rows / processor_seconds:,.0f} pairs a processor second "
+        f"(start included), at most {peak_memory(children=workers > 1):,.0f} MiB a process",
+        flush=True,
+    )
+
+
+def main(
+    pairs: int = typer.Option(100_000, help="pairs to score; beyond the real ones, shards are repeated"),
+    workers: str = typer.Option("1,2", help="numbers of processes"),
+    vectors: Path | None = typer.Option(None, help="word-vector table; random vectors where none is given"),
+    identify_language: bool = typer.Option(False, help="score languages too"),
+    peer_pairs: int = typer.Option(5_000, help="pairs for the comparison with sacremoses"),
+    data: Path = typer.Option(Path(os.environ.get("PARAFORGE_DATA", "")), help="$PARAFORGE_DATA"),
+    work: Path | None = typer.Option(None, help="directory for what is written; a temporary one by default"),
+) -> None:
+    """Print pairs a second and peak memory of the score step, and sacremoses' speed in the same run."""
+    print(hardware())
+    with tempfile.TemporaryDirectory(dir=work) as temporary:
+        place = Path(temporary)
+        texts = real_pairs(data)
+        write_translated(texts, pairs, place / "translated")
+        if vectors is None:
+            write_vectors(data, place / "vectors")
+            vectors = place / "vectors"
+        table = WordVectors.open(vectors)
+        translated = ShardDirectory(place / "translated")
+        print(
+            f"{translated.total_rows:,} pairs ({min(len(texts), pairs):,} of them distinct), "
+            f"{len(translated)} shards, "
+            f"{len(table):,} vectors of {table.dimension} ({table.vectors.nbytes / 2**20:,.0f} MiB)"
+        )
+        if peer_pairs:
+            speed, mismatches = compare_with_sacremoses(texts[:peer_pairs])
+            print(
+                f"sacremoses alone: {speed:,.0f} pairs a processor second; "
+                f"{mismatches} of {min(peer_pairs, len(texts)):,} pairs get other tokens here"
+            )
+        del texts
+        for count in map(int, workers.split(",")):
+            # In a process of its own, so that its memory is that of the step.
+            process = multiprocessing.get_context("spawn").Process(
+                target=measure, args=(place, vectors, identify_language, count)
+            )
+            process.start()
+            process.join()
+
+
+if __name__ == "__main__":
+    typer.run(main)
