@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pipeline.configuration.resources import Resources
 from pipeline.errors import IncompleteError, Interrupted
 from pipeline.interrupts import check_interrupt, stop_requested
-from pipeline.progress import progress
-from pipeline.shards.runner import ATTEMPTS, connect
+from pipeline.progress import Progress, progress
+from pipeline.shards.runner import ATTEMPTS, PROGRESS_TOPIC, connect, counted_rows
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -44,46 +44,50 @@ class Jobs:
     ) -> Iterator[tuple[int, ResultT]]:
         """Call ``function(*arguments[i])`` for every i; yields (i, result) as they get done, in any order.
 
-        Jobs have to be idempotent: one whose worker dies is run again on another.
+        Jobs have to be idempotent: one whose worker dies is run again on another. A long job may tell how far
+        it is with :func:`pipeline.shards.runner.report_rows`, in the unit of ``sizes``.
 
         Args:
             function: importable top-level function.
             arguments: one tuple a job.
             description: what the progress display says.
             unit: what ``sizes`` count.
-            sizes: how much work each job is; one each by default.
+            sizes: how much work each job is; one each by default. All 0: not known, the jobs tell.
 
         Raises:
             IncompleteError: a job killed its worker three times.
             Interrupted: SIGTERM or Ctrl-C.
         """
         amounts = [1] * len(arguments) if sizes is None else list(sizes)
-        with progress(total=sum(amounts), unit=unit, description=description) as bar:
+        with progress(total=sum(amounts) or None, unit=unit, description=description) as bar:
             run = self._here if self._client is None else self._on_dask
-            for index, result in run(function, arguments):
-                bar.update(amounts[index])
+            for index, (told, result) in run(function, arguments, bar):
+                bar.update(max(amounts[index] - told, 0))
                 yield index, result
 
     def _here(
-        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]]
-    ) -> Iterator[tuple[int, ResultT]]:
+        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], bar: Progress
+    ) -> Iterator[tuple[int, tuple[int, ResultT]]]:
         for index, given in enumerate(arguments):
             check_interrupt()
-            yield index, function(*given)
+            with counted_rows(bar.update) as counter:
+                result = function(*given)
+            yield index, (counter.told, result)
 
     def _on_dask(
-        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]]
-    ) -> Iterator[tuple[int, ResultT]]:
+        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], bar: Progress
+    ) -> Iterator[tuple[int, tuple[int, ResultT]]]:
         from distributed import KilledWorker, wait
         from distributed import TimeoutError as DaskTimeoutError
 
         client = self._client
         assert client is not None
         futures = {
-            client.submit(function, *given, pure=False, priority=-index): index
+            client.submit(_call_on_worker, function, given, pure=False, priority=-index): index
             for index, given in enumerate(arguments)
         }
         pending = set(futures)
+        client.subscribe_topic(PROGRESS_TOPIC, lambda event: bar.update(event[1]))
         try:
             while pending:
                 if stop_requested():
@@ -106,6 +110,16 @@ class Jobs:
         finally:
             if pending:
                 client.cancel(list(pending), force=True)
+            client.unsubscribe_topic(PROGRESS_TOPIC)
+
+
+def _call_on_worker(function: Callable[..., ResultT], given: tuple[Any, ...]) -> tuple[int, ResultT]:
+    from distributed import get_worker
+
+    worker = get_worker()
+    with counted_rows(lambda rows: worker.log_event(PROGRESS_TOPIC, rows)) as counter:
+        result = function(*given)
+    return counter.told, result
 
 
 @contextmanager

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 # A shard that kills its worker this often is given up; the rest goes on.
 ATTEMPTS = 3
-_PROGRESS_TOPIC = "paraforge-rows"
+PROGRESS_TOPIC = "paraforge-rows"
 _POLL_SECONDS = 0.5
 
 
@@ -140,6 +140,17 @@ class _Counter:
             self._add(total - self.told)
 
 
+@contextlib.contextmanager
+def counted_rows(add: Callable[[int], None]) -> Iterator[_Counter]:
+    """While the block runs, :func:`report_rows` calls ``add``; the counter knows how much it was told."""
+    counter = _Counter(add)
+    token = _report.set(counter)
+    try:
+        yield counter
+    finally:
+        _report.reset(token)
+
+
 def _in_process(
     step: Step, tasks: Sequence[ShardTask], work: WorkDirectory, bar: Progress
 ) -> Iterator[Result | FailedShard]:
@@ -168,7 +179,7 @@ def _compute_on_worker(step: Step, task: ShardTask, work: WorkDirectory) -> Shar
     from distributed import get_worker
 
     worker = get_worker()
-    counter = _Counter(lambda rows: worker.log_event(_PROGRESS_TOPIC, rows))
+    counter = _Counter(lambda rows: worker.log_event(PROGRESS_TOPIC, rows))
     token = _report.set(counter)
     try:
         record = compute_shard(step, task, work)
@@ -225,7 +236,7 @@ def _on_dask(
     # Workers on other hosts need a path that means the same there.
     work = WorkDirectory(work.step, work.path.parent.resolve())
     with connect(resources, workers, gpu) as client:
-        client.subscribe_topic(_PROGRESS_TOPIC, lambda event: bar.update(event[1]))
+        client.subscribe_topic(PROGRESS_TOPIC, lambda event: bar.update(event[1]))
         futures = {
             client.submit(
                 _compute_on_worker,
@@ -263,4 +274,4 @@ def _on_dask(
         finally:
             if pending:
                 client.cancel(list(pending), force=True)
-            client.unsubscribe_topic(_PROGRESS_TOPIC)
+            client.unsubscribe_topic(PROGRESS_TOPIC)
