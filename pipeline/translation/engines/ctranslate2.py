@@ -101,7 +101,7 @@ class CTranslate2Translator:
                 intra_threads=1,
                 max_queued_batches=-1,
             )
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, IndexError) as error:
             raise InputError(f"CTranslate2 cannot open it: {error}", folder) from error
         self._forced = list(model.target_prefix)
         self._nbest = options.nbest

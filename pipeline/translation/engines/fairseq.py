@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
+import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -73,7 +77,10 @@ def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any
             )
     overrides = {"data": str(folder), "source_lang": source_language, "target_lang": target_language}
     try:
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+        # The model's builder prints, and warns of its own age; standard output is for translations.
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
     except (OSError, RuntimeError, KeyError, AssertionError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"fairseq cannot build the model: {first}", checkpoint) from error
@@ -101,8 +108,10 @@ class FairseqTranslator:
         self._left_pad = bool(task.cfg.left_pad_source)
         self._pieces = SentencePieces(model, options)
         self._nbest = options.nbest
-        # fairseq counts tokens without end-of-sentence.
-        self._cap = min(options.maximum_target_tokens, network.max_decoder_positions()) - 1
+        self._length_penalty = options.length_penalty
+        # fairseq counts tokens without end-of-sentence, which it forces after the cap: a hypothesis with as
+        # many tokens did not end by itself.
+        self._cap = min(options.maximum_target_tokens, network.max_decoder_positions() - 1)
         self._generator = SequenceGenerator(
             [network],
             self._target_dictionary,
@@ -144,14 +153,23 @@ class FairseqTranslator:
         sample = {
             "net_input": {"src_tokens": tokens.to(self._device), "src_lengths": lengths.to(self._device)}
         }
-        with torch.inference_mode():
-            found = self._generator.generate([], sample)
+        with torch.inference_mode(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch, about masks that fairseq passes to it
+            try:
+                found = self._generator.generate([], sample)
+            except AssertionError:
+                # No hypothesis is finished at the cap, because no score was finite.
+                if len(batch) > 1:
+                    raise
+                return [(make_hypothesis("", math.nan, [], ended=True),)]
         return [tuple(map(self._hypothesis, one[: self._nbest])) for one in found]
 
     def _hypothesis(self, found: dict[str, Any]) -> Hypothesis:
         # SequenceGenerator's score is the definition's (natural log, end-of-sentence counted); only what
         # fairseq-generate prints is in base 2.
+        score = float(found["score"])
         body = [self._target_dictionary[int(number)] for number in found["tokens"][:-1]]
-        # At the cap end-of-sentence is forced, so a hypothesis of that length did not end by itself.
         ended = len(body) < self._cap
-        return make_hypothesis(self._pieces.decode(body), float(found["score"]), body, ended)
+        if not ended:  # without the end-of-sentence that was forced on it
+            score = float(found["positional_scores"][:-1].sum()) / len(body) ** self._length_penalty
+        return make_hypothesis(self._pieces.decode(body), score, body, ended)

@@ -1,0 +1,69 @@
+"""``paraforge translate``: translate a file of sentences, one a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer()
+
+
+@app.command()
+def translate(
+    input_path: Path = typer.Argument(
+        ..., metavar="INPUT", help="sentences, one a line; plain, gz, bz2, xz or zst; - for standard input"
+    ),
+    output_path: Path = typer.Argument(
+        ..., metavar="OUTPUT", help="TSV: line, rank, score, text; .gz is compressed; - for standard output"
+    ),
+    model: Path = typer.Option(
+        None, "--model", metavar="DIR", help="models/nmt, a CTranslate2 or fairseq directory, OPUS-MT, ..."
+    ),
+    engine: str = typer.Option("ctranslate2", help="ctranslate2, fairseq or fake (needs no model)"),
+    beam: int = typer.Option(12, min=1, max=128, help="width of the beam"),
+    nbest: int = typer.Option(1, min=1, max=127, help="hypotheses of a sentence, at most the beam"),
+    compute_type: str = typer.Option("float32", help="float32, int8, float16, ... or auto: the fastest"),
+    length_penalty: float = typer.Option(1.0, min=0, help="score = log-probability / length ** penalty"),
+    max_source_tokens: int = typer.Option(1024, min=2, help="a longer source is cut"),
+    max_target_tokens: int = typer.Option(256, min=2, help="a longer hypothesis is cut"),
+    device: str = typer.Option("auto", help="auto, cpu, cuda, cuda:1, ..."),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+    batch_tokens: int = typer.Option(0, min=0, help="source tokens of a batch; 0 lets the engine choose"),
+) -> None:
+    """Translate a file of sentences, one a line.
+
+    The output has a line for each hypothesis: number of the input line, rank (0 is the best), mean natural
+    log-probability per token, text. A sentence that cannot be translated has an empty score and text, and
+    the command then exits with 5.
+
+    \b
+    Examples:
+      paraforge translate news.cs.gz news.tsv --model models/nmt
+      paraforge translate news.cs news.tsv.gz --model models/nmt --compute-type int8
+      paraforge translate news.cs nbest.tsv --model models/nmt --nbest 12
+      cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
+    """
+    from pipeline.configuration.resources import available_cores
+    from pipeline.errors import ConfigurationError
+    from pipeline.interrupts import graceful_interrupts
+    from pipeline.translation.engines import open_translator
+    from pipeline.translation.lines import read_sentences, translate_lines
+    from pipeline.translation.translator import DecodingOptions, Placement
+
+    if nbest > beam:
+        raise ConfigurationError([f"--nbest is {nbest}: it has to be at most --beam, {beam}"])
+    options = DecodingOptions(
+        beam=beam,
+        nbest=nbest,
+        length_penalty=length_penalty,
+        maximum_source_tokens=max_source_tokens,
+        maximum_target_tokens=max_target_tokens,
+        compute_type=compute_type,
+    )
+    placement = Placement(device, threads or available_cores(), batch_tokens)
+    # Looks at the input before a large model is loaded.
+    sentences = read_sentences(input_path)
+    translator = open_translator(engine, model, options, placement)
+    with graceful_interrupts():
+        translate_lines(translator, sentences, output_path)
