@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -48,3 +50,15 @@ class LexiconParameters(BaseModel):
     reference_lexicons: list[str] = Field(
         default_factory=list, description="PPDB files or pair lists evaluated beside the lexicon"
     )
+
+    def word_list_paths(self) -> list[Path]:
+        """``word_lists`` with environment variables and ``~`` filled in."""
+        return [_expanded(name) for name in self.word_lists]
+
+    def reference_lexicon_paths(self) -> list[Path]:
+        """``reference_lexicons`` with environment variables and ``~`` filled in."""
+        return [_expanded(name) for name in self.reference_lexicons]
+
+
+def _expanded(name: str) -> Path:
+    return Path(os.path.expandvars(name)).expanduser()

@@ -79,38 +79,52 @@ def lexicon_scores(
             if value is not None
         }
         found = {
-            (first, second): [of_classes[key] for key in product(names[first], names[second]) if key in of_classes]
+            (first, second): [
+                of_classes[key] for key in product(names[first], names[second]) if key in of_classes
+            ]
             for first, second in wanted
         }
         result[score] = {pair: max(values) for pair, values in found.items() if values}
     return result
 
 
-def evaluate_lexicon(
-    path: Path, word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = (), minimum_pairs: int = 1
-) -> dict[str, Any]:
-    """ParaNMT's Table 13: every score of the lexicon, and every reference lexicon, on every list of
-    judgements.
+@dataclass(frozen=True)
+class Lists:
+    """What a lexicon is evaluated on, and beside."""
 
-    Returns:
-        ``{list: {"pairs": n, "found": n, "cross_pmi": rho, "adjusted_pmi": rho, reference: {"found": n,
-        "spearman": rho}}}``
+    judgements: list[SimilarityList]
+    references: list[ReferenceLexicon]
+
+
+def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = ()) -> Lists:
+    """Read similarity lists and reference lexicons.
 
     Raises:
         InputError: a file is missing or malformed.
     """
-    lists = [read_similarity_list(word_list) for word_list in word_lists]
-    references = [read_reference_lexicon(reference) for reference in reference_lexicons]
+    return Lists(
+        [read_similarity_list(path) for path in word_lists],
+        [read_reference_lexicon(path) for path in reference_lexicons],
+    )
+
+
+def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[str, Any]:
+    """ParaNMT's Table 13: every score of the lexicon, and every reference lexicon, on every similarity list.
+
+    Returns:
+        For each list ``pairs``, ``found`` and Spearman's rho x 100 of each score, and for each reference
+        lexicon, under its file name, ``found`` and ``spearman``.
+    """
     lexicon = Lexicon(path)
     result: dict[str, Any] = {}
-    for judgements in lists:
+    for judgements in lists.judgements:
         scores = lexicon_scores(lexicon, judgements.pairs, minimum_pairs)
         row: dict[str, Any] = {"pairs": len(judgements.pairs)}
         for name in SCORES:
             correlation = correlate(judgements, scores[name])
             row["found"] = correlation.found
             row[name] = correlation.spearman
-        for reference in references:
+        for reference in lists.references:
             correlation = correlate(judgements, reference.scores)
             row[reference.name] = {"found": correlation.found, "spearman": correlation.spearman}
         result[judgements.name] = row

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import __version__
+from pipeline import __version__, versions
 from pipeline.configuration.lexicon import LexiconParameters
 from pipeline.configuration.resources import Resources
 from pipeline.files import hash_json, sha256_file, write_json
@@ -31,7 +31,6 @@ from pipeline.shards.work import WorkDirectory, replaced_directory
 logger = logging.getLogger(__name__)
 
 STEP = "lexicon"
-VERSION = 1
 FORMAT = 1
 MANIFEST = "lexicon.json"
 WORDS = "words.parquet"
@@ -107,7 +106,7 @@ def extract_lexicon(
             parameters.filters, parameters.classes, parameters.language, parameters.spacy_model
         )
         counted = {
-            "version": VERSION,
+            "version": versions.LEXICON,
             "input": source.fingerprint,
             "parameters": parameters.model_dump(
                 mode="json", include={"filters", "classes", "language", "spacy_model", "minimum_pairs"}

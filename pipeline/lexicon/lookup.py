@@ -56,6 +56,8 @@ class Lexicon:
             if metadata.num_rows != rows:
                 raise InputError(f"{metadata.num_rows} rows, its manifest says {rows}", self.path / name)
             for group in range(metadata.num_row_groups):
+                if not metadata.row_group(group).num_rows:
+                    continue
                 statistics = metadata.row_group(group).column(0).statistics
                 if statistics is None or not statistics.has_min_max:
                     raise InputError("no statistics of the words", self.path / name)

@@ -137,7 +137,7 @@ def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -
 
 def _shards(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
     view = ShardView(*inputs)
-    columns = _columns(view.column_names, filters, inputs[-1])
+    columns = _columns(view.column_names, filters, inputs[-1]) if len(view) else TEXT_COLUMNS
     pieces = tuple(Piece(tuple(view.shard_paths(index)), rows) for index, rows in enumerate(view.rows))
     fingerprint = hash_json(
         [[record.sha256 for record in directory.records] for directory in view.directories]

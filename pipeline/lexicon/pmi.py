@@ -26,7 +26,9 @@ def pmi(joint: Counts, first: Counts, second: Counts, sentences: int) -> Values:
     """
     seen = joint > 0
     result = np.full(np.shape(joint), np.nan)
-    result[seen] = np.log(joint[seen]) + np.log(sentences) - np.log(first[seen]) - np.log(second[seen])
+    # The sums are grouped so that (u,v) and (v,u) get the same value to the last bit.
+    marginals = np.log(first[seen]) + np.log(second[seen])
+    result[seen] = np.log(joint[seen]) + np.log(sentences) - marginals
     return result
 
 
@@ -102,7 +104,7 @@ def _smoothed(
 ) -> Values:
     if smoothing == "independence":
         return np.zeros(len(joint))
-    expected = first * (second / sentences)
+    expected = first.astype(np.float64) * second / sentences
     added = pseudo_count if smoothing == "shrinkage" else 0.0
     with np.errstate(divide="ignore"):
         return np.log(joint + pseudo_count) - np.log(expected + added)

@@ -1,0 +1,27 @@
+"""DVC stage ``lexicon``: the paraphrase lexicon of the corpus, and how it fares on word similarity lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.lexicon.evaluation import evaluate_lexicon, read_lists
+from pipeline.lexicon.lexicon import extract_lexicon
+from stages.common import plain, run_stage, write_metrics
+
+OUTPUT = Path("data/lexicon")
+
+
+def main() -> None:
+    """Extract data/lexicon from data/translated and data/scored."""
+    parameters = load_parameters()
+    lexicon = parameters.lexicon
+    lists = read_lists(lexicon.word_list_paths(), lexicon.reference_lexicon_paths())
+    inputs = [Path("data/translated"), Path("data/scored")]
+    report = extract_lexicon(inputs, OUTPUT, lexicon, parameters.resources)
+    evaluation = evaluate_lexicon(OUTPUT, lists)
+    write_metrics("metrics/lexicon.json", {**plain(report), "evaluation": evaluation})
+
+
+if __name__ == "__main__":
+    run_stage("lexicon", main)
