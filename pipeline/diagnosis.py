@@ -22,13 +22,13 @@ NEEDED = (
 # distribution: (extra of pyproject.toml that brings it, what it is for)
 OPTIONAL = {
     "dvc": ("pipeline", "'dvc repro'"),
-    "lingua-language-detector": ("language", "language identification of both sides"),
+    "py3langid": ("language", "language identification of both sides"),
     "sentence-transformers": (
         "sentence-transformers",
         "the cosine score, and models exported to that library",
     ),
     "transformers": ("transformers", "importing Marian, NLLB and M2M-100 models"),
-    "mtdata": ("mtdata", "public corpora by catalogue id"),
+    "mtdata": ("catalogue", "public corpora by catalogue id"),
     "scikit-learn": ("evaluation", "transfer tasks"),
 }
 

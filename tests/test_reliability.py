@@ -1,0 +1,101 @@
+"""The whole pipeline with the fake engine: killed anywhere it resumes to the same bytes; DVC runs what it must."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.files import read_json
+from tests.project import digests, environment, make_project, run
+
+PLACES = ("data/corpus", "data/rejected", "models/paragram")
+KILLS = 20
+
+
+def stages_run(output: str) -> list[str]:
+    """Names of the stages that ``dvc repro`` ran, from what it printed."""
+    return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")]
+
+
+def published(project: Path) -> dict[str, dict[str, str]]:
+    return {place: digests(project / place) for place in PLACES}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that has been run to its end."""
+    project = make_project(tmp_path_factory.mktemp("finished"))
+    run("dvc", "repro", "publish", cwd=project)
+    return project
+
+
+@pytest.mark.slow
+def test_rows_in_are_kept_and_rejected_and_failed(finished: Path) -> None:
+    manifest = read_json(finished / "data/corpus/manifest.json")
+    ingested = read_json(finished / "metrics/ingest.json")
+    counts = manifest["counts"]
+    assert counts["rows"] == counts["kept"] + sum(counts["rejected"].values()) + sum(counts["failed"].values())
+    assert counts["rows"] == ingested["rows"]
+    run("paraforge", "verify", "data/corpus", cwd=finished)
+
+
+@pytest.mark.slow
+def test_a_second_repro_runs_nothing_and_is_quick(finished: Path) -> None:
+    started = time.monotonic()
+    result = run("dvc", "repro", "publish", cwd=finished)
+    assert stages_run(result.stdout) == []
+    assert time.monotonic() - started < 30  # a hang would show; the figure itself stands in docs/results.md
+
+
+@pytest.mark.slow
+def test_a_changed_threshold_runs_only_select_and_publish(finished: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished, project)
+    parameters = yaml.safe_load((project / "params.yaml").read_text())
+    parameters["select"]["filters"] = [{"kind": "length", "maximum": 6}]
+    parameters["resources"]["workers"] = 2
+    (project / "params.yaml").write_text(yaml.safe_dump(parameters))
+    result = run("dvc", "repro", "publish", cwd=project)
+    assert stages_run(result.stdout) == ["select", "publish"]
+    assert digests(project / "data/corpus") != digests(finished / "data/corpus")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_at_twenty_random_times_the_corpus_has_the_same_bytes(finished: Path, tmp_path: Path) -> None:
+    wanted = published(finished)
+    dice = random.Random(20)
+    killed = rounds = 0
+    while killed < KILLS:
+        rounds += 1
+        project = make_project(tmp_path / f"round{rounds}")
+        while True:
+            process = subprocess.Popen(
+                ["dvc", "repro", "publish"],
+                cwd=project,
+                env=environment(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            # After enough kills the run may finish: killing goes on with a fresh project if need be.
+            patience = dice.uniform(0.2, 6.0) if killed < KILLS else None
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)  # dvc and every child of its session
+                process.wait()
+                killed += 1
+                continue
+            assert process.returncode == 0
+            break
+        assert published(project) == wanted
+        shutil.rmtree(project)
