@@ -55,13 +55,12 @@ def test_a_language_without_lemmas() -> None:
 
 @pytest.fixture
 def tagger(tmp_path: Path) -> Path:
-    words = ((["dog", "dogs"], "NOUN", "dog"), (["laughed", "laughs"], "VERB", "laugh"))
-    for forms, tag, lemma in words:
+    """A spaCy pipeline on disk that tags a few words by rule, where a user's would by its model."""
     spacy = pytest.importorskip("spacy")
     pipeline = spacy.blank("en")
     ruler = pipeline.add_pipe("attribute_ruler")
     for words, tag, lemma in ((["dog", "dogs"], "NOUN", "dog"), (["laughed", "laughs"], "VERB", "laugh")):
-        ruler.add([[{"LOWER": {"IN": forms}}]], {"POS": tag, "LEMMA": lemma})
+        ruler.add([[{"LOWER": {"IN": words}}]], {"POS": tag, "LEMMA": lemma})
     ruler.add([[{"LOWER": "the"}, {"LOWER": "laughs"}]], {"POS": "NOUN", "LEMMA": "laugh"}, index=1)
     pipeline.to_disk(tmp_path / "tagger")
     return tmp_path / "tagger"
