@@ -81,18 +81,26 @@ class SentenceGenerator:
         found: list[str] = []
         alternatives: list[tuple[str, ...]] = []
         for _ in range(4 * renderings if renderings > 1 else 1):
-            chooser = Chooser(self._random)
-            template = pick(self._random, pattern.english)
-            joined = self._renderer.english(template, filled, chooser)
-            contracted = chooser.chance(_CONTRACTING[pattern.domain])
-            text = english.contract(joined, contracted)
+            text, chooser = self._render(pattern, filled)
             if text not in found:
                 found.append(text)
                 alternatives.extend(chooser.alternatives)
-                alternatives.extend(english.contractions(joined))
             if len(found) == renderings:
                 break
         return Sentence(pattern, filled, cs, tuple(found), tuple(alternatives))
+
+    def renderings(self, pattern: Pattern, filled: dict[str, Filling], draws: int) -> list[str]:
+        """The different English renderings that so many draws give, in the order of their coming."""
+        return list(dict.fromkeys(self._render(pattern, filled)[0] for _ in range(draws)))
+
+    def _render(self, pattern: Pattern, filled: dict[str, Filling]) -> tuple[str, Chooser]:
+        chooser = Chooser(self._random)
+        template = pick(self._random, pattern.english)
+        joined = self._renderer.english(template, filled, chooser)
+        contracting = _CONTRACTING[pattern.domain]
+        if contracting:
+            chooser.alternatives.extend(english.contractions(joined))
+        return english.contract(joined, chooser.chance(contracting)), chooser
 
 
 def sentences(domain: str, pairs: int, seed: int, test: bool = False) -> Iterator[Sentence]:
