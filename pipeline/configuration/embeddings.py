@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -54,19 +53,28 @@ class TrainingParameters(_Section):
     )
     lambda_words: float = Field(0.0, ge=0, description="penalty of vectors for leaving their initial values")
     lambda_composition: float = Field(0.0, ge=0, description="penalty of compositional parameters")
+    evaluate_every: int = Field(
+        0, ge=0, description="pairs between two evaluations; 0: at the end of each epoch"
+    )
+    patience: int | None = Field(
+        None, ge=1, description="evaluations without gain after which training ends; null: never early"
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of the encoder's products; bfloat16 is for LSTMs on a GPU"
+    )
     seed: int = Field(1, ge=0, description="of initial values, order, MIX and scrambling")
 
-
-class CheckpointParameters(_Section):
-    """When to write checkpoints and look at the development score; no result depends on the former."""
-
-    seconds: float = Field(300.0, gt=0, description="at most so much work is lost when the process dies")
+    @model_validator(mode="after")
+    def _enough_candidates(self) -> TrainingParameters:
+        if self.batch_size * (1 if self.anneal else self.mega_batch) < 2:
+            raise ValueError("a mega-batch of one pair has no negatives: raise batch_size or mega_batch")
+        return self
 
 
 class PairFileParameters(_Section):
     """A file of pairs: PPDB (`LHS ||| phrase ||| paraphrase ||| ...`) or TSV, plain or gz."""
 
-    path: Path = Field(description="the file")
+    path: str = Field(min_length=1, description="the file; $NAME stands for an environment variable")
     format: Literal["auto", "ppdb", "tsv"] = Field(
         "auto", description="ppdb or tsv; auto looks at the first line for |||"
     )

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.configuration.embeddings import PairFileParameters, TrainingParameters, VocabularyParameters
+
+
+class ParagramTrainingParameters(TrainingParameters):
+    """Wieting 2016's setting: negatives of the mini-batch (M = 1), Adam or AdaGrad."""
+
+    mega_batch: int = Field(1, ge=1, description="mini-batches of a mega-batch (M), the set of negatives")
+    table_updates: Literal["lazy", "deferred", "dense"] = Field(
+        "deferred", description="how Adam treats the rows that a mini-batch does not touch"
+    )
 
 
 class ParagramParameters(BaseModel):
@@ -14,11 +23,16 @@ class ParagramParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    vectors: Path | None = Field(
-        None, description="vectors to use as they are: word2vec, GloVe or paragram text, plain or gz"
+    vectors: str | None = Field(
+        None,
+        min_length=1,
+        description="vectors to use as they are: word2vec, GloVe or paragram format, plain or compressed; "
+        "$NAME stands for an environment variable",
     )
-    initial_vectors: Path | None = Field(
-        None, description="vectors that training starts from and is regularised towards; same formats"
+    initial_vectors: str | None = Field(
+        None,
+        min_length=1,
+        description="vectors that training starts from; training.lambda_words pulls to them",
     )
     corpus_pairs: bool = Field(True, description="train on the corpus' own references and translations")
     pair_files: list[PairFileParameters] = Field(default_factory=list, description="train on these pairs too")
@@ -26,10 +40,12 @@ class ParagramParameters(BaseModel):
         300, ge=1, le=4096, description="of trained vectors; initial vectors have their own"
     )
     initial_scale: float = Field(
-        0.1, gt=0, description="standard deviation of the random start of a vector's elements"
+        0.01, gt=0, description="standard deviation of the random start of a vector's elements"
     )
     vocabulary: VocabularyParameters = Field(default_factory=VocabularyParameters)
-    training: TrainingParameters = Field(default_factory=TrainingParameters)
+    training: ParagramTrainingParameters = Field(
+        default_factory=ParagramTrainingParameters, description="loss, negatives and optimiser"
+    )
 
     @model_validator(mode="after")
     def _something_to_do(self) -> ParagramParameters:

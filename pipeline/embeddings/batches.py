@@ -1,0 +1,149 @@
+"""Ragged batches of token sequences, and the two look-ups of vector rows whose gradients never grow to
+table size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+TokenBatch = Mapping[str, "Bags"]
+"""The same sentences in every unit that an encoder reads: unit name -> bags."""
+
+
+@dataclass(frozen=True)
+class Bags:
+    """Token sequences of one unit, one after the other.
+
+    ids: int64 (tokens,), rows of a vector table; sentence k has the tokens offsets[k] to offsets[k + 1].
+    offsets: int64 (sentences + 1,), ascending from 0.
+    """
+
+    ids: Tensor
+    offsets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """Tokens of each sentence, int64 (sentences,)."""
+        return self.offsets.diff()
+
+    @cached_property
+    def sentences(self) -> Tensor:
+        """The sentence of each token, int64 (tokens,)."""
+        number = torch.arange(len(self), device=self.ids.device)
+        return number.repeat_interleave(self.lengths, output_size=len(self.ids))
+
+    @cached_property
+    def order(self) -> Tensor:
+        """The tokens sorted by id, stably, int64 (tokens,): the transposed batch that a backward pass
+        needs."""
+        return self.ids.argsort(stable=True)
+
+    def select(self, indices: Tensor) -> Bags:
+        """The sentences with these numbers (any order, repeats allowed)."""
+        lengths = self.lengths[indices]
+        offsets = offsets_of(lengths)
+        positions = ragged_positions(self.offsets[indices], lengths, offsets)
+        return Bags(self.ids[positions], offsets)
+
+    def compact(self) -> tuple[Bags, Tensor]:
+        """The same sentences with ids counted among the distinct ids only, and those distinct ids,
+        ascending."""
+        ordered = self.ids[self.order]
+        distinct, counts = torch.unique_consecutive(ordered, return_counts=True)
+        number = torch.arange(len(distinct), device=self.ids.device)
+        ids = torch.empty_like(self.ids)
+        ids[self.order] = number.repeat_interleave(counts, output_size=len(ids))
+        compacted = Bags(ids, self.offsets)
+        # Renumbering keeps the order of ids, so the transposition and what hangs on it stay valid.
+        for name in ("order", "lengths", "sentences"):
+            if name in self.__dict__:
+                compacted.__dict__[name] = self.__dict__[name]
+        compacted.__dict__["row_offsets"] = offsets_of(counts)
+        return compacted, distinct
+
+    @cached_property
+    def row_offsets(self) -> Tensor:
+        """Where each distinct row starts in `order`, int64 (rows + 1,); only a compacted batch has it
+        ready."""
+        return offsets_of(torch.bincount(self.ids))
+
+    def to(self, device: torch.device | str) -> Bags:
+        """The same batch on another device."""
+        return Bags(self.ids.to(device, non_blocking=True), self.offsets.to(device, non_blocking=True))
+
+
+def offsets_of(lengths: Tensor) -> Tensor:
+    """0 and the running totals of lengths, int64, one longer than lengths."""
+    offsets = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
+    torch.cumsum(lengths, 0, out=offsets[1:])
+    return offsets
+
+
+def ragged_positions(starts: Tensor, lengths: Tensor, offsets: Tensor) -> Tensor:
+    """starts[0], starts[0] + 1, ... (lengths[0] of them), starts[1], ...; offsets as
+    `offsets_of(lengths)`."""
+    total = int(offsets[-1])
+    shift = (starts - offsets[:-1]).repeat_interleave(lengths, output_size=total)
+    return shift + torch.arange(total, device=starts.device)
+
+
+def _row_gradient(token_source: Tensor, gradient: Tensor, bags: Bags, rows: int) -> Tensor:
+    """Sum for every row the gradient vectors of its tokens: a look-up over the transposed batch.
+
+    Each row is summed by one thread in a fixed order, on any device: no atomics, no dependence on threads.
+    token_source: int64 (tokens,), the row of `gradient` that each token takes.
+    """
+    offsets = bags.row_offsets
+    if len(offsets) - 1 < rows:  # rows after the last one that occurs
+        offsets = torch.cat([offsets, offsets[-1:].expand(rows - len(offsets) + 1)])
+    source = token_source[bags.order]
+    return F.embedding_bag(source, gradient, offsets, mode="sum", include_last_offset=True)
+
+
+class _BagMean(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, bags: Bags) -> Tensor:
+        ctx.bags = bags
+        ctx.rows = len(rows)
+        ctx.scale = bags.lengths.clamp(min=1).to(rows.dtype).reciprocal_().unsqueeze(1)
+        total = F.embedding_bag(bags.ids, rows, bags.offsets, mode="sum", include_last_offset=True)
+        return total.mul_(ctx.scale)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return _row_gradient(ctx.bags.sentences, gradients[0] * ctx.scale, ctx.bags, ctx.rows), None
+
+
+class _TakeRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, bags: Bags) -> Tensor:
+        ctx.bags = bags
+        ctx.rows = len(rows)
+        return rows[bags.ids]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        tokens = torch.arange(len(ctx.bags.ids), device=ctx.bags.ids.device)
+        return _row_gradient(tokens, gradients[0].contiguous(), ctx.bags, ctx.rows), None
+
+
+def bag_mean(rows: Tensor, bags: Bags) -> Tensor:
+    """Mean of each sentence's vectors (W16 Eq. 1); a sentence without tokens has the zero vector.
+
+    rows: (rows, dimension), the table that `bags.ids` count in. Returns (sentences, dimension).
+    """
+    return _BagMean.apply(rows, bags)  # type: ignore[no-untyped-call]
+
+
+def take_rows(rows: Tensor, bags: Bags) -> Tensor:
+    """The vector of every token, (tokens, dimension), in the order of `bags.ids`."""
+    return _TakeRows.apply(rows, bags)  # type: ignore[no-untyped-call]

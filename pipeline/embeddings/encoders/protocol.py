@@ -1,0 +1,92 @@
+"""What every encoder is: a module that turns a batch of token sequences into one vector a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.embeddings.batches import TokenBatch
+
+TABLE = "table"
+
+
+class Encoder(nn.Module):
+    """Base of all encoders.
+
+    A *table* is a parameter with a row for each unit of a vocabulary; all others are compositional.
+    Training gives `forward` only the rows that a mini-batch touches, so the gradient of a table is never
+    as large as the table.
+
+    Attributes:
+        dimension: elements of a sentence's vector.
+        scramble: probability that training shuffles a sentence's tokens before this encoder sees them.
+    """
+
+    dimension: int
+    scramble: float = 0.0
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Sentence vectors, (sentences, dimension).
+
+        batch: the sentences in every unit of `units`.
+        tables: what to read in place of the encoder's own tables, by parameter name: the rows that the
+            batch's ids count in. None: the whole tables.
+        """
+        raise NotImplementedError
+
+    def table_units(self) -> dict[str, str]:
+        """Parameter name of each table -> the unit whose vocabulary its rows are."""
+        raise NotImplementedError
+
+    def composition(self) -> dict[str, nn.Parameter]:
+        """The compositional parameters by name."""
+        tables = self.table_units()
+        return {name: value for name, value in self.named_parameters() if name not in tables}
+
+    def tables(self) -> dict[str, nn.Parameter]:
+        """The tables by name."""
+        names = self.table_units()
+        return {name: value for name, value in self.named_parameters() if name in names}
+
+    def scrambled_units(self) -> dict[str, float]:
+        """Unit -> probability that training shuffles a sentence's tokens."""
+        return dict.fromkeys(self.units(), self.scramble) if self.scramble else {}
+
+    def units(self) -> tuple[str, ...]:
+        """The units that it reads, sorted."""
+        return tuple(sorted(set(self.table_units().values())))
+
+    def anchors(self) -> dict[str, Tensor]:
+        """Compositional parameters that are regularised to these values and not to zero."""
+        return {}
+
+
+class TableEncoder(Encoder):
+    """An encoder over the vectors of one unit.
+
+    table: (vocabulary, vector dimension).
+    """
+
+    def __init__(self, table: Tensor, unit: str) -> None:
+        super().__init__()
+        self.table = nn.Parameter(table)
+        self.unit = unit
+
+    def table_units(self) -> dict[str, str]:
+        """Its one table."""
+        return {TABLE: self.unit}
+
+    def rows(self, tables: Mapping[str, Tensor] | None) -> Tensor:
+        """The rows that the batch's ids count in."""
+        return self.table if tables is None else tables[TABLE]
+
+
+def initialise_uniform(
+    parameters: Mapping[str, nn.Parameter], bound: float, generator: torch.Generator
+) -> None:
+    """Fill compositional parameters with uniform numbers in [-bound, bound], in the order of their names."""
+    with torch.no_grad():
+        for name in sorted(parameters):
+            parameters[name].uniform_(-bound, bound, generator=generator)

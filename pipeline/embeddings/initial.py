@@ -1,0 +1,50 @@
+"""The vectors that training starts from: random, or from a table of word vectors."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.embeddings.vocabulary import Vocabulary
+from pipeline.errors import InputError
+from pipeline.scoring.vectors import WordVectors
+
+logger = logging.getLogger(__name__)
+
+
+def random_table(rows: int, dimension: int, scale: float, seed: int) -> Tensor:
+    """Normal numbers with standard deviation `scale`, (rows, dimension) float32.
+
+    The cosine does not see the scale, but the optimiser does: Adam moves an element by about its learning
+    rate a step, so the scale over the learning rate is how many steps it takes to leave the start.
+    """
+    numbers = np.random.default_rng([seed, rows, dimension]).standard_normal((rows, dimension), np.float32)
+    return torch.from_numpy(numbers * np.float32(scale))
+
+
+def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) -> Tensor:
+    """Each unit's vector from a table; a unit without one starts with the unknown word's vector where the
+    table has one, otherwise at random, with the standard deviation of the vectors that were found.
+
+    Returns (vocabulary, vectors.dimension) float32.
+    Raises InputError where not a single unit has a vector, or a vector is not finite.
+    """
+    rows = vectors.known_rows(vocabulary.units)
+    found = rows >= 0
+    if not found.any():
+        raise InputError(
+            "the initial vectors have none of the words to train",
+            remedy="Give vectors of lower-cased English words.",
+        )
+    known = np.asarray(vectors.vectors[rows[found]], dtype=np.float32)
+    if not np.isfinite(known).all():
+        raise InputError("the initial vectors hold NaN or infinity")
+    table = random_table(len(vocabulary), vectors.dimension, float(known.std()), seed).numpy()
+    if vectors.unknown_row is not None:
+        table[:] = vectors.vectors[vectors.unknown_row]
+    table[found] = known
+    logger.info("%d of %d units start from given vectors", int(found.sum()), len(vocabulary))
+    return torch.from_numpy(table)

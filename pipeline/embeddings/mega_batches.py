@@ -1,0 +1,165 @@
+"""Packing of mega-batches and mini-batches, and encoding a mega-batch; all that can be done before or
+beside training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pipeline.configuration.embeddings import TrainingParameters
+from pipeline.embeddings.batches import Bags, TokenBatch
+from pipeline.embeddings.encoders.protocol import Encoder
+from pipeline.embeddings.negatives import ForbiddenCandidates
+from pipeline.embeddings.pairs import PairStore
+from pipeline.embeddings.schedule import SCRAMBLE, MegaBatch, Schedule, generator_for
+
+ENCODED_TOKENS = 1 << 17
+"""Tokens that are encoded at once without gradient; bounds memory."""
+
+
+@dataclass(frozen=True)
+class PackedMegaBatch:
+    """A mega-batch ready for training.
+
+    bags: unit -> both sides, first all left sides, then all right sides.
+    rows: unit -> the distinct ids in it, ascending.
+    """
+
+    place: MegaBatch
+    bags: dict[str, Bags]
+    rows: dict[str, Tensor]
+    forbidden: ForbiddenCandidates
+
+
+@dataclass(frozen=True)
+class MiniBatch:
+    """All left sides, all right sides, and the negatives of the left and, two-sided, of the right sides.
+
+    bags: unit -> sentences, their ids counted in `rows`.
+    rows: unit -> distinct ids of table rows, ascending.
+    """
+
+    pairs: int
+    bags: dict[str, Bags]
+    rows: dict[str, Tensor]
+
+
+def mega_batches(
+    store: PairStore,
+    schedule: Schedule,
+    encoder: Encoder,
+    parameters: TrainingParameters,
+    epoch: int,
+    position: int,
+    updates: int,
+) -> Iterator[PackedMegaBatch]:
+    """Mega-batches from a place of an epoch to the end of the last one."""
+    scrambled = encoder.scrambled_units()
+    while epoch < parameters.epochs:
+        order = schedule.order(epoch)
+        while (place := schedule.following(epoch, position, updates)) is not None:
+            bags = store.select(order[place.first : place.last])
+            identity = sentence_identity(bags[min(bags)]) if parameters.exclude_identical else None
+            for unit, rate in scrambled.items():
+                generator = generator_for(parameters.seed, SCRAMBLE, epoch, place.first)
+                bags[unit] = scramble(bags[unit], rate, generator)
+            rows = {unit: distinct_ids(bag.ids, len(store.vocabularies[unit])) for unit, bag in bags.items()}
+            yield PackedMegaBatch(place, bags, rows, ForbiddenCandidates(len(place), identity))
+            position = place.last
+            updates += len(place.mini_batches(parameters.batch_size))
+        epoch, position = epoch + 1, 0
+
+
+def mini_batches(
+    mega_batch: PackedMegaBatch,
+    negatives: Tensor,
+    batch_size: int,
+    device: torch.device,
+    whole_tables: Mapping[str, int] | None = None,
+) -> Iterator[MiniBatch]:
+    """Split a mega-batch, each pair with the negatives that were chosen for it.
+
+    whole_tables: unit -> rows of its tables; given for dense updates, which address every row.
+    """
+    pairs = len(mega_batch.place)
+    for first, last in mega_batch.place.mini_batches(batch_size):
+        left = torch.arange(first, last)
+        chosen = [left, left + pairs, negatives[first:last]]
+        if len(negatives) > pairs:
+            chosen.append(negatives[pairs + first : pairs + last])
+        sentences = torch.cat(chosen)
+        bags: dict[str, Bags] = {}
+        rows: dict[str, Tensor] = {}
+        for unit, both_sides in mega_batch.bags.items():
+            selected = both_sides.select(sentences)
+            if whole_tables is None:
+                bags[unit], rows[unit] = selected.compact()
+            else:
+                bags[unit], rows[unit] = selected, torch.arange(whole_tables[unit])
+        if device.type != "cpu":
+            bags = {unit: bag.to(device) for unit, bag in bags.items()}
+            rows = {unit: row.to(device, non_blocking=True) for unit, row in rows.items()}
+        yield MiniBatch(last - first, bags, rows)
+
+
+def encode(encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu") -> Tensor:
+    """Vectors of all sentences under the current parameters, without gradient, (sentences, dimension)."""
+    lengths = torch.stack([bags.lengths for bags in batch.values()]).amax(0)
+    parts = []
+    with torch.no_grad():
+        for first, last in _parts(lengths):
+            numbers = torch.arange(first, last)
+            part = {unit: bags.select(numbers).to(device) for unit, bags in batch.items()}
+            parts.append(encoder(part))
+    return torch.cat(parts)
+
+
+def _parts(lengths: Tensor) -> Iterator[tuple[int, int]]:
+    """Cut sentences into runs of about ENCODED_TOKENS tokens."""
+    totals = lengths.cumsum(0)
+    wanted = torch.arange(ENCODED_TOKENS, int(totals[-1]) + ENCODED_TOKENS, ENCODED_TOKENS)
+    cuts = torch.searchsorted(totals, wanted).tolist()
+    borders = sorted({0, len(lengths), *(min(cut + 1, len(lengths)) for cut in cuts)})
+    yield from pairwise(borders)
+
+
+def distinct_ids(ids: Tensor, size: int) -> Tensor:
+    """The distinct ids below size, ascending; faster than sorting them."""
+    present = torch.zeros(size, dtype=torch.bool)
+    present[ids] = True
+    return present.nonzero().squeeze(1)
+
+
+def sentence_identity(bags: Bags) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of each sentence's ids in their order, uint64 (sentences,)."""
+    ids = bags.ids.numpy().astype(np.uint64)
+    offsets = bags.offsets.numpy()
+    place = np.arange(len(ids), dtype=np.uint64) - np.repeat(offsets[:-1], np.diff(offsets)).astype(np.uint64)
+    mixed = _mix(ids + np.uint64(1)) ^ _mix(place * np.uint64(0x9E3779B97F4A7C15) + np.uint64(7))
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mix(mixed), dtype=np.uint64)])
+    return sums[offsets[1:]] - sums[offsets[:-1]]
+
+
+def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def scramble(bags: Bags, rate: float, generator: np.random.Generator) -> Bags:
+    """With this probability a sentence's tokens are shuffled (ParaNMT-50M 4, 5.2)."""
+    chosen = torch.from_numpy(generator.random(len(bags)) < rate)
+    keys = torch.from_numpy(generator.random(len(bags.ids)))
+    sentences = bags.sentences
+    place = torch.arange(len(bags.ids), dtype=torch.float64)
+    # A token of an unshuffled sentence keeps its place among its sentence's tokens, others take random ones.
+    keys = torch.where(chosen[sentences], keys, (place - bags.offsets[:-1][sentences]) / 1e9)
+    order = np.lexsort([keys.numpy(), sentences.numpy()])
+    return Bags(bags.ids[torch.from_numpy(order)], bags.offsets)

@@ -1,0 +1,230 @@
+"""Adam and AdaGrad over vector tables, of which a mini-batch touches few rows, and over the other parameters.
+
+A mini-batch of 100 pairs touches about 2,000 of 50,000 words. AdaGrad leaves a row without gradient as it
+is, so updating the touched rows alone is exact. Adam does not: a row goes on moving by its momentum and
+its moments fade. Three ways:
+
+* `dense` updates every row at every step: Kingma and Ba's Adam to the letter, and slow.
+* `lazy` updates the touched rows only; an untouched row keeps its weights and moments (as
+  `torch.optim.SparseAdam`). Rare words move about ten times less than under dense Adam, because they lose
+  what their momentum would still have done.
+* `deferred` gives dense Adam's result at lazy Adam's cost: when a row is wanted again, the steps that it
+  missed are made up for in one go. Without gradient the k missed steps move a weight by
+  `-lr m / (sqrt(v) + eps) * sum_j (b1 / sqrt(b2))^j * sqrt(1 - b2^(s+j)) / (1 - b1^(s+j))`, j = 1..k, s
+  the last step that was
+  done: one factor a row. The only approximation is that eps does not fade with sqrt(v).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+TableUpdates = Literal["lazy", "deferred", "dense"]
+
+
+class Optimiser(Protocol):
+    """What the trainer needs of an optimiser. Names are those of `Module.named_parameters`."""
+
+    steps: int
+    state: dict[str, Tensor]
+
+    def begin_step(self) -> None:
+        """A new update starts: counts it."""
+
+    def read_rows(self, name: str, rows: Tensor) -> Tensor:
+        """A copy of the current values of distinct rows of a table, (rows, dimension)."""
+
+    def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
+        """Update distinct rows, whose values are as `read_rows` gave them in this step, by their gradient."""
+
+    def update(self, name: str, gradient: Tensor) -> None:
+        """Update a whole parameter."""
+
+    def refresh(self, name: str, rows: Tensor) -> None:
+        """Between steps: make distinct rows of a table hold their current values."""
+
+    def synchronise(self) -> None:
+        """Between steps: make every row of every table hold its current value."""
+
+
+class AdaGrad:
+    """Duchi 2011: `w -= lr g / (sqrt(sum of g^2) + eps)`, as `torch.optim.Adagrad`."""
+
+    def __init__(
+        self, parameters: Mapping[str, Tensor], learning_rate: float = 0.05, epsilon: float = 1e-10
+    ) -> None:
+        self.steps = 0
+        self.learning_rate = learning_rate
+        self.epsilon = epsilon
+        self._parameters = dict(parameters)
+        self.state = {f"{name}.sum": torch.zeros_like(value) for name, value in parameters.items()}
+
+    def begin_step(self) -> None:
+        """Count the step."""
+        self.steps += 1
+
+    def read_rows(self, name: str, rows: Tensor) -> Tensor:
+        """Rows as they stand."""
+        return self._parameters[name].detach().index_select(0, rows)
+
+    def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
+        """Exact: a row without gradient would not change."""
+        table = self.state[f"{name}.sum"]
+        total = table.index_select(0, rows).addcmul_(gradient, gradient)
+        table.index_copy_(0, rows, total)
+        values = values.addcdiv(gradient, total.sqrt_().add_(self.epsilon), value=-self.learning_rate)
+        self._parameters[name].detach().index_copy_(0, rows, values)
+
+    def update(self, name: str, gradient: Tensor) -> None:
+        """Update a whole parameter."""
+        total = self.state[f"{name}.sum"].addcmul_(gradient, gradient)
+        self._parameters[name].detach().addcdiv_(
+            gradient, total.sqrt().add_(self.epsilon), value=-self.learning_rate
+        )
+
+    def refresh(self, name: str, rows: Tensor) -> None:
+        """Nothing is ever deferred."""
+
+    def synchronise(self) -> None:
+        """Nothing is ever deferred."""
+
+
+class Adam:
+    """Kingma and Ba 2014, as `torch.optim.Adam`; tables by `table_updates` (see the module).
+
+    tables: names of the parameters that are read and written by rows.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Tensor],
+        tables: frozenset[str],
+        learning_rate: float = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+        table_updates: TableUpdates = "lazy",
+    ) -> None:
+        self.steps = 0
+        self.learning_rate = learning_rate
+        self.betas = betas
+        self.epsilon = epsilon
+        self.table_updates = table_updates
+        self._parameters = dict(parameters)
+        self._tables = tables
+        self._tails = _MomentumTails(betas)
+        self.state: dict[str, Tensor] = {}
+        for name, value in parameters.items():
+            self.state[f"{name}.mean"] = torch.zeros_like(value)
+            self.state[f"{name}.square"] = torch.zeros_like(value)
+            if name in tables and table_updates == "deferred":
+                self.state[f"{name}.last"] = torch.zeros(len(value), dtype=torch.int64, device=value.device)
+
+    def begin_step(self) -> None:
+        """Count the step."""
+        self.steps += 1
+
+    def read_rows(self, name: str, rows: Tensor) -> Tensor:
+        """Rows as they stand; deferred: after the steps that they missed."""
+        self._catch_up(name, rows, self.steps - 1)
+        return self._parameters[name].detach().index_select(0, rows)
+
+    def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
+        """Update the touched rows."""
+        mean_table, square_table = self.state[f"{name}.mean"], self.state[f"{name}.square"]
+        mean, square = mean_table.index_select(0, rows), square_table.index_select(0, rows)
+        values = values.clone()
+        self._move(values, gradient, mean, square)
+        mean_table.index_copy_(0, rows, mean)
+        square_table.index_copy_(0, rows, square)
+        self._parameters[name].detach().index_copy_(0, rows, values)
+        if self.table_updates == "deferred":
+            self.state[f"{name}.last"][rows] = self.steps
+
+    def update(self, name: str, gradient: Tensor) -> None:
+        """Update a whole parameter."""
+        self._move(
+            self._parameters[name].detach(),
+            gradient,
+            self.state[f"{name}.mean"],
+            self.state[f"{name}.square"],
+        )
+
+    def refresh(self, name: str, rows: Tensor) -> None:
+        """Make up for the steps that these rows missed."""
+        self._catch_up(name, rows, self.steps)
+
+    def synchronise(self) -> None:
+        """Make up for all missed steps."""
+        for name in sorted(self._tables):
+            if self.table_updates == "deferred":
+                behind = (self.state[f"{name}.last"] < self.steps).nonzero().squeeze(1)
+                for part in behind.split(16_384):  # the whole table at once would need its memory twice
+                    self._catch_up(name, part, self.steps)
+
+    def _move(self, values: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> None:
+        first, second = self.betas
+        mean.lerp_(gradient, 1 - first)
+        square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        # (mean / c1) / (sqrt(square / c2) + eps), with the corrections taken out of the arrays
+        root = math.sqrt(1 - second**self.steps)
+        denominator = square.sqrt().add_(self.epsilon * root)
+        rate = self.learning_rate * root / (1 - first**self.steps)
+        values.addcdiv_(mean, denominator, value=-rate)
+
+    def _catch_up(self, name: str, rows: Tensor, until: int) -> None:
+        if self.table_updates != "deferred":
+            return
+        last_table = self.state[f"{name}.last"]
+        last = last_table.index_select(0, rows)
+        late = last < until
+        if not bool(late.any()):
+            return
+        rows, last = rows[late], last[late]
+        missed = until - last
+        mean_table, square_table = self.state[f"{name}.mean"], self.state[f"{name}.square"]
+        mean, square = mean_table.index_select(0, rows), square_table.index_select(0, rows)
+        values = self._parameters[name].detach().index_select(0, rows)
+        dtype = values.dtype
+        factor = self._tails.between(last, missed, until).to(dtype).unsqueeze(1)
+        values.addcdiv_(mean * factor, square.sqrt().add_(self.epsilon), value=-self.learning_rate)
+        count = missed.to(torch.float64).unsqueeze(1)
+        mean.mul_((self.betas[0] ** count).to(dtype))
+        square.mul_((self.betas[1] ** count).to(dtype))
+        self._parameters[name].detach().index_copy_(0, rows, values)
+        mean_table.index_copy_(0, rows, mean)
+        square_table.index_copy_(0, rows, square)
+        last_table[rows] = until
+
+
+class _MomentumTails:
+    """T(s) = sum over j >= 1 of r^j c(s + j), r = b1 / sqrt(b2), c(t) = sqrt(1 - b2^t) / (1 - b1^t)."""
+
+    def __init__(self, betas: tuple[float, float]) -> None:
+        self._betas = betas
+        self._ratio = betas[0] / math.sqrt(betas[1])
+        self._tails = torch.empty(0, dtype=torch.float64)
+
+    def between(self, last: Tensor, missed: Tensor, until: int) -> Tensor:
+        """The sum for j = 1 .. missed, s = last; float64, as long as `last`. T(s) - r^k T(s + k)."""
+        if len(self._tails) <= until:
+            self._grow(2 * until + 1024)
+        tails = self._tails.to(last.device)
+        return tails[last] - self._ratio ** missed.to(torch.float64) * tails[last + missed]
+
+    def _grow(self, size: int) -> None:
+        first, second = self._betas
+        tail = self._ratio / (1 - self._ratio)  # c is 1 in the limit, and the error fades going back
+        values = [0.0] * size
+        spare = 60 * int(1 / (1 - self._ratio) + 1)
+        for step in range(size + spare, -1, -1):
+            following = step + 1
+            correction = math.sqrt(1 - second**following) / (1 - first**following)
+            tail = self._ratio * (correction + tail)
+            if step < size:
+                values[step] = tail
+        self._tails = torch.tensor(values, dtype=torch.float64)

@@ -1,0 +1,70 @@
+"""Which pairs form which mega-batch: a pure function of seed and epoch, so that a run can resume at any
+mega-batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+ORDER, MIX, SCRAMBLE = range(3)
+"""What random numbers are for; with seed, epoch and mega-batch it makes a generator of its own."""
+
+
+def generator_for(seed: int, *place: int) -> np.random.Generator:
+    """Random numbers that depend on the seed and the place alone, not on what was drawn before."""
+    return np.random.default_rng([seed, *place])
+
+
+@dataclass(frozen=True)
+class MegaBatch:
+    """Pairs first to last (exclusive) of an epoch's order."""
+
+    epoch: int
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    def mini_batches(self, batch_size: int) -> list[tuple[int, int]]:
+        """First and last (exclusive) pair of each mini-batch, counted within the mega-batch."""
+        return [(first, min(first + batch_size, len(self))) for first in range(0, len(self), batch_size)]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The order of training.
+
+    With `anneal`, M is `min(mega_batch, 1 + updates // anneal)` at the start of each mega-batch, otherwise
+    `mega_batch`. All pairs of an epoch are used: the last mini-batch may be smaller, and a single
+    left-over pair, for which there would be no negative, joins the mega-batch before it.
+    """
+
+    pairs: int
+    batch_size: int
+    mega_batch: int
+    anneal: int
+    seed: int
+
+    def order(self, epoch: int) -> npt.NDArray[np.int64]:
+        """The epoch's permutation of the pairs."""
+        return generator_for(self.seed, ORDER, epoch).permutation(self.pairs)
+
+    def mini_batches_of(self, updates: int) -> int:
+        """M after so many updates."""
+        return self.mega_batch if not self.anneal else min(self.mega_batch, 1 + updates // self.anneal)
+
+    def following(self, epoch: int, position: int, updates: int) -> MegaBatch | None:
+        """The mega-batch that starts at this position of the epoch's order; None at the end of the epoch."""
+        if position >= self.pairs:
+            return None
+        last = min(position + self.batch_size * self.mini_batches_of(updates), self.pairs)
+        if self.pairs - last == 1:
+            last = self.pairs
+        return MegaBatch(epoch, position, last)
+
+    def total_pairs(self, epochs: int) -> int:
+        """Pairs of all epochs."""
+        return self.pairs * epochs

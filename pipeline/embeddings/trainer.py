@@ -1,0 +1,413 @@
+"""Trains an encoder on paraphrase pairs: mega-batches, negatives, mini-batch updates, checkpoints, model
+choice."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.configuration.embeddings import TrainingParameters
+from pipeline.embeddings.ahead import ahead
+from pipeline.embeddings.batches import Bags
+from pipeline.embeddings.checkpoint import Checkpoints
+from pipeline.embeddings.encoders.protocol import Encoder
+from pipeline.embeddings.loss import margin_loss
+from pipeline.embeddings.mega_batches import PackedMegaBatch, encode, mega_batches, mini_batches
+from pipeline.embeddings.negatives import choose_negatives
+from pipeline.embeddings.optimisers import AdaGrad, Adam, Optimiser
+from pipeline.embeddings.pairs import PairStore
+from pipeline.embeddings.regularisation import Regularisation
+from pipeline.embeddings.schedule import MIX, Schedule, generator_for
+from pipeline.errors import InputError, ParaforgeError
+from pipeline.files import hash_json
+from pipeline.interrupts import check_interrupt, stop_requested
+from pipeline.progress import progress
+
+logger = logging.getLogger(__name__)
+
+Evaluate = Callable[[Encoder], float]
+"""Development score of an encoder, higher is better."""
+
+
+@dataclass
+class TrainingState:
+    """Where a run is; with the tensors, all that resuming needs.
+
+    history: one entry an evaluation or epoch: epoch, pairs, updates, loss (mean since the entry before),
+        score or None.
+    """
+
+    epoch: int = 0
+    position: int = 0
+    updates: int = 0
+    pairs: int = 0
+    loss_sum: float = 0.0
+    loss_pairs: int = 0
+    best_score: float | None = None
+    best_updates: int | None = None
+    without_gain: int = 0
+    finished: bool = False
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """What a run did; seconds and pairs_per_second are of this process, without building the pairs and
+    without evaluation."""
+
+    state: TrainingState
+    seconds: float
+    pairs_per_second: float
+
+
+class Trainer:
+    """One training run. Results depend on the encoder, pairs and parameters alone, not on threads,
+    checkpoints or interruptions.
+
+    That holds to the bit for averaging encoders on the CPU; with compositional parameters, and on a GPU,
+    for one number of threads and one machine.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        store: PairStore,
+        parameters: TrainingParameters,
+        *,
+        evaluate: Evaluate | None = None,
+        checkpoints: Path | None = None,
+        checkpoint_seconds: float = 300.0,
+        threads: int = 1,
+        device: str = "cpu",
+        description: str = "train",
+    ) -> None:
+        """Prepare a run.
+
+        evaluate: called at the end of every epoch (or every `parameters.evaluate_every` pairs); the
+            encoder ends as it was where the score was best, and training stops early after
+            `parameters.patience` evaluations without gain.
+        checkpoints: directory to resume from and to save to.
+        threads: of negative search and, for compositional encoders, of everything.
+
+        Raises:
+            InputError: the encoder's tables do not fit the pairs' vocabularies, or hold NaN.
+        """
+        self.encoder = encoder.to(device)
+        self.store = store
+        self.parameters = parameters
+        self.state = TrainingState()
+        self._evaluate = evaluate
+        self._threads = threads
+        self._device = torch.device(device)
+        self._checkpoint_seconds = checkpoint_seconds
+        self._description = description
+        _check_fit(encoder, store)
+        self._tables = encoder.tables()
+        self._composition = encoder.composition()
+        self._schedule = Schedule(
+            len(store), parameters.batch_size, parameters.mega_batch, parameters.anneal, parameters.seed
+        )
+        self._regularisation = Regularisation(
+            parameters.lambda_words,
+            parameters.lambda_composition,
+            {name: table.detach().clone() for name, table in self._tables.items()}
+            if parameters.lambda_words
+            else {},
+            {name: anchor.to(device) for name, anchor in encoder.anchors().items()},
+        )
+        self._optimiser = _make_optimiser(encoder, parameters)
+        dense = parameters.optimiser == "adam" and parameters.table_updates == "dense"
+        sizes = {name: len(vocabulary) for name, vocabulary in store.vocabularies.items()}
+        self._whole_tables = sizes if dense else None
+        self._best: dict[str, Tensor] | None = None
+        self._checkpoints = None if checkpoints is None else Checkpoints(checkpoints, self._key())
+
+    def run(self) -> TrainingReport:
+        """Train to the end, from the newest checkpoint where there is one.
+
+        Raises:
+            Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
+            ParaforgeError: the loss is not finite.
+        """
+        self._resume()
+        begin = time.perf_counter()
+        started_with = self.state.pairs
+        outside = 0.0
+        with ExitStack() as stack:
+            # Operations of an averaging encoder are small: a second thread costs them more than it gains,
+            # and without it their results do not depend on the number of threads.
+            stack.enter_context(torch_threads(self._threads if self._composition else 1))
+            pool = stack.enter_context(negative_pool(self._threads, self._device))
+            shown = stack.enter_context(
+                progress(
+                    total=self._schedule.total_pairs(self.parameters.epochs),
+                    unit="pairs",
+                    description=self._description,
+                )
+            )
+            shown.update(self.state.pairs)
+            saved = time.perf_counter()
+            packed = mega_batches(
+                self.store,
+                self._schedule,
+                self.encoder,
+                self.parameters,
+                self.state.epoch,
+                self.state.position,
+                self.state.updates,
+            )
+            upcoming = stack.enter_context(ahead(packed))
+            for mega_batch in upcoming:
+                if self.state.finished:
+                    break
+                self._train(mega_batch, pool)
+                shown.update(len(mega_batch.place))
+                shown.status(self._status())
+                pause = time.perf_counter()
+                self._end_of_mega_batch(mega_batch)
+                due = time.perf_counter() - saved > self._checkpoint_seconds
+                if self._checkpoints is not None and (due or stop_requested()):
+                    self._save()
+                    saved = time.perf_counter()
+                outside += time.perf_counter() - pause
+                check_interrupt()
+        self.state.finished = True
+        self._optimiser.synchronise()
+        if self._best is not None:
+            _load(self.encoder, self._best)
+        if self._checkpoints is not None:
+            self._save()
+        seconds = time.perf_counter() - begin - outside
+        return TrainingReport(self.state, seconds, (self.state.pairs - started_with) / max(seconds, 1e-9))
+
+    def _train(self, mega_batch: PackedMegaBatch, pool: ThreadPoolExecutor | None) -> None:
+        """Choose negatives with the current parameters, then go through the mini-batches."""
+        place, pairs = mega_batch.place, len(mega_batch.place)
+        parameters = self.parameters
+        for name, unit in self.encoder.table_units().items():
+            self._optimiser.refresh(name, mega_batch.rows[unit].to(self._device))
+        negatives = choose_negatives(
+            encode(self.encoder, mega_batch.bags, self._device),
+            pairs,
+            two_sided=parameters.two_sided,
+            strategy=parameters.negatives,
+            forbidden=mega_batch.forbidden,
+            generator=generator_for(parameters.seed, MIX, place.epoch, place.first),
+            precision=parameters.negative_precision,
+            pool=pool,
+        ).cpu()
+        losses = []
+        sizes = []
+        packed = mini_batches(mega_batch, negatives, parameters.batch_size, self._device, self._whole_tables)
+        # A thread of its own for a single mini-batch would cost more than it packs.
+        one = pairs <= parameters.batch_size
+        with nullcontext(packed) if one else ahead(packed, 2) as batches:
+            for batch in batches:
+                losses.append(self._update(batch.bags, batch.rows, batch.pairs))
+                sizes.append(batch.pairs)
+        total = float((torch.stack(losses).double() * torch.tensor(sizes, device=self._device)).sum())
+        if not math.isfinite(total):
+            raise ParaforgeError(
+                f"the loss is {total} in epoch {place.epoch + 1} after {self.state.updates:,} updates. "
+                "Lower the learning rate, or clip the gradient"
+            )
+        self.state.updates += len(sizes)
+        self.state.pairs += pairs
+        self.state.loss_sum += total
+        self.state.loss_pairs += pairs
+        self.state.position = place.last
+
+    def _update(self, bags: Mapping[str, Bags], rows: Mapping[str, Tensor], pairs: int) -> Tensor:
+        """One mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""
+        optimiser, units = self._optimiser, self.encoder.table_units()
+        optimiser.begin_step()
+        leaves = {
+            name: optimiser.read_rows(name, rows[unit]).requires_grad_() for name, unit in units.items()
+        }
+        loss = margin_loss(self.encoder(bags, leaves), pairs, self.parameters.margin)
+        names = list(self._composition)
+        gradients = torch.autograd.grad(loss, [*leaves.values(), *self._composition.values()])
+        row_gradients = dict(zip(leaves, gradients, strict=False))
+        composition_gradients = dict(zip(names, gradients[len(leaves) :], strict=True))
+        with torch.no_grad():
+            for name, gradient in row_gradients.items():
+                self._regularisation.add_row_gradient(name, rows[units[name]], leaves[name], gradient)
+            for name, gradient in composition_gradients.items():
+                self._regularisation.add_gradient(name, self._composition[name], gradient)
+            if self.parameters.clip is not None:
+                clip_(gradients, self.parameters.clip)
+            for name, gradient in row_gradients.items():
+                optimiser.write_rows(name, rows[units[name]], leaves[name], gradient)
+            for name, gradient in composition_gradients.items():
+                optimiser.update(name, gradient)
+        return loss.detach()
+
+    def _end_of_mega_batch(self, mega_batch: PackedMegaBatch) -> None:
+        """Evaluate where it is due, and begin the next epoch at the end of one."""
+        state, every = self.state, self.parameters.evaluate_every
+        end_of_epoch = state.position >= len(self.store)
+        if end_of_epoch:
+            state.epoch += 1
+            state.position = 0
+        crossed = every and (state.pairs // every) > ((state.pairs - len(mega_batch.place)) // every)
+        if not (crossed or (end_of_epoch and (not every or state.epoch == self.parameters.epochs))):
+            return
+        score = None
+        if self._evaluate is not None:
+            self._optimiser.synchronise()
+            with torch.no_grad():
+                score = float(self._evaluate(self.encoder))
+            self._judge(score)
+        loss = state.loss_sum / max(state.loss_pairs, 1)
+        state.loss_sum, state.loss_pairs = 0.0, 0
+        state.history.append(
+            {
+                "epoch": state.epoch,
+                "pairs": state.pairs,
+                "updates": state.updates,
+                "loss": loss,
+                "score": score,
+            }
+        )
+        logger.info(
+            "epoch %d, %s pairs: loss %.4f%s",
+            state.epoch if end_of_epoch else state.epoch + 1,
+            f"{state.pairs:,}",
+            loss,
+            "" if score is None else f", development score {score:.4f}",
+        )
+
+    def _judge(self, score: float) -> None:
+        state = self.state
+        if state.best_score is None or score > state.best_score:
+            state.best_score, state.best_updates, state.without_gain = score, state.updates, 0
+            self._best = {
+                name: value.detach().cpu().clone() for name, value in self.encoder.named_parameters()
+            }
+        else:
+            state.without_gain += 1
+            patience = self.parameters.patience
+            state.finished = patience is not None and state.without_gain >= patience
+
+    def _status(self) -> str:
+        state = self.state
+        text = f"loss {state.loss_sum / max(state.loss_pairs, 1):.4f}"
+        return text if state.best_score is None else f"{text}, best score {state.best_score:.4f}"
+
+    def _key(self) -> str:
+        shapes = {name: list(value.shape) for name, value in self.encoder.named_parameters()}
+        return hash_json(
+            {
+                "parameters": self.parameters.model_dump(mode="json"),
+                "encoder": repr(self.encoder),
+                "shapes": shapes,
+                "pairs": len(self.store),
+                "data": self.store.fingerprint,
+            }
+        )
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {f"parameter.{name}": value.detach() for name, value in self.encoder.named_parameters()}
+        tensors |= {f"optimiser.{name}": value for name, value in self._optimiser.state.items()}
+        return tensors
+
+    def _save(self) -> None:
+        assert self._checkpoints is not None
+        tensors = self._tensors()
+        if self._evaluate is not None:
+            best = self._best or {name: value.detach() for name, value in self.encoder.named_parameters()}
+            tensors |= {f"best.{name}": value for name, value in best.items()}
+        self._checkpoints.save(self.state.updates, tensors, {"training": vars(self.state)})
+
+    def _resume(self) -> None:
+        if self._checkpoints is None:
+            return
+        expected = self._tensors()
+        if self._evaluate is not None:
+            expected |= {f"best.{name}": value.detach() for name, value in self.encoder.named_parameters()}
+        found = self._checkpoints.newest(expected)
+        if found is None:
+            return
+        tensors, content = found
+        try:
+            self.state = TrainingState(**content["training"])
+        except (KeyError, TypeError) as error:
+            raise InputError(f"damaged checkpoint: {error!r}", self._checkpoints.directory) from error
+        for name, value in self._tensors().items():
+            value.copy_(tensors[name])
+        self._optimiser.steps = self.state.updates
+        if self.state.best_score is not None:
+            self._best = {name: tensors[f"best.{name}"] for name, _ in self.encoder.named_parameters()}
+        logger.info("going on from %s updates, %s pairs", f"{self.state.updates:,}", f"{self.state.pairs:,}")
+
+
+def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
+    """Scale all gradients together so that their joint norm is at most `largest` (Pascanu 2012), in place."""
+    norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
+    scale = (largest / norm.clamp(min=1e-30)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scale)
+
+
+@contextmanager
+def torch_threads(threads: int) -> Iterator[None]:
+    """Run the block with so many threads inside each operation of this Python thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def negative_pool(threads: int, device: torch.device) -> Iterator[ThreadPoolExecutor | None]:
+    """Threads that search for negatives block by block, each with one thread inside its operations; None
+    on a GPU."""
+    if device.type != "cpu":
+        yield None
+        return
+    with ThreadPoolExecutor(threads, "negatives", initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        yield pool
+
+
+def _make_optimiser(encoder: Encoder, parameters: TrainingParameters) -> Optimiser:
+    named = {name: value.detach() for name, value in encoder.named_parameters()}
+    if parameters.optimiser == "adagrad":
+        return AdaGrad(named, parameters.learning_rate)
+    return Adam(
+        named, frozenset(encoder.tables()), parameters.learning_rate, table_updates=parameters.table_updates
+    )
+
+
+def _load(encoder: Encoder, values: Mapping[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, parameter in encoder.named_parameters():
+            parameter.copy_(values[name])
+
+
+def _check_fit(encoder: Encoder, store: PairStore) -> None:
+    tables = encoder.tables()
+    for name, unit in encoder.table_units().items():
+        if unit not in store.vocabularies:
+            known = ", ".join(store.unit_names)
+            raise InputError(f"the encoder reads {unit} units, the pairs have {known}", store.directory)
+        rows, size = len(tables[name]), len(store.vocabularies[unit])
+        if rows != size:
+            raise InputError(
+                f"the encoder's {name} has {rows} rows, the pairs' {unit} vocabulary {size}",
+                store.directory,
+            )
+    for name, value in encoder.named_parameters():
+        if not bool(torch.isfinite(value).all()):
+            raise InputError(f"the initial values of {name} hold NaN or infinity")

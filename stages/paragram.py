@@ -1,0 +1,25 @@
+"""DVC stage ``paragram``: the word vectors of the paraphrase score, read from a file or trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.embeddings.paragram import build_paragram
+from stages.common import run_stage, write_metrics
+
+
+def main() -> None:
+    """Make models/paragram."""
+    parameters = load_parameters()
+    report = build_paragram(
+        parameters.paragram,
+        translated=Path("data/translated"),
+        output=Path("models/paragram"),
+        resources=parameters.resources,
+    )
+    write_metrics("metrics/paragram.json", report)
+
+
+if __name__ == "__main__":
+    run_stage("paragram", main)
