@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -27,3 +28,21 @@ def small_model_directory(data_directory: Path) -> Path:
     if not path.is_dir():
         pytest.skip(f"{path} is missing: this test reads a trained model")
     return path
+
+
+@pytest.fixture(scope="session")
+def tiny_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model made on the spot: fairseq checkpoint, dictionaries and SentencePiece model."""
+    if importlib.util.find_spec("fairseq") is None:
+        pytest.skip("fairseq is not installed")
+    from tests.translation.tiny import write_tiny_fairseq
+
+    return write_tiny_fairseq(tmp_path_factory.mktemp("fairseq"))
+
+
+@pytest.fixture(scope="session")
+def tiny_ctranslate2(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model for CTranslate2."""
+    from tests.translation.tiny import write_ctranslate2
+
+    return write_ctranslate2(tiny_fairseq, tmp_path_factory.mktemp("ctranslate2"))

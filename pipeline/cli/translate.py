@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from pathlib import Path
 
 import typer
@@ -65,5 +68,10 @@ def translate(
     # Looks at the input before a large model is loaded.
     sentences = read_sentences(input_path)
     translator = open_translator(engine, model, options, placement)
-    with graceful_interrupts():
-        translate_lines(translator, sentences, output_path)
+    try:
+        with graceful_interrupts():
+            translate_lines(translator, sentences, output_path)
+    except BrokenPipeError:
+        # Whoever reads has seen enough ('| head'). Nothing more may be flushed into the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(128 + signal.SIGPIPE) from None

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
+from pipeline.bitext.compression import compression_of
 from pipeline.bitext.lines import line_blocks
 from pipeline.bitext.reasons import NAMES
 from pipeline.errors import IncompleteError, InputError
@@ -33,6 +34,8 @@ def read_sentences(path: Path) -> Iterator[str]:
     Raises:
         InputError: no such file, empty, damaged, not UTF-8, or a line of over a megabyte; with the line.
     """
+    if path != PIPE:
+        compression_of(path)  # there is such a file, and it is not empty
     lines = _pipe_lines() if path == PIPE else _file_lines(path)
     try:
         first = next(lines)
@@ -120,10 +123,12 @@ def _say(counts: Counter[str]) -> None:
 @contextlib.contextmanager
 def _open_output(path: Path) -> Iterator[TextIO]:
     if path == PIPE:
-        with io.TextIOWrapper(
-            os.fdopen(os.dup(sys.stdout.fileno()), "wb"), encoding="utf-8", newline="\n"
-        ) as stream:
+        stream = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n")
+        try:
             yield stream
+            stream.flush()
+        finally:
+            stream.detach()  # standard output is not ours to close
         return
     part = path.with_name(f"{path.name}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
