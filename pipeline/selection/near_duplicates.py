@@ -29,6 +29,38 @@ def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
     return text_keys(pc.if_else(pc.equal(normalised, ""), references, normalised))
 
 
+# So many references are ranked in memory, at 40 bytes each; more of them out of core.
+HELD_ROWS = 1_000_000
+
+
+class _HeldRanks:
+    """Ranks of few keys, in memory; asked as :class:`~pipeline.shards.groups.GroupRanker` is."""
+
+    def __init__(self, keys: npt.NDArray[np.uint64]) -> None:
+        order = np.lexsort((keys[:, 1], keys[:, 0]))
+        ordered = keys[order]
+        begins = np.ones(len(keys), bool)
+        begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+        starts = np.flatnonzero(begins)
+        self._earlier = np.empty(len(keys), np.int64)
+        self._earlier[order] = np.arange(len(keys)) - starts[np.cumsum(begins) - 1]
+
+    def earlier(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        return self._earlier[start:stop]
+
+
+class _StoredRanks:
+    """Ranks of many keys, on disk."""
+
+    def __init__(self, ranker: GroupRanker) -> None:
+        ranker.finish()
+        ranker.ranks(0, 0)  # opens its files before threads ask for them
+        self._ranker = ranker
+
+    def earlier(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        return self._ranker.ranks(start, stop)[0]
+
+
 @dataclass(frozen=True)
 class NearDuplicates:
     """Refuses a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
@@ -36,13 +68,13 @@ class NearDuplicates:
     Attributes:
         name: the reason.
         per_reference: pairs kept of one reference.
-        ranker: has ranked the references of the pairs that earlier filters accepted.
+        ranks: of the references of the pairs that earlier filters accepted.
         starts: for each shard, how many such pairs earlier shards have.
     """
 
     name: str
     per_reference: int
-    ranker: GroupRanker
+    ranks: _HeldRanks | _StoredRanks
     starts: list[int] = field(default_factory=list)
 
     @property
@@ -58,27 +90,36 @@ class NearDuplicates:
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~pipeline.selection.filters.Filter`."""
         start = self.starts[shard]
-        earlier, _ = self.ranker.ranks(start, start + rows.num_rows)
+        earlier = self.ranks.earlier(start, start + rows.num_rows)
         return (earlier >= self.per_reference).astype(np.uint8)
 
 
 def rank_references(
     name: str, per_reference: int, keys: Iterable[npt.NDArray[np.uint64]], directory: Path
 ) -> NearDuplicates:
-    """Prepare the filter, out of core.
+    """Prepare the filter; memory does not grow with the corpus.
 
     Args:
         name: reason of the pairs refused.
         per_reference: pairs kept of one reference, at least 1.
         keys: :func:`reference_keys` of each shard's pairs that are still accepted, in shard order.
-        directory: new or empty, for the ranker's files.
+        directory: new or empty, for the files of a large corpus.
     """
-    ranker = GroupRanker(directory)
-    starts = []
+    ranker: GroupRanker | None = None
+    held: list[npt.NDArray[np.uint64]] = []
+    starts = [0]
     for shard_keys in keys:
-        starts.append(ranker.rows)
-        ranker.add(shard_keys)
-    ranker.finish()
-    # The look-up tables are opened before threads ask for them.
-    ranker.ranks(0, 0)
-    return NearDuplicates(name, per_reference, ranker, starts)
+        starts.append(starts[-1] + len(shard_keys))
+        held.append(shard_keys)
+        if starts[-1] > HELD_ROWS and ranker is None:
+            ranker = GroupRanker(directory)
+        if ranker is not None:
+            for waiting in held:
+                ranker.add(waiting)
+            held.clear()
+    ranks = (
+        _HeldRanks(np.concatenate([np.empty((0, 2), np.uint64), *held]))
+        if ranker is None
+        else _StoredRanks(ranker)
+    )
+    return NearDuplicates(name, per_reference, ranks, starts[:-1])

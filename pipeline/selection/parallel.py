@@ -11,9 +11,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from pipeline.configuration.resources import Resources
 from pipeline.interrupts import check_interrupt
 
 Result = TypeVar("Result")
+
+
+def thread_count(resources: Resources, rows: int) -> int:
+    """Threads for a corpus of so many rows: one for a small corpus, which is done before threads pay."""
+    return 1 if rows <= resources.in_process_rows else resources.worker_count()
 
 
 def map_shards(function: Callable[[int], Result], count: int, workers: int) -> Iterator[Result]:

@@ -21,7 +21,7 @@ from pipeline.progress import progress
 from pipeline.selection.card import dataset_card
 from pipeline.selection.fate import kept_mask
 from pipeline.selection.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
-from pipeline.selection.parallel import map_shards
+from pipeline.selection.parallel import map_shards, thread_count
 from pipeline.selection.plan import FilePlan, plan_files
 from pipeline.selection.select import inputs_digest
 from pipeline.selection.signature import signature
@@ -104,7 +104,9 @@ def publish(
             KEPT: outputs.enter_context(replaced_directory(corpus)),
             REJECTED: outputs.enter_context(replaced_directory(rejected)),
         }
-        publication = _Publication(parameters, select, view, directories, resources.worker_count())
+        publication = _Publication(
+            parameters, select, view, directories, thread_count(resources, view.total_rows)
+        )
         kept, refused, statistics = publication.run()
     if not statistics.counts.kept:
         logger.warning("the published corpus is empty: no pair was kept")

@@ -38,7 +38,7 @@ from pipeline.selection.filters import (
     numbers,
 )
 from pipeline.selection.near_duplicates import rank_references, reference_keys
-from pipeline.selection.parallel import map_shards
+from pipeline.selection.parallel import map_shards, thread_count
 from pipeline.selection.quantiles import Parts, equal_parts, ordered_keys, value_of_key
 from pipeline.selection.sampling import LINEAGE, DrawnSample, draw_sample, sampling_keys
 from pipeline.shards.schema import COLUMNS
@@ -125,7 +125,7 @@ def select(
             len(parameters.decile_scores()) + sum(_is_global(one) for one in parameters.filters)
         )
         bar = stack.enter_context(progress(total=passes * view.total_rows, unit="rows", description=STEP))
-        selection = _Selection(parameters, view, scratch, resources.worker_count(), bar)
+        selection = _Selection(parameters, view, scratch, thread_count(resources, view.total_rows), bar)
         report = selection.run(output)
     seconds = time.monotonic() - started
     if not report.counts.kept:

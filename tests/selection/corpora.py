@@ -138,5 +138,5 @@ def write_corpus(table: pa.Table, root: Path, sizes: Sequence[int]) -> list[Path
 
 
 def resources(root: Path, workers: int = 1) -> Resources:
-    """Resources with a work directory below ``root``."""
-    return Resources(workers=workers, work=root / "work")
+    """Resources with a work directory below ``root``; more than one worker is taken at its word."""
+    return Resources(workers=workers, work=root / "work", in_process_rows=0 if workers > 1 else 20_000)
