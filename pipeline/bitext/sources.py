@@ -202,10 +202,9 @@ def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
     for path in paths:
         reader = TsvSource(
             format="tsv",
-            name=f"{source.name}.{file_label(path)}",
+            name=f"{source.name}-{path.stem.removeprefix('sample-')}",
             path=str(path),
-            header=True,
-            columns={"cs": "cs", "reference": "reference"},
+            columns={"cs": 0, "reference": 1},
         )
         files.append(SourceFiles(reader.name, [SourceFile(reader, {_ONLY: path})]))
     return files

@@ -147,7 +147,7 @@ class TmxSource(_NamedColumns):
 
 
 class SampleSource(_Named):
-    """The sample bitext that comes with the package; each domain is a source ``NAME.DOMAIN``."""
+    """The sample bitext that comes with the package; each domain is a source ``NAME-DOMAIN``."""
 
     format: Literal["sample"]
     pairs: int = Field(20_000, ge=100, le=10_000_000)
