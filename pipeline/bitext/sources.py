@@ -32,7 +32,6 @@ from pipeline.configuration.ingest import (
     TmxSource,
     TsvSource,
     Where,
-    file_label,
 )
 from pipeline.errors import ConfigurationError, InputError
 from pipeline.files import hash_json, sha256_file
