@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.selection.plan import SHARDS_PER_FILE, plan_files
@@ -12,6 +12,7 @@ SHARDS = st.lists(
 )
 
 
+@settings(max_examples=60, deadline=None)
 @given(SHARDS, st.integers(1, 300))
 def test_every_shard_is_in_one_file_of_each_kind(shards: list[tuple[int, int]], limit: int) -> None:
     rows, kept = [n for n, _ in shards], [k for _, k in shards]

@@ -1,0 +1,86 @@
+"""``paraforge summary``: everything that a person wants to know, also where a stage left no metrics."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from pipeline.cli import app
+from pipeline.cli.summary import show
+from pipeline.errors import InputError
+from pipeline.files import write_json
+from pipeline.selection.summary import draw_examples, load_summary
+from tests.selection.published import publish_pairs
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    report = publish_pairs(tmp_path / "data")
+    write_json(tmp_path / "metrics" / "publish.json", report.metrics())
+    write_json(tmp_path / "metrics" / "nmt.json", {"bleu": 37.71, "chrf": 58.5, "seconds": 3725.0})
+    write_json(tmp_path / "metrics" / "translate.json", {"engine": "ctranslate2", "beam": 12})
+    return tmp_path
+
+
+def test_what_is_shown(project: Path) -> None:
+    result = RUNNER.invoke(app, ["summary", str(project)])
+    assert result.exit_code == 0, result.output
+    text = result.stdout
+    assert "paraphrase pairs from 1,000 rows of news and tatoeba" in text
+    assert "BLEU 37.7, chrF 58.5 on held-out pairs; ctranslate2, beam 12" in text
+    assert "at ingest: an earlier row has the" in text
+    assert "(0.8, 1.0]" in text
+    assert "10 pairs, drawn at random" in text
+    assert "src:news+tatoeba|mt:3fa9c1d2|beam:12" in text
+    assert "1 h 02 min" in text
+    assert "paraforge verify data/corpus data/rejected" in text
+    assert "\x1b" not in text
+    assert not any(line.endswith(" ") for line in text.splitlines())
+
+
+def test_a_terminal_gets_colours(project: Path) -> None:
+    screen = io.StringIO()
+    show(load_summary(project), Console(file=screen, force_terminal=True, width=80, color_system="standard"))
+    assert "\x1b[" in screen.getvalue()
+
+
+def test_a_dry_run_says_so(project: Path) -> None:
+    write_json(project / "metrics" / "translate.json", {"engine": "fake", "beam": 12})
+    assert "this is a dry run" in RUNNER.invoke(app, ["summary", str(project)]).stdout
+
+
+def test_without_metrics(tmp_path: Path) -> None:
+    publish_pairs(tmp_path / "data", rows=100)
+    result = RUNNER.invoke(app, ["summary", str(tmp_path)])
+    assert result.exit_code == 0
+    assert "Where the rows went" in result.stdout
+    assert "BLEU" not in result.stdout
+
+
+def test_an_empty_corpus(tmp_path: Path) -> None:
+    publish_pairs(tmp_path / "data", rows=100, filters={"filters": [{"kind": "length", "minimum": 99}]})
+    result = RUNNER.invoke(app, ["summary", str(tmp_path)])
+    assert result.exit_code == 0
+    assert "see what 'length' refuses" in result.stdout
+
+
+def test_no_corpus(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no corpus yet"):
+        load_summary(tmp_path)
+
+
+def test_examples_are_always_the_same_and_of_all_bands(project: Path) -> None:
+    examples = draw_examples(project / "data" / "corpus", 10)
+    assert examples == draw_examples(project / "data" / "corpus", 10)
+    assert len(examples) == 10
+    scores = [pair["paraphrase_score"] for pair in examples]
+    assert scores == sorted(scores, reverse=True)
+    # Four bands are left by the filters; each has two or three of the ten.
+    assert scores[0] > 0.8
+    assert scores[-1] <= 0.4

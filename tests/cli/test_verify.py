@@ -1,0 +1,41 @@
+"""``paraforge verify``: exit codes and what is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.cli import app
+from tests.selection.published import publish_pairs
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    publish_pairs(tmp_path, rows=300)
+    return tmp_path
+
+
+def test_sound_corpora(root: Path) -> None:
+    result = RUNNER.invoke(app, ["verify", str(root / "corpus"), str(root / "rejected")])
+    assert result.exit_code == 0
+    assert "corpus: sound:" in result.stdout
+    assert "src:news+tatoeba|mt:3fa9c1d2" in result.stdout
+
+
+def test_damage_is_told_with_its_remedy(root: Path) -> None:
+    (root / "corpus" / "shard-00000.parquet").unlink()
+    result = RUNNER.invoke(app, ["verify", str(root / "rejected"), str(root / "corpus")])
+    assert result.exit_code == 2
+    assert "rejected: sound" in result.stdout
+    assert "shard-00000.parquet: missing. Publish the corpus again" in result.stderr
+    assert "1 problem" in result.stderr
+
+
+def test_help_has_examples() -> None:
+    result = RUNNER.invoke(app, ["verify", "--help"])
+    assert result.exit_code == 0
+    assert "paraforge verify data/corpus" in result.stdout
