@@ -5,12 +5,14 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.configuration.ingest import IngestParameters
+from pipeline.configuration.lexicon import LexiconParameters
 from pipeline.configuration.nmt import NmtParameters
 from pipeline.configuration.paragram import ParagramParameters
 from pipeline.configuration.publish import PublishParameters
 from pipeline.configuration.resources import Resources
 from pipeline.configuration.score import ScoreParameters
 from pipeline.configuration.select import SelectParameters
+from pipeline.configuration.statistics import StatisticsParameters
 from pipeline.configuration.translate import TranslateParameters
 
 
@@ -26,4 +28,6 @@ class Parameters(BaseModel):
     score: ScoreParameters
     select: SelectParameters
     publish: PublishParameters
+    lexicon: LexiconParameters = Field(default_factory=LexiconParameters)
+    statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
     resources: Resources = Field(default_factory=Resources)

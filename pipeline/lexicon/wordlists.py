@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.bitext.compression import open_bytes, refuse_binary
+from pipeline.bitext.compression import compression_of, open_bytes, refuse_binary
 from pipeline.errors import InputError
 
 Pair = tuple[str, str]
@@ -37,6 +37,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises:
         InputError: the file cannot be read or is not UTF-8.
     """
+    compression_of(path)
     refuse_binary(path)
     number = 0
     left = b""

@@ -50,6 +50,12 @@ def test_malformed_similarity_lists(tmp_path: Path, text: str, message: str) -> 
         read_similarity_list(write(tmp_path / "list.txt", text))
 
 
+def test_no_such_list(tmp_path: Path) -> None:
+    for read in (read_similarity_list, read_reference_lexicon):
+        with pytest.raises(InputError, match="no such file"):
+            read(tmp_path / "absent")
+
+
 def test_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"old\tnew\t1\ncaf\xe9\tbar\t2\n")
     with pytest.raises(InputError, match=r"list.txt:2: not UTF-8"):

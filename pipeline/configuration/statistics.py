@@ -1,0 +1,57 @@
+"""Section ``statistics`` of params.yaml: what is told of the corpus (ParaNMT Tables 1 and 3)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class BackgroundParameters(BaseModel):
+    """The sentences that inverse document frequencies are taken over."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str | None = Field(
+        None, description="sentences, or words and counts, one a line; null for the corpus' references"
+    )
+    format: Literal["sentences", "frequencies"] = Field("sentences", description="what a line of the file is")
+    references: int | None = Field(
+        1_000_000, ge=1, description="references of the corpus that are taken, drawn at random; null for all"
+    )
+    counted_sentences: int | None = Field(
+        None, ge=1, description="sentences that frequencies are of; null if they count running words"
+    )
+
+
+class ParseFile(BaseModel):
+    """Bracketed parses of references."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = Field(min_length=1, description="one tree a line; environment variables are filled in")
+    source: str | None = Field(
+        None,
+        description="source whose lines the file is parallel to; null if lines are source, line number, tree",
+    )
+
+
+class StatisticsParameters(BaseModel):
+    """Section ``statistics``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sample: int = Field(100_000, ge=1, description="references of each source that Table 1 is taken over")
+    seed: int = Field(1, description="of the samples")
+    background: BackgroundParameters = Field(default_factory=BackgroundParameters)
+    parses: list[ParseFile] = Field(default_factory=list, description="files of parses")
+    parser: Literal["stanza"] | None = Field(
+        None, description="library that parses the sample where no file does; null for none"
+    )
+
+
+def located(name: str) -> Path:
+    """A path with environment variables and ``~`` filled in."""
+    return Path(os.path.expandvars(name)).expanduser()

@@ -1,0 +1,23 @@
+"""DVC stage ``statistics``: sources, score bands, histograms and deciles of the corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.report.statistics import describe_corpus
+from pipeline.report.tables import metrics, write_tables
+from stages.common import run_stage, write_metrics
+
+
+def main() -> None:
+    """Describe data/translated and data/scored, with the deciles of data/selected."""
+    parameters = load_parameters()
+    inputs = [Path("data/translated"), Path("data/scored")]
+    statistics = describe_corpus(inputs, Path("data/selected"), parameters.statistics, parameters.resources)
+    write_tables(statistics, Path("data/statistics"), Path("plots"))
+    write_metrics("metrics/statistics.json", metrics(statistics))
+
+
+if __name__ == "__main__":
+    run_stage("statistics", main)
