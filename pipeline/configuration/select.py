@@ -174,7 +174,7 @@ class TestFileParameters(_Section):
     path: str = Field(min_length=1, description="plain or gz; environment variables are filled in")
     format: Literal["plain", "tsv", "sts"] = "plain"
     columns: list[int | str] = Field(
-        default_factory=list, description="of a TSV, counted from 1 or by header; sts has 2 and 3"
+        default_factory=list, description="of a TSV, numbers from 0, or names of the header; sts has 1 and 2"
     )
     header: bool = False
 
@@ -184,8 +184,8 @@ class TestFileParameters(_Section):
             raise ValueError("a plain file has no columns: set format: tsv")
         if self.format == "tsv" and not self.columns:
             raise ValueError("a TSV needs columns: which hold sentences?")
-        if any(isinstance(column, int) and column < 1 for column in self.columns):
-            raise ValueError("columns are counted from 1")
+        if any(isinstance(column, int) and column < 0 for column in self.columns):
+            raise ValueError("columns are counted from 0")
         return self
 
     def location(self) -> Path:

@@ -25,7 +25,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
         ([{"kind": "bounds", "score": "overlap_3", "minimum": 0.7, "maximum": 0.4}], "minimum 0.7 is above"),
         ([{"kind": "length", "minimum": 31, "maximum": 30}], "minimum 31 is above maximum 30"),
         ([{"kind": "bounds", "score": "overlap_3"}], "neither minimum nor maximum"),
-        ([{"kind": "bounds", "score": "overlap_3", "minimum": 1, "maximum": 1, "closed": "left"}], "no score"),
+        ([{"kind": "bounds", "score": "overlap_3", "minimum": 1, "maximum": 1, "closed": "left"}], "no sc"),
         ([{"kind": "decile", "score": "overlap_3"}], "either top or keep"),
         ([{"kind": "decile", "score": "overlap_3", "top": 1, "keep": [1]}], "either top or keep"),
         ([{"kind": "decile", "score": "overlap_3", "top": 11}], "less than or equal to 10"),
