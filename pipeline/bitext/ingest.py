@@ -113,6 +113,8 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
     started = time.monotonic()
     work = WorkDirectory("ingest", resources.work.resolve())
     with work.lock():
+        for left in work.path.glob("**/.*.tmp"):
+            left.unlink(missing_ok=True)  # of a writer that was killed
         sources = resolve(parameters, work.path)
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, size // _BYTES_A_ROW) as jobs:

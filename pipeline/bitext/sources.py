@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,6 @@ from pipeline.configuration.ingest import (
     MosesSource,
     ParquetSource,
     SampleSource,
-    Source,
     TmxSource,
     TsvSource,
     Where,
@@ -100,16 +100,21 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
         if isinstance(source, (SampleSource, CatalogueSource)):
             made.append(source)
         else:
-            resolved = _resolve_files(source, problems)
-            if resolved is not None:
-                found[source.name] = resolved
+            files = _resolve_files(source, problems)
+            if files is not None:
+                found[source.name] = files
     problems.check()
-    several: dict[str, list[SourceFiles]] = {name: [files] for name, files in found.items()}
+    several: dict[str, list[SourceFiles]] = {name: [one] for name, one in found.items()}
     for source in made:
         several[source.name] = (
             _make_sample(source, work) if isinstance(source, SampleSource) else [_fetch(source, work)]
         )
-    return [files for source in parameters.sources for files in several[source.name]]
+    resolved = [one for source in parameters.sources for one in several[source.name]]
+    names = Counter(one.name for one in resolved)
+    twice = [f"source name {name!r} is used twice" for name, count in names.items() if count > 1]
+    if twice:
+        raise ConfigurationError(twice)
+    return resolved
 
 
 class _Problems:
@@ -179,7 +184,7 @@ def _pairing_problem(groups: dict[str, list[Path]]) -> str | None:
     if next(iter(counts.values())) == 1:
         return None
     for row in zip(*groups.values(), strict=True):
-        stems = {path.with_suffix("").name if path.suffix not in _COMPRESSED else _stem(path) for path in row}
+        stems = {_stem(path) for path in row}
         if len(stems) > 1:
             return f"these would be read as parallel, and their names differ: {', '.join(map(str, row))}"
     return None
@@ -189,7 +194,9 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 
 
 def _stem(path: Path) -> str:
-    return path.with_suffix("").with_suffix("").name
+    """A file's name without compression and language: ``news.cs.gz`` is ``news``."""
+    plain = path.with_suffix("") if path.suffix in _COMPRESSED else path
+    return plain.stem
 
 
 def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
@@ -280,8 +287,3 @@ def file_key(file: SourceFile, cleaning: Cleaning, kind: str, version: int, dige
     """Key of what reading and cleaning a file gives: hash of its bytes and of everything that matters."""
     per_row = cleaning.model_dump(mode="json", exclude={"duplicates"})
     return hash_json([version, kind, file.reading(), per_row, digests])[:40]
-
-
-def source_label(source: Source) -> str:
-    """A source in a few words, for the log."""
-    return f"{source.name} ({source.format})"

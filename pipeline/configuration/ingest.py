@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -219,11 +218,3 @@ class IngestParameters(_Section):
         if problems:
             raise ValueError("; ".join(problems))
         return self
-
-
-def file_label(path: PurePath) -> str:
-    """A file's name without its formats and compressions: ``a/b.en-cs.tsv.gz`` is ``b.en-cs``."""
-    known = {".gz", ".bz2", ".xz", ".zst", ".zstd", ".tsv", ".txt", ".tmx", ".jsonl", ".json", ".parquet"}
-    while path.suffix.lower() in known:
-        path = path.with_suffix("")
-    return path.name

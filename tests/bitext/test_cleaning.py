@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import unicodedata
 from collections import Counter
@@ -211,4 +212,4 @@ def test_a_row_is_treated_alike_alone_and_in_a_slice(
 @given(st.lists(st.text(), max_size=6), st.integers(0, 6))
 def test_text_bytes(texts: list[str], start: int) -> None:
     data, offsets = text_bytes(pa.array(texts, pa.string()).slice(start))
-    assert [data[a:b].tobytes().decode() for a, b in zip(offsets, offsets[1:], strict=False)] == texts[start:]
+    assert [data[a:b].tobytes().decode() for a, b in itertools.pairwise(offsets)] == texts[start:]

@@ -126,7 +126,7 @@ def test_surrogates_in_utf8_are_invalid(tmp_path: Path) -> None:
     "content", ["\ufeffa\tb\n".encode("utf-16-le"), "a\n".encode("utf-16"), b"PK\x03\x04zip"]
 )
 def test_what_is_no_text_at_all(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(InputError, match="this is (UTF-16|a zip)"):
+    with pytest.raises(InputError, match=r"this is (UTF-16|a zip)"):
         read(write(tmp_path / "a.txt", content))
 
 

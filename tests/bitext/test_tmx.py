@@ -153,7 +153,7 @@ def test_an_overlong_segment_is_counted_and_cut(tmp_path: Path) -> None:
 )
 def test_something_endless_does_not_fill_memory(tmp_path: Path, opening: str) -> None:
     content = f"{HEAD}<tmx><body>{unit(en='a', cs='b')}{opening}".encode() + b"x" * 30_000_000
-    with pytest.raises(InputError, match="of more than 1,000 bytes|not well-formed"):
+    with pytest.raises(InputError, match=r"of more than 1,000 bytes|not well-formed"):
         read(write(tmp_path / "a.tmx.zst", content), max_line_bytes=1000)
 
 
