@@ -107,8 +107,9 @@ def _grid() -> Any:
 
 
 def _fates(summary: Summary) -> RenderableType:
-    from pipeline.bitext.reasons import REASONS
+    from pipeline.selection.reasons import explain_reasons
 
+    explained = explain_reasons(summary.corpus.steps)
     counts = summary.corpus.counts
     table = _grid()
     table.add_column(no_wrap=True)
@@ -118,8 +119,7 @@ def _fates(summary: Summary) -> RenderableType:
     table.add_column(style="dim")
     rows = [("kept", counts.kept, "green", "")]
     rows += [
-        (name, number, "yellow", f"at ingest: {REASONS[name]}" if name in REASONS else _explained(name))
-        for name, number in counts.rejected.most_common()
+        (name, number, "yellow", explained.get(name, "")) for name, number in counts.rejected.most_common()
     ]
     rows += [
         (f"failed: {name}", number, "red", "not translated") for name, number in counts.failed.most_common()
@@ -130,12 +130,6 @@ def _fates(summary: Summary) -> RenderableType:
             f"[{style}]{_escaped(name)}[/]", f"{number:,}", f"{share:.1%}", _bar(share, style), _escaped(text)
         )
     return table
-
-
-def _explained(reason: str) -> str:
-    if reason.startswith("no_"):
-        return f"has no {reason.removeprefix('no_').replace('_', ' ')}"
-    return "by a filter of select"
 
 
 def _translation(summary: Summary) -> RenderableType | None:

@@ -10,6 +10,7 @@ import yaml
 from pipeline.configuration.publish import PublishParameters
 from pipeline.selection.fate import Counts
 from pipeline.selection.manifest import KEPT, Manifest
+from pipeline.selection.reasons import explain_reasons
 from pipeline.selection.statistics import Statistics
 
 FILES = "shard-*.parquet"
@@ -115,9 +116,14 @@ def _counts(manifest: Manifest) -> str:
     if len(rows) > 1:
         rows.append(_count_row("all", manifest.counts))
     by_source = table(["source", "rows in", "kept", "rejected", "failed", "kept %"], rows, right=range(1, 6))
-    reasons = [["rejected", name, f"{n:,}"] for name, n in manifest.counts.rejected.most_common()]
-    reasons += [["failed", name, f"{n:,}"] for name, n in manifest.counts.failed.most_common()]
-    by_reason = table(["", "reason", "pairs"], reasons, right=[2]) if reasons else "Nothing was refused."
+    explained = explain_reasons(manifest.steps)
+    reasons = [
+        ["rejected", name, f"{number:,}", explained.get(name, "")]
+        for name, number in manifest.counts.rejected.most_common()
+    ]
+    reasons += [["failed", name, f"{number:,}", ""] for name, number in manifest.counts.failed.most_common()]
+    head = ["", "reason", "pairs", "meaning"]
+    by_reason = table(head, reasons, right=[2]) if reasons else "Nothing was refused."
     return f"## Counts\n\nRows in = kept + rejected + failed.\n\n{by_source}\n\n{by_reason}"
 
 

@@ -120,7 +120,7 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
         ("check every file", "paraforge verify data/corpus data/rejected"),
         ("change a threshold of select in params.yaml: only select and publish run again", "dvc repro"),
     ]
-    if all(source.split(".")[0] == "sample" for source in summary.corpus.sources):
+    if all(source.startswith("sample") for source in summary.corpus.sources):
         advice.append(
             (
                 "your own bitext: name your files in a copy of configs/corpus/tatoeba.yaml",
