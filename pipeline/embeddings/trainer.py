@@ -129,6 +129,7 @@ class Trainer:
         dense = parameters.optimiser == "adam" and parameters.table_updates == "dense"
         sizes = {name: len(vocabulary) for name, vocabulary in store.vocabularies.items()}
         self._whole_tables = sizes if dense else None
+        self._autocast = parameters.precision == "bfloat16"
         self._best: dict[str, Tensor] | None = None
         self._checkpoints = None if checkpoints is None else Checkpoints(checkpoints, self._key())
 
@@ -234,7 +235,11 @@ class Trainer:
         leaves = {
             name: optimiser.read_rows(name, rows[unit]).requires_grad_() for name, unit in units.items()
         }
-        loss = margin_loss(self.encoder(bags, leaves), pairs, self.parameters.margin)
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._autocast):
+            embeddings = self.encoder(bags, leaves)
+        loss = margin_loss(
+            embeddings.float() if self._autocast else embeddings, pairs, self.parameters.margin
+        )
         names = list(self._composition)
         gradients = torch.autograd.grad(loss, [*leaves.values(), *self._composition.values()])
         row_gradients = dict(zip(leaves, gradients, strict=False))

@@ -1,0 +1,83 @@
+"""Makes an encoder from its parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pipeline.configuration.encoders import (
+    AverageParameters,
+    CombinationParameters,
+    DanParameters,
+    EncoderParameters,
+    IdentityRnnParameters,
+    LstmLastParameters,
+    LstmParameters,
+    ProjectionParameters,
+    RnnParameters,
+)
+from pipeline.embeddings.encoders.average import Average
+from pipeline.embeddings.encoders.combination import Addition, Concatenation
+from pipeline.embeddings.encoders.dan import DeepAverage
+from pipeline.embeddings.encoders.identity_rnn import IdentityRnn
+from pipeline.embeddings.encoders.lstm import MeanLstm
+from pipeline.embeddings.encoders.lstm_last import LastStateLstm
+from pipeline.embeddings.encoders.projection import Projection
+from pipeline.embeddings.encoders.protocol import Encoder, initialise_uniform
+from pipeline.embeddings.encoders.rnn import LastStateRnn
+from pipeline.errors import ConfigurationError
+
+MakeTable = Callable[[str, int, float, int], Tensor]
+"""Unit, dimension, standard deviation and a number that differs from table to table -> initial vectors."""
+
+
+def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: int) -> Encoder:
+    """The encoder with fresh compositional parameters, uniform in +-1/sqrt(output dimension).
+
+    make_table: gives the initial vectors of each table.
+
+    Raises:
+        ConfigurationError: the parts of a sum differ in dimension, or initial vectors are not of the stated
+            one.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    number = iter(range(1 << 30))
+
+    def build(part: EncoderParameters) -> Encoder:
+        if isinstance(part, CombinationParameters):
+            parts = [build(inner) for inner in part.parts]
+            try:
+                return Addition(parts) if part.kind == "addition" else Concatenation(parts)
+            except ValueError as error:
+                raise ConfigurationError([f"encoder: {error}"]) from error
+        table = make_table(part.unit, part.dimension, part.initial_scale, next(number))
+        if table.shape[1] != part.dimension:
+            raise ConfigurationError(
+                [f"encoder: dimension {part.dimension}, the initial vectors have {table.shape[1]}"]
+            )
+        encoder = _over(part, table)
+        if not isinstance(part, IdentityRnnParameters):
+            initialise_uniform(encoder.composition(), 1 / math.sqrt(encoder.dimension), generator)
+        return encoder
+
+    return build(parameters)
+
+
+def _over(part: EncoderParameters, table: Tensor) -> Encoder:
+    if isinstance(part, AverageParameters):
+        return Average(table, part.unit)
+    if isinstance(part, ProjectionParameters):
+        return Projection(table, part.unit, part.output_dimension)
+    if isinstance(part, DanParameters):
+        return DeepAverage(table, part.unit, part.output_dimension, part.layers, part.activation)
+    if isinstance(part, RnnParameters):
+        return LastStateRnn(table, part.unit, part.output_dimension, part.activation)
+    if isinstance(part, IdentityRnnParameters):
+        return IdentityRnn(table, part.unit)
+    if isinstance(part, LstmLastParameters):
+        return LastStateLstm(table, part.unit, part.output_dimension, part.output_gate)
+    assert isinstance(part, LstmParameters)
+    return MeanLstm(table, part.unit, part.output_dimension, part.kind == "blstm", part.scramble)

@@ -1,0 +1,38 @@
+"""Deep averaging network: the mean of a sentence's vectors through non-linear layers (Iyyer 2015, W16 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Literal
+
+from torch import Tensor, nn
+
+from pipeline.embeddings.batches import TokenBatch, bag_mean
+from pipeline.embeddings.encoders.protocol import TableEncoder
+
+Activation = Literal["tanh", "relu"]
+
+
+class DeepAverage(TableEncoder):
+    """`f(W_2 f(W_1 mean + b_1) + b_2)`, or its first layer alone."""
+
+    def __init__(
+        self,
+        table: Tensor,
+        unit: str,
+        output_dimension: int,
+        layers: int = 1,
+        activation: Activation = "tanh",
+    ) -> None:
+        super().__init__(table, unit)
+        self.dimension = output_dimension
+        sizes = [table.shape[1]] + [output_dimension] * layers
+        stack: list[nn.Module] = []
+        for before, after in pairwise(sizes):
+            stack += [nn.Linear(before, after), nn.Tanh() if activation == "tanh" else nn.ReLU()]
+        self.layers = nn.Sequential(*stack)
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(sentences, output dimension)."""
+        return self.layers(bag_mean(self.rows(tables), batch[self.unit]))

@@ -1,0 +1,64 @@
+"""Sentences as a packed sequence: sorted by length, all first tokens, then all second tokens, ...; no
+padding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+from pipeline.embeddings.batches import Bags, bag_mean, offsets_of, ragged_positions, take_rows
+
+
+@dataclass(frozen=True)
+class PackedSentences:
+    """A batch without its empty sentences, in packed order.
+
+    tokens: the tokens' ids in packed order. batch_sizes: int64 on the CPU (longest,), sentences that have a
+        t-th token.
+    sorted_sentences: the sentence at each place, longest first; those without tokens are last and not in
+        the sequence.
+    place: the packed place of each token of the original order, int64 (tokens,).
+    """
+
+    tokens: Bags
+    batch_sizes: Tensor
+    sorted_sentences: Tensor
+    place: Tensor
+    offsets: Tensor
+
+    def vectors(self, rows: Tensor) -> PackedSequence:
+        """Vectors of the tokens as torch's recurrent modules take them."""
+        return PackedSequence(take_rows(rows, self.tokens), self.batch_sizes)
+
+    def mean(self, states: Tensor) -> Tensor:
+        """Mean over each sentence's tokens of (tokens, dimension) in packed order; 0 for a sentence without
+        tokens."""
+        return bag_mean(states, Bags(self.place, self.offsets))
+
+    def last(self, states: Tensor) -> Tensor:
+        """The last token's row of (tokens, dimension) in packed order; 0 for a sentence without tokens."""
+        has_tokens = self.offsets.diff() > 0
+        lasts = self.place[self.offsets[1:][has_tokens] - 1]
+        return bag_mean(states, Bags(lasts, offsets_of(has_tokens.long())))
+
+
+def pack(bags: Bags) -> PackedSentences:
+    """Sort the sentences by falling length, stably, and put their tokens in packed order."""
+    lengths = bags.lengths
+    sorted_sentences = lengths.argsort(descending=True, stable=True)
+    longest = int(lengths.max()) if len(lengths) else 0
+    steps = torch.arange(longest, device=lengths.device)
+    # How many sentences are longer than t: the sorted lengths, counted.
+    counts = torch.bincount(lengths, minlength=longest + 1)
+    batch_sizes = len(lengths) - counts.cumsum(0)[:longest]
+    step = steps.repeat_interleave(batch_sizes)
+    step_offsets = offsets_of(batch_sizes)
+    rank = ragged_positions(torch.zeros_like(batch_sizes), batch_sizes, step_offsets)
+    position = bags.offsets[sorted_sentences[rank]] + step
+    place = torch.empty_like(position)
+    place[position] = torch.arange(len(position), device=position.device)
+    tokens = Bags(bags.ids[position], offsets_of(batch_sizes))
+    return PackedSentences(tokens, batch_sizes.cpu(), sorted_sentences, place, bags.offsets)

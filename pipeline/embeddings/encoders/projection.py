@@ -1,0 +1,23 @@
+"""Projection: the mean of a sentence's vectors through a linear layer (W16 Eq. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from pipeline.embeddings.batches import TokenBatch, bag_mean
+from pipeline.embeddings.encoders.protocol import TableEncoder
+
+
+class Projection(TableEncoder):
+    """`W_p mean + b`."""
+
+    def __init__(self, table: Tensor, unit: str, output_dimension: int) -> None:
+        super().__init__(table, unit)
+        self.dimension = output_dimension
+        self.linear = nn.Linear(table.shape[1], output_dimension)
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(sentences, output dimension)."""
+        return self.linear(bag_mean(self.rows(tables), batch[self.unit]))

@@ -1,0 +1,29 @@
+"""RNN: a simple recurrent network, its last state (W16 Eq. 3-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from torch import Tensor, nn
+
+from pipeline.embeddings.batches import TokenBatch
+from pipeline.embeddings.encoders.packing import pack
+from pipeline.embeddings.encoders.protocol import TableEncoder
+
+
+class LastStateRnn(TableEncoder):
+    """`h_t = f(W_x x_t + W_h h_(t-1) + b)`; the sentence is the state after its last token."""
+
+    def __init__(
+        self, table: Tensor, unit: str, output_dimension: int, activation: Literal["tanh", "relu"] = "tanh"
+    ) -> None:
+        super().__init__(table, unit)
+        self.dimension = output_dimension
+        self.cell = nn.RNN(table.shape[1], output_dimension, nonlinearity=activation)
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(sentences, output dimension); 0 for a sentence without tokens."""
+        sentences = pack(batch[self.unit])
+        states, _ = self.cell(sentences.vectors(self.rows(tables)))
+        return sentences.last(states.data)

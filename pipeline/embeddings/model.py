@@ -1,0 +1,174 @@
+"""A trained encoder with its vocabularies: text in, vectors out; one directory on disk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from pydantic import TypeAdapter, ValidationError
+
+from pipeline.configuration.encoders import EncoderParameters
+from pipeline.embeddings.batches import Bags
+from pipeline.embeddings.checkpoint import read_tensors, write_tensors
+from pipeline.embeddings.encoders.build import build_encoder
+from pipeline.embeddings.encoders.protocol import Encoder
+from pipeline.embeddings.mega_batches import encode
+from pipeline.embeddings.units import Units, make_units
+from pipeline.embeddings.vocabulary import Vocabulary
+from pipeline.errors import InputError
+from pipeline.files import read_json, write_json
+from pipeline.shards.work import replaced_directory
+
+FORMAT = 1
+_DESCRIPTION = "encoder.json"
+_TENSORS = "model.safetensors"
+_SENTENCEPIECE = "sentencepiece.model"
+_PARAMETERS: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
+BATCH_TEXTS = 4096
+
+
+class SentenceModel:
+    """Sentence embeddings of texts.
+
+    On disk a directory: `encoder.json` (format, architecture, dimension, units, and what `save` was given
+    about training), `model.safetensors`, `UNIT.vocabulary.json` for each unit, and `sentencepiece.model`
+    where pieces are read.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        parameters: EncoderParameters,
+        vocabularies: Mapping[str, Vocabulary],
+        sentencepiece_model: Path | None = None,
+    ) -> None:
+        """A model in memory.
+
+        Raises:
+            InputError: a table and its vocabulary differ in size, or a SentencePiece model is missing.
+        """
+        self.encoder = encoder.eval()
+        self.parameters = parameters
+        self.vocabularies = {unit: vocabularies[unit] for unit in encoder.units()}
+        self.sentencepiece_model = sentencepiece_model
+        self._cutters: dict[str, Units] = {
+            unit: make_units(unit, sentencepiece_model) for unit in encoder.units()
+        }
+        tables = encoder.tables()
+        for name, unit in encoder.table_units().items():
+            rows, size = len(tables[name]), len(self.vocabularies[unit])
+            if rows != size:
+                raise InputError(f"{name} has {rows} rows, the {unit} vocabulary {size} units")
+
+    @property
+    def dimension(self) -> int:
+        """Elements of a sentence's vector."""
+        return self.encoder.dimension
+
+    def embed(self, texts: Sequence[str] | Any, device: str = "cpu") -> npt.NDArray[np.float32]:
+        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order.
+
+        A text without any token has the zero vector. The mean of a text's vectors does not depend on the
+        other texts.
+        """
+        column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
+        parts = [
+            self._embed(column.slice(first, BATCH_TEXTS), device)
+            for first in range(0, len(column), BATCH_TEXTS)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, self.dimension), dtype=np.float32)
+
+    def embed_stream(
+        self, batches: Iterable[Sequence[str] | Any], device: str = "cpu"
+    ) -> Iterator[npt.NDArray[np.float32]]:
+        """Vectors of batch after batch."""
+        for batch in batches:
+            yield self.embed(batch, device)
+
+    def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """Cosine of each text of `first` with the text at the same place of `second`; 0 where one has no
+        token."""
+        left, right = torch.from_numpy(self.embed(first)), torch.from_numpy(self.embed(second))
+        return torch.nn.functional.cosine_similarity(left, right).numpy()
+
+    def batch(self, column: Any) -> dict[str, Bags]:
+        """A pyarrow string column as the encoder reads it."""
+        batch = {}
+        for unit, cutter in self._cutters.items():
+            (cut,) = cutter.cut(column)
+            ids = self.vocabularies[unit].ids_of(cut.vocabulary)[cut.ids]
+            batch[unit] = Bags(torch.from_numpy(ids), torch.from_numpy(cut.offsets.astype(np.int64)))
+        return batch
+
+    def _embed(self, column: Any, device: str) -> npt.NDArray[np.float32]:
+        return encode(self.encoder, self.batch(column), device).float().cpu().numpy()
+
+    def save(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
+        """Write the model; what stood at `directory` is replaced as a whole.
+
+        about: what else to keep with it: training parameters, scores, data signature.
+        """
+        with replaced_directory(directory) as temporary:
+            write_json(
+                temporary / _DESCRIPTION,
+                {
+                    "format": FORMAT,
+                    "architecture": self.parameters.model_dump(mode="json"),
+                    "dimension": self.dimension,
+                    "vocabularies": {unit: len(vocabulary) for unit, vocabulary in self.vocabularies.items()},
+                    "about": dict(about or {}),
+                },
+            )
+            for unit, vocabulary in self.vocabularies.items():
+                vocabulary.save(temporary / f"{unit}.vocabulary.json")
+            if self.sentencepiece_model is not None:
+                shutil.copyfile(self.sentencepiece_model, temporary / _SENTENCEPIECE)
+            write_tensors(temporary / _TENSORS, dict(self.encoder.named_parameters()))
+
+    @classmethod
+    def open(cls, directory: str | Path) -> SentenceModel:
+        """Open what `save` wrote.
+
+        Raises:
+            InputError: not a model's directory (a pickled checkpoint is never opened), damaged, of another
+                architecture than it says, a vocabulary of another size, or NaN in its vectors.
+        """
+        directory = Path(directory)
+        if not directory.is_dir():
+            remedy = "Give a directory such as models/embeddings/NAME; pickles (.pt, .bin) are never loaded."
+            raise InputError("not a directory of a trained model", directory, remedy=remedy)
+        path = directory / _DESCRIPTION
+        content = read_json(path)
+        try:
+            if content["format"] != FORMAT:
+                raise InputError(f"written in format {content['format']}, this version reads {FORMAT}", path)
+            sizes = {str(unit): int(size) for unit, size in content["vocabularies"].items()}
+            parameters = _PARAMETERS.validate_python(content["architecture"])
+        except (KeyError, TypeError, ValueError, AttributeError, ValidationError) as error:
+            raise InputError(f"damaged: {error}", path) from error
+        vocabularies = {}
+        for unit, size in sizes.items():
+            vocabularies[unit] = Vocabulary.load(directory / f"{unit}.vocabulary.json")
+            if len(vocabularies[unit]) != size:
+                raise InputError(
+                    f"{len(vocabularies[unit])} units, {_DESCRIPTION} says {size}",
+                    directory / f"{unit}.vocabulary.json",
+                )
+        pieces = directory / _SENTENCEPIECE
+        try:
+            encoder = build_encoder(
+                parameters, lambda unit, dimension, scale, number: torch.zeros(sizes[unit], dimension), seed=0
+            )
+        except KeyError as error:
+            raise InputError(f"damaged: no vocabulary of {error} units", path) from error
+        loaded = read_tensors(directory / _TENSORS, dict(encoder.named_parameters()))
+        with torch.no_grad():
+            for name, value in encoder.named_parameters():
+                value.copy_(loaded[name])
+        return cls(encoder, parameters, vocabularies, pieces if pieces.is_file() else None)

@@ -1,0 +1,104 @@
+"""Slow and plain versions of the loss, the choice of negatives and the training loop, straight from the
+definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.embeddings.schedule import Schedule
+
+
+def cosine(first: Tensor, second: Tensor) -> Tensor:
+    return (first @ second) / (first.norm() * second.norm())
+
+
+def loss(
+    left: Sequence[Tensor],
+    right: Sequence[Tensor],
+    negative_left: Sequence[Tensor],
+    negative_right: Sequence[Tensor] | None,
+    margin: float,
+) -> Tensor:
+    """Definitions, 'Loss', one pair after the other."""
+    total = torch.zeros((), dtype=left[0].dtype)
+    for k in range(len(left)):
+        positive = cosine(left[k], right[k])
+        total = total + torch.clamp(margin - positive + cosine(left[k], negative_left[k]), min=0)
+        if negative_right is not None:
+            total = total + torch.clamp(margin - positive + cosine(right[k], negative_right[k]), min=0)
+    return total / len(left)
+
+
+def max_negatives(
+    embeddings: Tensor, pairs: int, two_sided: bool, texts: Sequence[object] | None = None
+) -> list[int]:
+    """Definitions, 'Negatives', MAX: every candidate is looked at. With texts, identical ones are no
+    candidates."""
+    chosen = []
+    for anchor in range(2 * pairs if two_sided else pairs):
+        partner = (anchor + pairs) % (2 * pairs)
+        best, best_cosine = -1, -np.inf
+        for candidate in range(2 * pairs):
+            if candidate in (anchor, partner):
+                continue
+            if texts is not None and texts[candidate] in (texts[anchor], texts[partner]):
+                continue
+            similarity = float(cosine(embeddings[anchor], embeddings[candidate]))
+            if similarity > best_cosine:
+                best, best_cosine = candidate, similarity
+        chosen.append(best)
+    return chosen
+
+
+def train(
+    table: Tensor,
+    embed: Callable[[Tensor, Sequence[int]], Tensor],
+    left: Sequence[Sequence[int]],
+    right: Sequence[Sequence[int]],
+    schedule: Schedule,
+    epochs: int,
+    margin: float,
+    two_sided: bool,
+    make_optimiser: Callable[[list[Tensor]], torch.optim.Optimizer],
+    penalty: Callable[[Tensor], Tensor] | None = None,
+    clip: float | None = None,
+) -> tuple[Tensor, list[float]]:
+    """ParaNMT-50M section 4 with an ordinary dense optimiser; returns the table and the loss of every
+    mini-batch."""
+    parameter = table.clone().requires_grad_()
+    optimiser = make_optimiser([parameter])
+    losses = []
+    updates = 0
+    for epoch in range(epochs):
+        order = schedule.order(epoch)
+        position = 0
+        while (mega := schedule.following(epoch, position, updates)) is not None:
+            members = order[mega.first : mega.last]
+            pairs = len(members)
+            sentences = [left[k] for k in members] + [right[k] for k in members]
+            with torch.no_grad():
+                embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
+            negatives = max_negatives(embeddings, pairs, two_sided)
+            for first, last in mega.mini_batches(schedule.batch_size):
+                part = range(first, last)
+                value = loss(
+                    [embed(parameter, sentences[k]) for k in part],
+                    [embed(parameter, sentences[pairs + k]) for k in part],
+                    [embed(parameter, sentences[negatives[k]]) for k in part],
+                    [embed(parameter, sentences[negatives[pairs + k]]) for k in part] if two_sided else None,
+                    margin,
+                )
+                losses.append(float(value))
+                objective = value if penalty is None else value + penalty(parameter)
+                optimiser.zero_grad()
+                objective.backward()
+                if clip is not None:
+                    torch.nn.utils.clip_grad_norm_([parameter], clip)
+                optimiser.step()
+                updates += 1
+            position = mega.last
+    return parameter.detach(), losses

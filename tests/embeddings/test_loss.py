@@ -1,0 +1,78 @@
+"""The margin loss against the definition and against finite differences."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.embeddings.loss import margin_loss
+from tests.embeddings import oracle
+
+
+def _parts(embeddings: torch.Tensor, pairs: int) -> list[torch.Tensor]:
+    return list(embeddings.split(pairs))
+
+
+@given(
+    pairs=st.integers(1, 6),
+    dimension=st.integers(2, 5),
+    two_sided=st.booleans(),
+    margin=st.sampled_from([0.0, 0.4, 0.8]),
+    seed=st.integers(0, 10_000),
+)
+@settings(max_examples=40, deadline=None)
+def test_loss_and_gradient_are_those_of_the_definition(
+    pairs: int, dimension: int, two_sided: bool, margin: float, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    sides = 4 if two_sided else 3
+    embeddings = torch.randn(sides * pairs, dimension, dtype=torch.float64, generator=generator)
+    embeddings *= torch.rand(sides * pairs, 1, dtype=torch.float64, generator=generator) * 10 + 0.01
+    ours = embeddings.clone().requires_grad_()
+    theirs = embeddings.clone().requires_grad_()
+
+    value = margin_loss(ours, pairs, margin)
+    left, right, negative_left, *rest = _parts(theirs, pairs)
+    expected = oracle.loss(left, right, negative_left, rest[0] if rest else None, margin)
+
+    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
+    (gradient,) = torch.autograd.grad(value, ours)
+    (expected_gradient,) = torch.autograd.grad(expected, theirs)
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("sides", [3, 4])
+def test_gradient_agrees_with_finite_differences(sides: int) -> None:
+    generator = torch.Generator().manual_seed(3)
+    embeddings = torch.randn(sides * 5, 4, dtype=torch.float64, generator=generator).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: margin_loss(x, 5, 0.4), embeddings)
+
+
+def test_by_hand() -> None:
+    # s = s' = (1, 0); t is orthogonal, t' at 60 degrees: hinges 0.4 - 1 + 0 < 0 and 0.8 - 1 + 0.5 = 0.3.
+    embeddings = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 5.0], [0.5, 0.75**0.5]], dtype=torch.float64)
+    assert margin_loss(embeddings, 1, 0.4).item() == 0.0
+    assert margin_loss(embeddings, 1, 0.8).item() == pytest.approx(0.3)
+    assert margin_loss(embeddings[:3], 1, 0.8).item() == 0.0
+
+
+def test_scale_of_embeddings_does_not_matter() -> None:
+    embeddings = torch.randn(12, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    scaled = embeddings * torch.logspace(-8, 8, 12, dtype=torch.float64).unsqueeze(1)
+    assert margin_loss(embeddings, 3).item() == pytest.approx(margin_loss(scaled, 3).item(), rel=1e-12)
+
+
+def test_a_zero_vector_has_cosine_and_gradient_zero() -> None:
+    embeddings = torch.eye(4, 3, dtype=torch.float64).requires_grad_()  # the last row, t', is zero
+    value = margin_loss(embeddings, 1, 0.4)
+    assert value.item() == pytest.approx(0.8)
+    (gradient,) = torch.autograd.grad(value, embeddings)
+    assert torch.isfinite(gradient).all()
+    assert (gradient[3] == 0).all()
+
+
+def test_wrong_number_of_embeddings_is_refused() -> None:
+    with pytest.raises(ValueError, match="neither 3 nor 4 times 2 pairs"):
+        margin_loss(torch.zeros(5, 3), 2)

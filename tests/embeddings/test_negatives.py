@@ -1,0 +1,115 @@
+"""The choice of negatives against a search that looks at every candidate."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.embeddings.negatives import BLOCK_ROWS, ForbiddenCandidates, choose_negatives
+from tests.embeddings import oracle
+
+
+def _embeddings(pairs: int, dimension: int, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2 * pairs, dimension, dtype=torch.float64, generator=generator)
+
+
+@given(pairs=st.integers(2, 40), two_sided=st.booleans(), seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_max_is_the_most_similar_sentence_of_another_pair(pairs: int, two_sided: bool, seed: int) -> None:
+    embeddings = _embeddings(pairs, 8, seed)
+    chosen = choose_negatives(embeddings, pairs, two_sided=two_sided)
+    assert chosen.tolist() == oracle.max_negatives(embeddings, pairs, two_sided)
+
+
+@given(pairs=st.integers(3, 30), kinds=st.integers(3, 20), seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) -> None:
+    texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
+    forbidden = ForbiddenCandidates(pairs, texts)
+    embeddings = _embeddings(pairs, 6, seed)
+    expected = oracle.max_negatives(embeddings, pairs, True, texts.tolist())
+    if -1 in expected:
+        with pytest.raises(ValueError, match="no candidate"):
+            choose_negatives(embeddings, pairs, forbidden=forbidden)
+    else:
+        assert choose_negatives(embeddings, pairs, forbidden=forbidden).tolist() == expected
+
+
+@pytest.mark.parametrize("pairs", [2, BLOCK_ROWS // 2, BLOCK_ROWS // 2 + 1, 3 * BLOCK_ROWS - 7])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_blocks_and_threads_change_nothing(pairs: int, precision: str) -> None:
+    embeddings = _embeddings(pairs, 16, pairs).float()
+    alone = choose_negatives(embeddings, pairs, precision=precision)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(3, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        shared = choose_negatives(embeddings, pairs, precision=precision, pool=pool)  # type: ignore[arg-type]
+    assert torch.equal(alone, shared)
+    anchors = torch.arange(2 * pairs)
+    assert not (alone == anchors).any()
+    assert not (alone == (anchors + pairs) % (2 * pairs)).any()
+
+
+def test_bfloat16_gives_a_near_maximum() -> None:
+    pairs = 400
+    embeddings = _embeddings(pairs, 50, 4).float()
+    unit = torch.nn.functional.normalize(embeddings, dim=1)
+    exact = choose_negatives(embeddings, pairs)
+    rough = choose_negatives(embeddings, pairs, precision="bfloat16")
+    lost = (unit * unit[exact]).sum(1) - (unit * unit[rough]).sum(1)
+    assert lost.min() >= -1e-6
+    assert lost.max() < 0.01
+    assert lost.mean() < 0.001
+
+
+def test_mix_takes_max_half_of_the_time_and_else_any_candidate_equally_often() -> None:
+    pairs = 6
+    embeddings = _embeddings(pairs, 4, 5)
+    best = choose_negatives(embeddings, pairs)
+    rounds = 4000
+    counts = np.zeros((2 * pairs, 2 * pairs))
+    generator = np.random.default_rng(1)
+    for _ in range(rounds):
+        chosen = choose_negatives(embeddings, pairs, strategy="mix", generator=generator)
+        counts[np.arange(2 * pairs), chosen.numpy()] += 1
+    candidates = 2 * pairs - 2
+    for anchor in range(2 * pairs):
+        partner = (anchor + pairs) % (2 * pairs)
+        assert counts[anchor, anchor] == counts[anchor, partner] == 0
+        for candidate in range(2 * pairs):
+            if candidate in (anchor, partner):
+                continue
+            expected = 0.5 / candidates + (0.5 if candidate == int(best[anchor]) else 0)
+            deviation = (expected * (1 - expected) / rounds) ** 0.5
+            assert abs(counts[anchor, candidate] / rounds - expected) < 5 * deviation
+
+
+@given(pairs=st.integers(2, 12), kinds=st.integers(4, 12), seed=st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_random_candidates_are_allowed_ones(pairs: int, kinds: int, seed: int) -> None:
+    texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
+    forbidden = ForbiddenCandidates(pairs, texts)
+    for anchor, candidate in enumerate(forbidden.random_candidates(np.random.default_rng(seed))):
+        partner = (anchor + pairs) % (2 * pairs)
+        allowed = [k for k in range(2 * pairs) if texts[k] not in (texts[anchor], texts[partner])]
+        assert candidate in allowed if allowed else candidate == -1
+
+
+def test_mix_is_a_function_of_its_generator() -> None:
+    embeddings = _embeddings(20, 4, 6)
+
+    def choose(seed: int) -> list[int]:
+        generator = np.random.default_rng(seed)
+        return choose_negatives(embeddings, 20, strategy="mix", generator=generator).tolist()
+
+    assert choose(1) == choose(1)
+    assert choose(1) != choose(2)
+
+
+def test_a_single_pair_has_no_negatives() -> None:
+    with pytest.raises(ValueError, match="no candidate"):
+        choose_negatives(_embeddings(1, 4, 0), 1)

@@ -1,0 +1,300 @@
+"""The training loop: against a plain oracle, under any split and any interruption."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from torch import Tensor
+
+from pipeline import interrupts
+from pipeline.configuration.embeddings import TrainingParameters, VocabularyParameters
+from pipeline.embeddings.encoders.average import Average
+from pipeline.embeddings.encoders.protocol import Encoder
+from pipeline.embeddings.mega_batches import mega_batches, mini_batches
+from pipeline.embeddings.pairs import PairStore, build_pair_store
+from pipeline.embeddings.schedule import Schedule
+from pipeline.embeddings.sources import PairBlock
+from pipeline.embeddings.trainer import Trainer, TrainingReport
+from pipeline.embeddings.units import Words
+from pipeline.errors import InputError, Interrupted, ParaforgeError
+from tests.embeddings import oracle
+
+WORDS = [f"w{number}" for number in range(40)]
+
+
+def make_store(directory: Path, pairs: int = 57, seed: int = 1) -> PairStore:
+    generator = np.random.default_rng(seed)
+
+    def sentences() -> list[str]:
+        return [" ".join(generator.choice(WORDS, size=generator.integers(1, 7))) for _ in range(pairs)]
+
+    block = PairBlock(pa.array(sentences()), pa.array(sentences()))
+    return build_pair_store(directory, [block], [Words()], VocabularyParameters(minimum_count=1))
+
+
+def make_encoder(store: PairStore, dtype: torch.dtype = torch.float64, dimension: int = 5) -> Average:
+    generator = torch.Generator().manual_seed(7)
+    return Average(torch.randn(len(store.vocabularies["word"]), dimension, dtype=dtype, generator=generator))
+
+
+def parameters(**values: Any) -> TrainingParameters:
+    default = {
+        "epochs": 2,
+        "batch_size": 8,
+        "mega_batch": 3,
+        "learning_rate": 0.01,
+        "negative_precision": "float32",
+        "exclude_identical": False,
+    }
+    return TrainingParameters(**{**default, **values})
+
+
+def train(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, TrainingReport]:
+    encoder = make_encoder(store, options.pop("dtype", torch.float64))
+    report = Trainer(encoder, store, settings, **options).run()
+    return encoder.table.detach(), report
+
+
+def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, list[float]]:
+    bags = store.select(np.arange(len(store)))["word"]
+    borders = bags.offsets.tolist()
+    sentences = [bags.ids[a:b].tolist() for a, b in pairwise(borders)]
+    schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, settings.anneal, settings.seed)
+    if settings.optimiser == "adam":
+        make = lambda values: torch.optim.Adam(values, lr=settings.learning_rate)  # noqa: E731
+    else:
+        make = lambda values: torch.optim.Adagrad(values, lr=settings.learning_rate)  # noqa: E731
+    return oracle.train(
+        make_encoder(store).table.detach(),
+        lambda table, sentence: table[sentence].mean(0),
+        sentences[: len(store)],
+        sentences[len(store) :],
+        schedule,
+        settings.epochs,
+        settings.margin,
+        settings.two_sided,
+        make,
+        clip=settings.clip,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"two_sided": False},
+        {"mega_batch": 1},
+        {"anneal": 2},
+        {"clip": 0.05},
+        {"optimiser": "adagrad", "learning_rate": 0.05},
+        {"batch_size": 7, "mega_batch": 8},  # 57 = 56 + 1: the left-over pair joins
+    ],
+    ids=str,
+)
+def test_training_is_that_of_the_definitions(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """Every mini-batch's gradient counts: the oracle takes a dense step for each."""
+    store = make_store(tmp_path / "pairs")
+    settings = parameters(table_updates="dense", **changes)
+    expected, losses = run_oracle(store, settings)
+    table, report = train(store, settings)
+    torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
+    assert report.state.updates == len(losses)
+    assert report.state.pairs == 2 * len(store)
+
+
+def test_deferred_updates_give_the_dense_result(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    expected, _ = run_oracle(store, parameters())
+    table, _ = train(store, parameters(table_updates="deferred"))
+    moved = (expected - make_encoder(store).table.detach()).abs().max()
+    assert (table - expected).abs().max() < 2e-3 * moved
+
+
+def test_penalty_towards_initial_vectors(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    initial = make_encoder(store).table.detach()
+    settings = parameters(table_updates="dense", lambda_words=0.05)
+    expected, _ = run_oracle(store, settings, penalty=lambda table: 0.05 * (table - initial).square().sum())
+    table, _ = train(store, settings)
+    torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
+
+
+def test_split_into_mini_batches_changes_neither_negatives_nor_loss(tmp_path: Path) -> None:
+    """With the parameters held still, a mega-batch has one loss, whatever the mini-batches are."""
+    store = make_store(tmp_path / "pairs")
+    still = 1e-300
+    losses = []
+    for batch_size, mega_batch in [(48, 1), (24, 2), (8, 6), (6, 8), (2, 24), (1, 48)]:
+        settings = parameters(
+            epochs=1, batch_size=batch_size, mega_batch=mega_batch, learning_rate=still, table_updates="dense"
+        )
+        table, report = train(store, settings)
+        assert torch.equal(table, make_encoder(store).table.detach())
+        losses.append(report.state.history[0]["loss"])
+    assert losses == pytest.approx([losses[0]] * len(losses), abs=1e-12)
+    assert losses[0] > 0.1
+
+
+def test_mini_batches_are_the_mega_batch_cut_up(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    encoder = make_encoder(store)
+    settings = parameters(mega_batch=4)
+    schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, 0, settings.seed)
+    mega_batch = next(mega_batches(store, schedule, encoder, settings, 0, 0, 0))
+    pairs = len(mega_batch.place)
+    negatives = torch.randint(2 * pairs, (2 * pairs,), generator=torch.Generator().manual_seed(1))
+    whole = mega_batch.bags["word"]
+    seen = 0
+    for batch in mini_batches(mega_batch, negatives, settings.batch_size, torch.device("cpu")):
+        numbers = torch.arange(seen, seen + batch.pairs)
+        order = [numbers, numbers + pairs, negatives[numbers], negatives[numbers + pairs]]
+        expected = whole.select(torch.cat(order))
+        assert torch.equal(batch.rows["word"][batch.bags["word"].ids], expected.ids)
+        assert torch.equal(batch.bags["word"].offsets, expected.offsets)
+        seen += batch.pairs
+    assert seen == pairs
+
+
+@pytest.mark.parametrize("updates", ["lazy", "deferred"])
+@pytest.mark.parametrize("negatives", ["max", "mix"])
+def test_threads_change_no_bit(tmp_path: Path, updates: str, negatives: str) -> None:
+    store = make_store(tmp_path / "pairs", pairs=700)
+    settings = parameters(
+        epochs=1, batch_size=100, mega_batch=4, table_updates=updates, negatives=negatives,
+        negative_precision="bfloat16", exclude_identical=True,
+    )  # fmt: skip
+    tables = [train(store, settings, dtype=torch.float32, threads=threads)[0] for threads in (1, 2, 4)]
+    assert torch.equal(tables[0], tables[1])
+    assert torch.equal(tables[0], tables[2])
+
+
+class _StopAfter:
+    """Stands in for a signal that arrives in the midst of training."""
+
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+
+    def __call__(self) -> bool:
+        self.calls -= 1
+        return self.calls < 0
+
+
+@pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
+@pytest.mark.parametrize("stop_after", [0, 1, 4, 5])
+def test_resuming_gives_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: str, stop_after: int
+) -> None:
+    store = make_store(tmp_path / "pairs")
+    settings = parameters(epochs=3, table_updates=updates, negatives="mix", anneal=3)
+    scores = iter([0.1, 0.3, 0.2])
+    expected, whole = train(store, settings, evaluate=lambda encoder: next(scores))
+
+    scores = iter([0.1, 0.3, 0.2])
+    options: dict[str, Any] = {
+        "evaluate": lambda encoder: next(scores),
+        "checkpoints": tmp_path / "checkpoints",
+        "checkpoint_seconds": 1e-9,
+    }
+    encoder = make_encoder(store)
+    trainer = Trainer(encoder, store, settings, **options)
+    stop = _StopAfter(stop_after)
+    monkeypatch.setattr("pipeline.embeddings.trainer.check_interrupt", lambda: _interrupt(stop))
+    with pytest.raises(Interrupted):
+        trainer.run()
+    monkeypatch.undo()
+    table, report = train(store, settings, **options)
+    assert torch.equal(table, expected)
+    assert dataclasses.asdict(report.state) == dataclasses.asdict(whole.state)
+    again, _ = train(store, settings, **options)  # finished: nothing more is done
+    assert torch.equal(again, expected)
+
+
+def _interrupt(stop: _StopAfter) -> None:
+    if stop():
+        raise Interrupted()
+
+
+def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    with interrupts.graceful_interrupts():
+        interrupts._request_stop(15, None)
+        with pytest.raises(Interrupted):
+            train(store, parameters(), checkpoints=tmp_path / "checkpoints")
+    assert list((tmp_path / "checkpoints").glob("updates-*/state.json"))
+
+
+def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    tables = []
+    scores = iter([0.1, 0.5, 0.4, 0.5, 0.9])
+
+    def evaluate(encoder: Encoder) -> float:
+        tables.append(encoder.get_parameter("table").detach().clone())
+        return next(scores)
+
+    table, report = train(store, parameters(epochs=5, patience=2), evaluate=evaluate)
+    assert [entry["score"] for entry in report.state.history] == [0.1, 0.5, 0.4, 0.5]
+    assert report.state.best_score == 0.5
+    assert torch.equal(table, tables[1])
+
+
+def test_evaluation_between_epochs(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")  # 57 pairs, mega-batches of 24, 24, 9
+    settings = parameters(epochs=2, evaluate_every=40)
+    _, report = train(store, settings, evaluate=lambda encoder: 1.0)
+    assert [entry["pairs"] for entry in report.state.history] == [48, 81, 114]
+
+
+def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    train(store, parameters(), checkpoints=tmp_path / "checkpoints")
+    with pytest.raises(InputError, match="of another run"):
+        train(store, parameters(margin=0.5), checkpoints=tmp_path / "checkpoints")
+
+
+def test_a_vocabulary_larger_than_the_table_is_refused(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    rows = len(store.vocabularies["word"])
+    with pytest.raises(InputError, match=f"has {rows - 1} rows, the pairs' word vocabulary {rows}"):
+        Trainer(Average(torch.zeros(rows - 1, 3)), store, parameters())
+    with pytest.raises(InputError, match="reads trigram units, the pairs have word"):
+        Trainer(Average(torch.zeros(rows, 3), "trigram"), store, parameters())
+
+
+def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    encoder = make_encoder(store)
+    with torch.no_grad():
+        encoder.table[3, 1] = float("nan")
+    with pytest.raises(InputError, match="NaN or infinity"):
+        Trainer(encoder, store, parameters())
+
+
+def test_divergence_is_an_error(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    with pytest.raises(ParaforgeError, match="Lower the learning rate"):
+        train(store, parameters(learning_rate=1e200, epochs=5))
+
+
+def test_loss_falls_on_pairs_that_can_be_learnt(tmp_path: Path) -> None:
+    """Each right side is the left one in other words; after training its own partner is nearest."""
+    generator = np.random.default_rng(0)
+    left = [generator.integers(30, size=4) for _ in range(400)]
+    block = PairBlock(
+        pa.array([" ".join(f"a{k}" for k in words) for words in left]),
+        pa.array([" ".join(f"b{k}" for k in words) for words in left]),
+    )
+    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters())
+    encoder = make_encoder(store, torch.float32, 20)
+    settings = parameters(epochs=30, batch_size=50, mega_batch=1, table_updates="deferred")
+    report = Trainer(encoder, store, settings).run()
+    losses = [entry["loss"] for entry in report.state.history]
+    assert losses[-1] < 0.1 * losses[0]
