@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.scoring.tokens import TokenColumn
 
 IntArray = npt.NDArray[np.int64]
+
+# A block's arrays of some hundred kilobytes stay in the cache and are not mapped anew each time.
+_BLOCK_ROWS: Final = 2048
 
 
 def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int) -> IntArray:
@@ -29,10 +34,18 @@ def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int
     if len(translation) != rows or translation.vocabulary is not reference.vocabulary:
         raise ValueError("both sides must have the same rows and share one vocabulary")
     shared = np.zeros((highest, rows), dtype=np.int64)
+    for first in range(0, rows, _BLOCK_ROWS):
+        last = min(first + _BLOCK_ROWS, rows)
+        block = shared[:, first:last]
+        _count_shared(reference.slice(first, last), translation.slice(first, last), block)
+    return shared
+
+
+def _count_shared(reference: TokenColumn, translation: TokenColumn, shared: IntArray) -> None:
+    """Fill `shared`, n-gram lengths x rows, which is all zeros."""
     tokens = np.concatenate([reference.ids, translation.ids]).astype(np.int64)
     row = np.concatenate([reference.row_numbers, translation.row_numbers])
-    in_translation = np.zeros(len(tokens), dtype=bool)
-    in_translation[len(reference.ids) :] = True
+    in_translation = np.arange(len(tokens)) >= len(reference.ids)
     # How many tokens of the same text stand behind each token.
     ends = np.concatenate([reference.offsets[1:], translation.offsets[1:] + len(reference.ids)])
     lengths = np.concatenate([reference.lengths, translation.lengths])
@@ -44,9 +57,9 @@ def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int
     positions = np.arange(len(tokens), dtype=np.int64)
     token_is_shared = np.ones(len(tokens) + 1, dtype=bool)
     names = len(reference.vocabulary)
-    for order in range(1, highest + 1):
-        last = positions + order - 1
-        possible = (behind[positions] >= order - 1) & token_is_shared[np.minimum(last, len(tokens))]
+    for order, counts in enumerate(shared, start=1):
+        last = np.minimum(positions + order - 1, len(tokens))
+        possible = (behind[positions] >= order - 1) & token_is_shared[last]
         positions = positions[possible]
         if not len(positions):
             break
@@ -59,7 +72,7 @@ def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int
         of_translation = np.add.reduceat(in_translation[positions[by_name]], begins, dtype=np.int64)
         common = np.minimum(of_translation, total - of_translation)
         row_of_name = row[positions[by_name[begins]]]
-        shared[order - 1] = np.bincount(row_of_name, weights=common, minlength=rows).astype(np.int64)
+        counts[:] = np.bincount(row_of_name, weights=common, minlength=len(counts)).astype(np.int64)
 
         number = np.empty(len(name), dtype=np.int64)
         number[by_name] = np.repeat(np.arange(len(begins)), total)
@@ -68,7 +81,6 @@ def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int
             token_is_shared[positions] = is_shared
         positions = positions[is_shared]
         prefix = number[is_shared]
-    return shared
 
 
 def totals(tokens: TokenColumn, order: int) -> IntArray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -53,6 +54,11 @@ class TokenColumn:
         """The row of each token, int64, as long as `ids`."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
 
+    def slice(self, first: int, last: int) -> TokenColumn:
+        """Rows `first` to `last` - 1, over the same vocabulary; nothing is copied but offsets."""
+        offsets = self.offsets[first : last + 1]
+        return TokenColumn(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0], self.vocabulary)
+
     def row(self, index: int) -> list[str]:
         """The tokens of one row as strings."""
         return [self.vocabulary[i] for i in self.ids[self.offsets[index] : self.offsets[index + 1]]]
@@ -79,14 +85,8 @@ def tokenize_columns(*columns: Any) -> tuple[TokenColumn, ...]:
         type=pa.large_string(),
     ).combine_chunks()
     joined = _tokenize(texts.fill_null(""))
-    result = []
-    first = 0
-    for column in columns:
-        offsets = joined.offsets[first : first + len(column) + 1]
-        ids = joined.ids[offsets[0] : offsets[-1]]
-        result.append(TokenColumn(ids, offsets - offsets[0], joined.vocabulary))
-        first += len(column)
-    return tuple(result)
+    ends = list(accumulate(map(len, columns)))
+    return tuple(joined.slice(end - len(column), end) for column, end in zip(columns, ends, strict=True))
 
 
 def _parts(column: Any) -> Sequence[Any]:
