@@ -158,10 +158,11 @@ def measure(root: Path, inputs: list[Path], resources: Resources) -> None:
     print(
         f"{platform.processor() or platform.machine()}, {available_cores()} cores, pyarrow {pa.__version__}"
     )
-    print("| filters | pairs | kept | select pairs/s | publish | both | verify | peak MB |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    print("| filters | pairs | kept | select pairs/s | publish | both | both per core-s | verify | peak MB |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, filters in (("wieting2021", WIETING2021), ("paranmt", PARANMT)):
         parameters = SelectParameters.model_validate(filters)
+        processor = time.process_time()
         selected = select(parameters, inputs, root / "selected", resources)
         published = publish(
             PublishParameters(),
@@ -172,6 +173,7 @@ def measure(root: Path, inputs: list[Path], resources: Resources) -> None:
             root / "rejected",
             resources,
         )
+        processor = time.process_time() - processor
         rows = selected.counts.rows_in
         started = time.monotonic()
         sound = all(not verify(root / kind).problems for kind in ("corpus", "rejected"))
@@ -179,7 +181,8 @@ def measure(root: Path, inputs: list[Path], resources: Resources) -> None:
         both = selected.seconds + published.seconds
         print(
             f"| {name} | {rows:,} | {selected.counts.kept:,} | {rows / selected.seconds:,.0f} "
-            f"| {rows / published.seconds:,.0f} | {rows / both:,.0f} | {rows / checked:,.0f} "
+            f"| {rows / published.seconds:,.0f} | {rows / both:,.0f} "
+            f"| {rows / processor:,.0f} | {rows / checked:,.0f} "
             f"| {peak_megabytes():,.0f} |{'' if sound else ' DAMAGED'}"
         )
 
