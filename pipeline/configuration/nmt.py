@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pipeline.configuration.ingest import IngestParameters
 
 
 class _Section(BaseModel):
@@ -62,14 +64,15 @@ class NmtTrainingParameters(_Section):
     clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no clipping")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
-        description="of matrix products (weights and sums stay float32); auto: bfloat16 where the processor has it",
+        description="of matrix products (weights and sums stay float32); auto: bfloat16 where the "
+        "processor has it",
     )
     maximum_updates: int = Field(100_000, ge=1, description="end after so many updates")
     maximum_epochs: int | None = Field(None, ge=1, description="end after so many passes over the pairs")
     maximum_minutes: float | None = Field(
         None,
         gt=0,
-        description="end after so much time; such a result cannot be had again, as no two runs are equally fast",
+        description="end after so much time; no two runs are equally fast, so the result cannot be had again",
     )
     seed: int = Field(1, ge=0, description="of initial weights, dropout and the order of batches")
 
@@ -89,22 +92,24 @@ class NmtValidationParameters(_Section):
     average: int = Field(
         5,
         ge=1,
-        description="average the weights of the last so many validations, if that raises BLEU; 1: the best one",
+        description="average the weights of so many last validations, if that raises BLEU; 1: the best one",
     )
 
 
 class NmtParameters(_Section):
-    """``model: train`` trains on the bitext; a path takes a ready model; ``none`` where nothing is translated."""
+    """``model: train`` trains on the bitext; a path takes a ready model; ``none`` where nothing is
+    translated."""
 
     model: str = Field(
         "train",
         min_length=1,
-        description="train, none, or the path of a fairseq checkpoint with dictionaries and SentencePiece model, or of "
-        "a CTranslate2, OPUS-MT/Marian or Transformers directory",
+        description="train, none, or the path of a fairseq checkpoint with dictionaries and SentencePiece "
+        "model, or of a CTranslate2, OPUS-MT/Marian or Transformers directory",
     )
-    bitext: Path | list[dict[str, Any]] | None = Field(
+    bitext: Path | IngestParameters | None = Field(
         None,
-        description="train on this instead of the ingested pairs: a directory of shards, or sources as for ingest",
+        description="train on this instead of the ingested pairs: a directory of shards, or what section "
+        "ingest has",
     )
     source_language: str = Field(
         "cs", pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$", description="language code"

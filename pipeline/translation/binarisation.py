@@ -1,4 +1,4 @@
-"""Bitext shards to what fairseq trains on: held-out rows apart, a vocabulary, and binarised parts, all streaming."""
+"""Bitext shards to what fairseq trains on: held-out rows, vocabularies and binarised parts, all streaming."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pipeline.translation.vocabulary import SPECIAL_TYPES, load_processor, train
 
 logger = logging.getLogger(__name__)
 
-# fairseq keeps the sizes and the batches of one part in memory (about 100 bytes a pair), whatever the corpus holds.
+# fairseq keeps the sizes and the batches of one part in memory (about 100 bytes a pair).
 PAIRS_PER_PART = 4_000_000
 PAIRS_PER_BLOCK = 10_000
 COLUMNS = ("cs", "reference", "rejected")
@@ -87,8 +87,8 @@ def prepare_bitext(
 ) -> PreparedBitext:
     """Write vocabularies, dictionaries, held-out rows and binarised parts to ``directory``, once.
 
-    Memory is bounded by ``vocabulary.sample`` sentences and one shard. A preparation that was killed begins anew;
-    a finished one is taken as it is.
+    Memory is bounded by ``vocabulary.sample`` pairs and one shard. A preparation that was killed begins
+    anew; a finished one is taken as it is.
 
     Raises:
         InputError: no pairs, or no vocabulary can be trained on them.

@@ -1,4 +1,4 @@
-"""fairseq checkpoints of weights alone: plain values, no optimiser, no paths of this machine; and their average."""
+"""fairseq checkpoints of weights alone: plain values, no optimiser, no paths; and their average."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.errors import InputError
 from pipeline.files import atomic_path
 from pipeline.translation.fairseq_compat import load_checkpoint
 
-# Copies that fairseq keeps for a kernel that current torch refuses; loading makes them anew from the originals.
+# Copies that fairseq keeps for a kernel that current torch refuses; loading makes them anew.
 _COPIES = tuple(
     f".{name}_{kind}" for name in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")
 )
@@ -28,7 +28,7 @@ _PLACES = {
 
 
 def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a checkpoint (or of ``Trainer.state_dict()``) is needed to translate, in an order of its own."""
+    """What of a checkpoint (or of ``Trainer.state_dict()``) is needed to translate."""
     model = {
         name: tensor.detach().cpu().clone()
         for name, tensor in sorted(state["model"].items())
@@ -60,7 +60,7 @@ def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Dictionaries, lists, strings, numbers and Namespaces of a configuration, without places of this machine."""
+    """A configuration as dictionaries, lists, Namespaces and plain values, without places of this machine."""
     if isinstance(value, argparse.Namespace):
         return argparse.Namespace(**_plain(vars(value)))
     if isinstance(value, Mapping):

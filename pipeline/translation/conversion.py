@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.files import sha256_file, write_json
+from pipeline.files import read_json, sha256_file, write_json
 from pipeline.translation.checkpoint import weights_only_state, write_checkpoint
 from pipeline.translation.fairseq_compat import import_fairseq, load_checkpoint
-from pipeline.translation.vocabulary import SPECIAL_TYPES, check_pieces, load_processor, read_dictionary
+from pipeline.translation.vocabulary import SPECIAL_TYPES
 
 SCHEMA_VERSION = 1
 MODEL_FILE = "model.json"
@@ -73,8 +73,8 @@ def normalise_checkpoint(
         expected = len(types) + len(SPECIAL_TYPES)
         if embedding.shape[0] != expected:
             raise InputError(
-                f"the {side}'s embedding has {embedding.shape[0]} rows, but its dictionary has {expected} types "
-                f"({len(SPECIAL_TYPES)} of them fairseq's own)",
+                f"the {side}'s embedding has {embedding.shape[0]} rows, but its dictionary has {expected} "
+                f"types ({len(SPECIAL_TYPES)} of them fairseq's own)",
                 path,
                 remedy="Give the dictionaries that the model was trained with.",
             )
@@ -162,22 +162,18 @@ def write_fairseq_model(
     }
 
 
-def check_sentencepiece(
-    source: Path, target: Path, source_types: Sequence[str], target_types: Sequence[str]
-) -> None:
-    """Check that SentencePiece files and dictionaries belong together.
+def check_files(folder: Path) -> None:
+    """Check every file of a model against ``model.json``.
 
     Raises:
-        InputError: a file is missing, damaged, or of another model.
+        InputError: one is missing, or is not what it was.
     """
-    for path, types in ((source, source_types), (target, target_types)):
-        check_pieces(load_processor(path), types, path)
-
-
-def read_dictionaries(folder: Path, languages: tuple[str, str]) -> tuple[list[str], list[str]]:
-    """Types of both dictionaries in a folder, without fairseq's own."""
-    source, target = (read_dictionary(folder / f"dict.{language}.txt") for language in languages)
-    return source, target
+    files = read_json(folder / MODEL_FILE)["files"]
+    for name, entry in files.items():
+        if not (folder / name).is_file():
+            raise InputError("no such file: the model is not whole", folder / name)
+        if sha256_file(folder / name) != entry["sha256"]:
+            raise InputError(f"it is not the file that {MODEL_FILE} names", folder / name)
 
 
 def write_description(
@@ -195,7 +191,7 @@ def write_description(
         output: directory with everything else in it.
         origin: trained, fairseq, ctranslate2, opus-mt, transformers or none.
         languages: codes of source and target.
-        entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and token prefixes and suffixes if any.
+        entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and affixes if there are any.
         trained_on: what a model trained here was trained on.
         metrics: BLEU and chrF with signatures.
     """
@@ -230,7 +226,7 @@ def fingerprint(digests: Mapping[str, str], affixes: Mapping[str, Sequence[str]]
     """SHA-256 of what decides a model's output: CTranslate2's and SentencePiece's files, and the affixes.
 
     Args:
-        digests: SHA-256 of each file by its path in the model's directory; others than the two kinds do not count.
+        digests: SHA-256 of each file by its path in the model's directory; other kinds do not count.
         affixes: tokens put around sources and before targets.
     """
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Make fairseq 0.12.2 work on current Python and torch, and load its checkpoints without running their code."""
+"""fairseq 0.12.2 on current Python and torch, and its checkpoints loaded without running their code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from pipeline.errors import InputError, require
 
-# fairseq registers tasks, models and criteria on import; all of these define dataclasses with dataclass defaults.
+# What is used of fairseq, and all that it registers on import, define dataclasses with dataclass defaults.
 _MODULES = (
     "fairseq.options",
     "fairseq.checkpoint_utils",
@@ -76,7 +76,7 @@ def load_checkpoint(path: Path | str) -> dict[str, Any]:
         raise InputError(
             f"refused: it holds more than weights and plain values ({_first_reason(error)})",
             path,
-            remedy="Only the authors of a checkpoint know what its code does; ask them for one of plain values.",
+            remedy="Only its authors know what its code does; ask them for one of plain values.",
         ) from error
     except (RuntimeError, EOFError, OSError, ValueError, KeyError, AttributeError) as error:
         raise InputError(f"not a checkpoint, or damaged: {str(error).splitlines()[0]}", path) from error
@@ -93,7 +93,7 @@ def _first_reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _hashable_dataclasses() -> Iterator[None]:
-    """Leave fairseq's dataclasses hashable, because it uses instances as defaults; Python 3.11 refuses others."""
+    """Leave fairseq's dataclasses hashable: it uses instances as defaults, and Python 3.11 refuses others."""
     original = dataclasses.dataclass
 
     def dataclass(cls: type | None = None, /, **options: Any) -> Any:

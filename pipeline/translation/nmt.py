@@ -1,22 +1,23 @@
-"""The stage nmt: ``models/nmt`` by training, by importing a ready model, or empty where nothing is translated."""
+"""The stage nmt: ``models/nmt`` by training or by importing a ready model, or without a model."""
 
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pipeline import versions
+from pipeline.bitext.ingest import ingest
 from pipeline.configuration.nmt import NmtParameters
 from pipeline.configuration.resources import Resources
 from pipeline.errors import InputError
-from pipeline.files import hash_json, read_json, sha256_file
+from pipeline.files import hash_json, read_json, write_json
 from pipeline.shards.store import ShardDirectory
 from pipeline.shards.work import WorkDirectory, link_or_copy, replaced_directory
-from pipeline.translation.conversion import MODEL_FILE, write_description
+from pipeline.translation.conversion import MODEL_FILE, check_files, write_description
+from pipeline.translation.importing import import_model
 from pipeline.translation.training import finish_model, train_model, write_history
 
 logger = logging.getLogger(__name__)
@@ -63,8 +64,6 @@ def build_nmt(
     elif parameters.model == "train":
         description, history = _train(parameters, ingested, output, resources)
     else:
-        from pipeline.translation.importing import import_model
-
         description = import_model(
             Path(parameters.model), output, source_language=languages[0], target_language=languages[1]
         )
@@ -98,7 +97,7 @@ def _train(
 ) -> tuple[dict[str, Any], list[dict[str, float]]]:
     work = WorkDirectory("nmt", resources.work)
     with work.lock():
-        bitext = _bitext(parameters, ingested)
+        bitext = _bitext(parameters, ingested, resources)
         directory = work.path / training_key(parameters, bitext)
         finished = directory / "model"
         history_file = directory / "history.json"
@@ -106,30 +105,28 @@ def _train(
             result = train_model(bitext, directory, parameters, resources)
             with replaced_directory(finished) as temporary:
                 finish_model(directory, temporary, parameters, result, resources.thread_count())
-            from pipeline.files import write_json
-
             write_json(history_file, result.history)
         publish(finished, output)
         return read_json(output / MODEL_FILE), read_json(history_file)
 
 
-def _bitext(parameters: NmtParameters, ingested: Path) -> ShardDirectory:
+def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> ShardDirectory:
     if parameters.bitext is None:
         return ShardDirectory(ingested)
     if isinstance(parameters.bitext, Path):
         return ShardDirectory(parameters.bitext)
-    raise InputError("nmt.bitext as sources")
+    output = resources.work / "nmt" / "bitext"
+    ingest(parameters.bitext, output, resources)
+    return ShardDirectory(output)
 
 
 def _is_whole(model: Path) -> bool:
     """Whether a finished model is there with every byte that it was finished with."""
-    if not (model / MODEL_FILE).is_file():
-        return False
     try:
-        files = read_json(model / MODEL_FILE)["files"]
-        return all(sha256_file(model / name) == entry["sha256"] for name, entry in files.items())
-    except (InputError, OSError, KeyError, TypeError):
+        check_files(model)
+    except (InputError, KeyError, TypeError, AttributeError):
         return False
+    return True
 
 
 def publish(model: Path, output: Path) -> None:
@@ -142,9 +139,3 @@ def publish(model: Path, output: Path) -> None:
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 link_or_copy(path, target)
-
-
-def forget_training(directory: Path) -> None:
-    """Remove what a finished training no longer needs: parts, snapshots and checkpoints."""
-    for name in ("parts", "snapshots", "checkpoints", "validation"):
-        shutil.rmtree(directory / name, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""The training process: fairseq's trainer on prepared bitext, with BLEU on held-out rows by the production decoder.
+"""The training process: fairseq's trainer on prepared bitext, and BLEU by the production decoder.
 
-Run as ``python -m pipeline.translation.trainer DIRECTORY`` by :mod:`pipeline.translation.training`, which prepares
-``DIRECTORY/settings.json`` and reads the JSON lines that this process writes to standard output.
+Run as ``python -m pipeline.translation.trainer DIRECTORY`` by :mod:`pipeline.translation.training`, which
+prepares ``DIRECTORY/settings.json`` and reads the JSON lines that this process writes to standard output.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ class TrainingRun:
         self.directory = directory
         self.settings = settings
         torch.set_num_threads(settings["threads"])
-        # Adam's second moments of rare types fall below the smallest normal number, which costs far more time.
+        # Adam's second moments of rare types fall below the smallest normal number: those are slow.
         torch.set_flush_denormal(True)
+        # On sequences as short as sentences, the CPU's fused attention is slower than plain products.
+        torch.backends.cuda.enable_flash_sdp(settings["device"] != "cpu")
         criterion.BlockwiseLabelSmoothedCrossEntropy.precision = getattr(torch, settings["precision"])
         arguments = [
             *settings["arguments"],
@@ -170,7 +172,7 @@ class TrainingRun:
         return len(scores) - 1 - scores.index(max(scores))
 
     def validate(self) -> None:
-        """Loss, and BLEU and chrF through CTranslate2, on the held-out rows; keeps the weights of this moment."""
+        """Loss, BLEU and chrF (through CTranslate2) on the held-out rows; keeps this moment's weights."""
         from fairseq.logging import metrics
 
         from pipeline.translation.conversion import convert_fairseq

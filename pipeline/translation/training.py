@@ -1,4 +1,4 @@
-"""Training a translation model from bitext shards: prepare, train in a process of its own, pick weights, convert."""
+"""Training a translation model: prepare, train in a process of its own, pick weights, convert."""
 
 from __future__ import annotations
 
@@ -95,6 +95,7 @@ def trainer_settings(
             *fairseq_arguments(directory, parameters, prepared),
             *(["--cpu"] if device == "cpu" else []),
         ],
+        "device": device,
         "precision": precision(training.precision, device),
         "threads": resources.thread_count(),
         "parts": len(prepared.parts),
@@ -170,15 +171,12 @@ def _process(directory: Path, threads: int) -> Iterator[subprocess.Popen[str]]:
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(threads),
-        # Threads that spin while they wait take the processor from the others wherever a core is shared: five times
-        # slower, measured. Where none is shared, sleeping costs next to nothing.
+        # Threads that spin while they wait take the processor from the others wherever a core is shared: five
+        # times slower, measured. Where none is shared, sleeping costs little.
         "OMP_WAIT_POLICY": "passive",
-        # Large tensors would otherwise be mapped and unmapped, and their pages zeroed, for every operation: that
-        # costs as much time as the arithmetic.
-        "MALLOC_MMAP_MAX_": "0",
-        "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
-        "MALLOC_TOP_PAD_": str(1 << 26),
-        "MALLOC_ARENA_MAX": "1",
+        # Batches have many shapes; kernels kept for each of them fill gigabytes and save no time.
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0",
+        # Fewer, larger pages: zeroing them is a tenth of the time otherwise.
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
     }
     command = [sys.executable, "-m", "pipeline.translation.trainer", str(directory.resolve())]
@@ -243,8 +241,8 @@ def _follow(process: subprocess.Popen[str], bar: Progress, history: list[dict[st
         raise Interrupted("interrupted: the last checkpoint is kept; run the same command to go on")
     if code != 0 or reason is None:
         raise IncompleteError(
-            f"the training process died ({code}); see the end of trainer.log in its work directory; the same command "
-            "goes on from the last checkpoint"
+            f"the training process died ({code}); see the end of trainer.log in its work directory; "
+            "the same command goes on from the last checkpoint"
         )
     return str(reason)
 

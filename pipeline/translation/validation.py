@@ -46,7 +46,8 @@ class Scores:
 
 def score_hypotheses(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
     """BLEU and chrF of detokenised text against one reference each, with sacreBLEU's defaults."""
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
     if not hypotheses or len(hypotheses) != len(references):
         raise InputError(f"{len(hypotheses)} hypotheses for {len(references)} references cannot be scored")

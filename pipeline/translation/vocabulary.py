@@ -1,4 +1,4 @@
-"""SentencePiece vocabularies: training them on a bounded sample, loading them, and fairseq's dictionary of them."""
+"""SentencePiece vocabularies: training and loading them, and fairseq's dictionary of them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ FILLER = "madeupword"
 # fairseq-preprocess fills dictionaries up to a multiple of this, which suits matrix units.
 PADDING_FACTOR = 8
 MAXIMUM_SENTENCE_BYTES = 16_384
+# Names under which models are distributed with their SentencePiece models.
+SOURCE_FILES = ("source.spm", "source.model", "spm.source.model")
+TARGET_FILES = ("target.spm", "target.model", "spm.target.model")
+SHARED_FILES = ("sentencepiece.model", "sentencepiece.bpe.model", "spm.model", "spiece.model")
 
 
 def train_vocabulary(
@@ -34,9 +38,8 @@ def train_vocabulary(
     """Train a SentencePiece model and write it to ``path``.
 
     Args:
-        sentences: training text, a sentence an item; SentencePiece keeps all of it in memory, so give a sample.
-        size: pieces, the unknown piece included. Where the text has too few different pieces for it, as many as
-            there are.
+        sentences: training text, a sentence an item; SentencePiece keeps all of it in memory.
+        size: pieces, the unknown piece included. Where the text has too few, as many as there are.
         kind: unigram language model or byte-pair encoding.
         character_coverage: share of the text's characters that get a piece, in (0, 1].
         byte_fallback: spell unknown characters in bytes.
@@ -179,17 +182,42 @@ def text_line(content: bytes, offset: int) -> int:
 
 
 def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:
-    """Check that a SentencePiece model belongs to a dictionary: nearly all the dictionary's types are its pieces.
+    """Check that a SentencePiece model belongs to a model's vocabulary.
+
+    Nearly all types are pieces, or (where one vocabulary serves two models) nearly all pieces are types.
 
     Raises:
         InputError: they do not belong together.
     """
-    words = [word for word in types if not word.startswith(FILLER) and not word.startswith("<")]
-    known = set(pieces_of(processor))
-    found = sum(word in known for word in words)
-    if found < 0.9 * len(words):
+    words = {word for word in types if word and not word.startswith(FILLER)}
+    words.difference_update(("<s>", "</s>", "<pad>", "<blank>", "<unk>"))
+    pieces = set(pieces_of(processor)[1:])
+    found = len(words & pieces)
+    if found < 0.9 * min(len(words), len(pieces)):
         raise InputError(
-            f"not the SentencePiece model of this dictionary: it knows {found} of its {len(words)} types",
+            f"the SentencePiece model is not of this vocabulary: {found} of {len(words)} types are among "
+            f"its {len(pieces)} pieces",
             path,
             remedy="Give the SentencePiece model that the translation model was trained with.",
         )
+
+
+def find_sentencepiece(folder: Path) -> tuple[Path, Path]:
+    """SentencePiece models of source and target in a model's directory; one file twice if it is shared.
+
+    Raises:
+        InputError: there is none, or only one side's.
+    """
+
+    def first(names: Sequence[str]) -> Path | None:
+        return next((folder / name for name in names if (folder / name).is_file()), None)
+
+    shared = first(SHARED_FILES)
+    source, target = first(SOURCE_FILES) or shared, first(TARGET_FILES) or shared
+    if source is None or target is None:
+        raise InputError(
+            "no SentencePiece model beside the weights",
+            folder,
+            remedy="Put sentencepiece.model there, or source.spm and target.spm.",
+        )
+    return source, target
