@@ -1,4 +1,4 @@
-"""A project of its own for tests that run whole stages: a copy of the code, small parameters, the fake engine."""
+"""A project of its own for tests of whole stages: a copy of the code, small parameters, the fake engine."""
 
 from __future__ import annotations
 
@@ -8,25 +8,49 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from pipeline.configuration.composition import compose
 
 ROOT = Path(__file__).resolve().parent.parent
-SMALL = ("translation=fake", "corpus=sample", "resources.workers=1")
+CHOICES = ("translation=fake", "corpus=sample")
 
 
-def make_project(directory: Path, *overrides: str) -> Path:
-    """Copy the code into ``directory``, make it a DVC project and write its params.yaml."""
+def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
+    """Copy the code into ``directory``, make it a DVC project and write small parameters.
+
+    Some sentences fail and some hypotheses are defective, so that every kind of count is above zero.
+    """
     for name in ("pipeline", "stages", "configs"):
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "dvc.yaml", directory)
-    (directory / "params.yaml").write_text(compose(ROOT / "configs", [*SMALL, *overrides]), encoding="utf-8")
+    parameters = yaml.safe_load(compose(ROOT / "configs", [*CHOICES, *overrides]))
+    parameters["ingest"]["sources"][0]["pairs"] = pairs
+    parameters["ingest"]["rows_per_shard"] = 200
+    parameters["translate"]["fake"] = {"defects": 0.05, "fail_pattern": "nov"}
+    parameters["paragram"]["dimension"] = 16
+    parameters["resources"]["workers"] = 1
+    write_parameters(directory, parameters)
     run("dvc", "init", "--no-scm", "--quiet", cwd=directory)
     return directory
 
 
+def read_parameters(directory: Path) -> dict[str, Any]:
+    """What params.yaml says."""
+    content = yaml.safe_load((directory / "params.yaml").read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content
+
+
+def write_parameters(directory: Path, parameters: dict[str, Any]) -> None:
+    """Write params.yaml."""
+    (directory / "params.yaml").write_text(yaml.safe_dump(parameters), encoding="utf-8")
+
+
 def environment() -> dict[str, str]:
-    """The tests' environment with the interpreter's scripts first on PATH and nothing written beside the code."""
+    """The tests' environment with the interpreter's scripts first on PATH."""
     scripts = str(Path(sys.executable).parent)
     return {
         **os.environ,
@@ -40,7 +64,9 @@ def run(*command: str, cwd: Path, expect: int | None = 0) -> subprocess.Complete
     """Run a command to its end and check its exit code (None for any)."""
     result = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
     if expect is not None:
-        assert result.returncode == expect, f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
+        assert result.returncode == expect, (
+            f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
+        )
     return result
 
 
