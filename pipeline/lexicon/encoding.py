@@ -20,6 +20,7 @@ from pipeline.lexicon.pairs import Piece, select_pairs
 from pipeline.scoring.tokens import TokenColumn
 
 SIDES = ("reference", "translation")
+PIECES_PER_GROUP = 32
 
 
 @dataclass(frozen=True)
@@ -144,36 +145,72 @@ def _lists(column: TokenColumn) -> Any:
     return pa.LargeListArray.from_arrays(pa.array(column.offsets), pa.array(column.ids))
 
 
+def group_of(piece: int) -> int:
+    """The group that a piece's words are merged in before all groups' are."""
+    return piece // PIECES_PER_GROUP
+
+
+def merge_group(directory: Path, group: int, pieces: int) -> None:
+    """Add up the words of a group of pieces; a first step that runs for many groups at once."""
+    if _group_file(directory, group).is_file():
+        return
+    first = group * PIECES_PER_GROUP
+    members = range(first, min(first + PIECES_PER_GROUP, pieces))
+    merged = _Merged()
+    for piece in members:
+        _write_array(merged.add(read_arrow(words_file(directory, piece))), _numbers_file(directory, piece))
+    table = {"word": list(merged.numbers), "reference": merged.counts[0], "translation": merged.counts[1]}
+    write_arrow(pa.table(table), _group_file(directory, group))
+
+
 def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
-    """Add up the words of all pieces, rank them by frequency, and leave the ranks beside the pieces.
+    """Add up the words of all groups, rank them by frequency, and leave the ranks beside the groups.
 
     A word in fewer than ``minimum`` sentences is left out: no pair of words that it is in can reach
     ``minimum``, so every count that is asked for stays exact.
     """
-    numbers: dict[str, int] = {}
-    counts = np.zeros((2, 1 << 16), np.int64)
-    for piece in range(pieces):
+    merged = _Merged()
+    groups = range(group_of(pieces - 1) + 1)
+    numbers = []
+    for group in groups:
         check_interrupt()
-        table = read_arrow(words_file(directory, piece))
-        found = table["word"].to_pylist()
-        mapped = np.fromiter(
-            (numbers.setdefault(word, len(numbers)) for word in found), np.uint32, len(found)
-        )
-        if len(numbers) > counts.shape[1]:
-            counts = np.pad(counts, ((0, 0), (0, max(len(numbers), 2 * counts.shape[1]) - counts.shape[1])))
-        counts[0, mapped] += table["reference"].to_numpy()
-        counts[1, mapped] += table["translation"].to_numpy()
-        _write_array(mapped, _numbers_file(directory, piece))
-    words = list(numbers)
-    counts = counts[:, : len(words)]
+        numbers.append(merged.add(read_arrow(_group_file(directory, group))))
+    words = list(merged.numbers)
+    counts = merged.counts
     total = counts.sum(axis=0)
     kept = np.flatnonzero(total >= max(1, minimum)).tolist()
     # Equally frequent words are ordered by name, so that ranks do not depend on how the input is cut.
     kept.sort(key=lambda number: (-total[number], words[number]))
     ranks = np.full(len(words), kernels.DROPPED, np.uint32)
     ranks[kept] = np.arange(len(kept), dtype=np.uint32)
-    _write_array(ranks, _ranks_file(directory))
+    for group in groups:
+        _write_array(ranks[numbers[group]], _ranks_file(directory, group))
     return Vocabulary([words[number] for number in kept], counts[0, kept], counts[1, kept])
+
+
+class _Merged:
+    """Words numbered in order of appearance, and the sums of their counts."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self._counts = np.zeros((2, 1 << 16), np.int64)
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """References, and translations, with each word (2 x words)."""
+        return self._counts[:, : len(self.numbers)]
+
+    def add(self, table: pa.Table) -> npt.NDArray[np.uint32]:
+        """Add words with their counts; gives their numbers."""
+        numbers = self.numbers
+        words = table["word"].to_pylist()
+        added = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.uint32, len(words))
+        if len(numbers) > self._counts.shape[1]:
+            wider = max(len(numbers), 2 * self._counts.shape[1]) - self._counts.shape[1]
+            self._counts = np.pad(self._counts, ((0, 0), (0, wider)))
+        self._counts[0, added] += table["reference"].to_numpy()
+        self._counts[1, added] += table["translation"].to_numpy()
+        return added
 
 
 def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]:
@@ -183,7 +220,7 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
     """
     ids_path = ids_file(directory, index)
     if not ids_path.is_file():
-        ranks = np.load(_ranks_file(directory))[np.load(_numbers_file(directory, index))]
+        ranks = np.load(_ranks_file(directory, group_of(index)))[np.load(_numbers_file(directory, index))]
         table = read_arrow(tokens_file(directory, index))
         sides = []
         for name in SIDES:
@@ -218,8 +255,12 @@ def _numbers_file(directory: Path, piece: int) -> Path:
     return directory / f"numbers-{piece:06d}.npy"
 
 
-def _ranks_file(directory: Path) -> Path:
-    return directory / "ranks.npy"
+def _group_file(directory: Path, group: int) -> Path:
+    return directory / f"group-{group:06d}.arrow"
+
+
+def _ranks_file(directory: Path, group: int) -> Path:
+    return directory / f"ranks-{group:06d}.npy"
 
 
 def _write_array(array: npt.NDArray[Any], path: Path) -> None:

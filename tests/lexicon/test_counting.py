@@ -10,6 +10,7 @@ import pytest
 from pipeline.configuration.lexicon import LexiconFilters
 from pipeline.configuration.resources import Resources
 from pipeline.errors import InputError
+from pipeline.lexicon import encoding
 from pipeline.lexicon.counting import PairCounts, count_pairs
 from pipeline.lexicon.encoding import Encoding, read_arrow
 from pipeline.lexicon.pairs import open_pairs
@@ -60,7 +61,10 @@ def expected(corpus: Corpus, minimum: int) -> dict[tuple[str, str], tuple[int, .
 
 @pytest.mark.parametrize("minimum", [1, 2, 10])
 @pytest.mark.parametrize(("memory", "rows"), [(1 << 24, 50_000), (4_000, 70)])
-def test_counts_are_those_of_the_oracle(tmp_path: Path, minimum: int, memory: int, rows: int) -> None:
+def test_counts_are_those_of_the_oracle(
+    tmp_path: Path, minimum: int, memory: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoding, "PIECES_PER_GROUP", 2)
     corpus = zipf_corpus(400)
     counts = count(corpus, tmp_path, minimum, memory, rows)
     assert as_dictionary(counts) == expected(corpus, minimum)
