@@ -24,7 +24,7 @@ class PublishParameters(BaseModel):
     )
     licences: dict[str, str] = Field(
         default_factory=dict,
-        description="licence of each source; SOURCE also stands for SOURCE.FILE",
+        description="licence of each source; SOURCE also stands for SOURCE.FILE and SOURCE-PART",
     )
     languages: list[Language] = Field(
         default_factory=lambda: ["en", "cs"], min_length=1, description="of the text, English first"

@@ -258,14 +258,12 @@ class _Publication:
 
 
 def _licences_of(sources: Iterable[str], licences: Mapping[str, str]) -> dict[str, str]:
-    """Licence of each source that has one; ``all.news`` has that of ``all`` unless it has one of its own."""
+    """Licence of each source that has one; ``news.2014`` has that of ``news`` unless it has its own."""
     found = {}
     for source in sorted(sources):
-        name = source
-        while name and name not in licences:
-            name = name.rpartition(".")[0]
-        if name:
-            found[source] = licences[name]
+        named = [name for name in licences if source == name or source.startswith((f"{name}.", f"{name}-"))]
+        if named:
+            found[source] = licences[max(named, key=len)]
     return found
 
 

@@ -188,10 +188,12 @@ def test_metrics_and_plots(tmp_path: Path) -> None:
 
 def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
     pairs = random_pairs(60, seed=1)
-    names = pa.array(["software.yast" if number % 2 else "software.nette" for number in range(60)])
+    names = pa.array(
+        [["software.yast", "software.nette", "software-ui", "softwares"][n % 4] for n in range(60)]
+    )
     table = pairs.set_column(pairs.column_names.index("source"), pairs.schema.field("source"), names)
     report = publish_pairs(tmp_path, table=table, licences={"software": "GPL", "software.yast": "MIT"})
-    assert report.corpus.licences == {"software.nette": "GPL", "software.yast": "MIT"}
+    assert report.corpus.licences == {"software.nette": "GPL", "software-ui": "GPL", "software.yast": "MIT"}
 
 
 def test_a_corpus_can_be_moved(published: Path, tmp_path: Path) -> None:
