@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.configuration import load_parameters
-from pipeline.selection.publication import publish, write_plots
+from pipeline.selection.plots import write_plots
+from pipeline.selection.publication import publish
 from stages.common import run_stage, write_metrics
 
 

@@ -22,8 +22,8 @@ from pipeline.selection.card import dataset_card
 from pipeline.selection.fate import kept_mask
 from pipeline.selection.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
 from pipeline.selection.parallel import map_shards, thread_count
+from pipeline.selection.passes import inputs_digest
 from pipeline.selection.plan import FilePlan, plan_files
-from pipeline.selection.select import inputs_digest
 from pipeline.selection.signature import signature
 from pipeline.selection.statistics import Statistics, describe, merge
 from pipeline.shards.schema import COLUMNS, SCHEMA_VERSION
@@ -265,24 +265,3 @@ def _licences_of(sources: Iterable[str], licences: Mapping[str, str]) -> dict[st
         if named:
             found[source] = licences[max(named, key=len)]
     return found
-
-
-def write_plots(statistics: Statistics, directory: Path) -> None:
-    """Write ``bands.csv`` and ``scores.csv`` for ``dvc plots show``."""
-    counts = statistics.counts
-    reasons = [{"reason": name, "pairs": number} for name, number in counts.rejected.most_common()]
-    reasons += [
-        {"reason": f"failed: {name}", "pairs": number} for name, number in counts.failed.most_common()
-    ]
-    reasons.append({"reason": "kept", "pairs": counts.kept})
-    _write_csv(directory / "bands.csv", statistics.bands())
-    _write_csv(directory / "scores.csv", statistics.scores())
-
-
-def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    import csv
-
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)

@@ -5,17 +5,10 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any
 
 from pipeline.configuration.resources import Resources
 from pipeline.configuration.select import (
@@ -23,72 +16,17 @@ from pipeline.configuration.select import (
     SampleParameters,
     SelectParameters,
 )
-from pipeline.errors import IncompleteError, InputError
-from pipeline.files import hash_json
-from pipeline.progress import Progress, progress
-from pipeline.selection.build import build_filter, check_columns
-from pipeline.selection.fate import Counts, count_rows, kept_mask
-from pipeline.selection.filters import (
-    Bounds,
-    Filter,
-    Mask,
-    ScoreFilter,
-    apply_filters,
-    decile_column,
-    numbers,
-)
-from pipeline.selection.near_duplicates import rank_references, reference_keys
-from pipeline.selection.parallel import map_shards, thread_count
-from pipeline.selection.quantiles import Parts, equal_parts, ordered_keys, value_of_key
-from pipeline.selection.sampling import LINEAGE, DrawnSample, draw_sample, sampling_keys
-from pipeline.shards.schema import COLUMNS
+from pipeline.errors import InputError
+from pipeline.progress import progress
+from pipeline.selection.build import check_columns
+from pipeline.selection.fate import Counts
+from pipeline.selection.parallel import thread_count
+from pipeline.selection.passes import STEP, Selection, SelectReport
 from pipeline.shards.step import check_bytes
-from pipeline.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
-from pipeline.shards.work import WorkDirectory, replaced_directory
-from pipeline.versions import SELECT
+from pipeline.shards.store import ShardView
+from pipeline.shards.work import WorkDirectory
 
 logger = logging.getLogger(__name__)
-
-STEP = "select"
-TENTHS = 10
-_FATE = ("rejected", "failed")
-
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class SelectReport:
-    """What selection did.
-
-    Attributes:
-        counts: rows in, kept, rejected and failed by reason.
-        deciles: for each score the nine values at which the tenths 2 .. 10 begin.
-        seconds: wall-clock time.
-    """
-
-    counts: Counts
-    deciles: dict[str, list[float]] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    def metrics(self) -> dict[str, Any]:
-        """What ``metrics/select.json`` holds."""
-        counts = self.counts
-        return {
-            **counts.as_dict(),
-            "kept_share": round(counts.kept / counts.rows_in, 6) if counts.rows_in else 0.0,
-            "deciles": self.deciles,
-            "seconds": round(self.seconds, 3),
-            "pairs_per_second": round(counts.rows_in / self.seconds) if self.seconds else 0,
-        }
-
-
-def decile_field(score: str) -> pa.Field:
-    """Schema of the column of tenths by ``score``."""
-    return pa.field(
-        decile_column(score),
-        pa.int8(),
-        metadata={"description": f"tenth of the corpus by {score}, 1 the lowest; null without a score"},
-    )
 
 
 def select(
@@ -121,12 +59,13 @@ def select(
         shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
         scratch.mkdir()
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-        passes = 1 + 3 * (
-            len(parameters.decile_scores()) + sum(_is_global(one) for one in parameters.filters)
-        )
-        bar = stack.enter_context(progress(total=passes * view.total_rows, unit="rows", description=STEP))
-        selection = _Selection(parameters, view, scratch, thread_count(resources, view.total_rows), bar)
+        # Each search takes two or three passes, and judging for a search one more.
+        searches = len(parameters.decile_scores()) + sum(map(_is_global, parameters.filters))
+        total = (1 + 3 * searches) * view.total_rows
+        bar = stack.enter_context(progress(total=total, unit="rows", description=STEP))
+        selection = Selection(parameters, view, scratch, thread_count(resources, view.total_rows), bar)
         report = selection.run(output)
+        bar.update(max(0, total - selection.rows_read))
     seconds = time.monotonic() - started
     if not report.counts.kept:
         logger.warning("no pair is kept: %s", _most_frequent(report.counts))
@@ -141,186 +80,3 @@ def _most_frequent(counts: Counts) -> str:
 def _is_global(one: Any) -> bool:
     """Whether the filter has to see every pair still accepted before it can judge any."""
     return isinstance(one, (SampleParameters, NearDuplicatesParameters))
-
-
-class _Selection:
-    """One run over one corpus: the passes and what is kept between them."""
-
-    def __init__(
-        self, parameters: SelectParameters, view: ShardView, scratch: Path, workers: int, bar: Progress
-    ) -> None:
-        self.parameters = parameters
-        self.view = view
-        self.scratch = scratch
-        self.workers = workers
-        self.bar = bar
-        self.fate = [name for name in _FATE if name in view.column_names]
-        self.parts: dict[str, Parts] = {}
-        self.judged = False
-        self.reasons: list[str] = []
-        self.pending: list[Filter] = []
-
-    def run(self, output: Path) -> SelectReport:
-        for score in self.parameters.decile_scores():
-            self.bar.status(f"deciles of {score}")
-            self.parts[score] = equal_parts(self._scan(partial(self._score_keys, score)), TENTHS)
-        required = tuple(self.parameters.required)
-        if required:
-            self.pending.append(ScoreFilter("required", required, Bounds()))
-        fingerprints = {}
-        for one in self.parameters.filters:
-            if isinstance(one, SampleParameters):
-                self._judge_pending()
-                self.bar.status("sample")
-                columns = [name for name in LINEAGE if name in self.view.column_names]
-                sample = draw_sample(self._scan(partial(self._sampling_keys, columns, one.seed)), one.size)
-                self.pending.append(DrawnSample(one.reason, one.seed, tuple(columns), sample))
-            elif isinstance(one, NearDuplicatesParameters):
-                self._judge_pending()
-                self.bar.status("near-duplicates")
-                keys = self._each(lambda index: reference_keys(self._accepted(index, ["reference"])))
-                directory = self.scratch / f"references-{len(self.reasons)}"
-                self.pending.append(rank_references(one.reason, one.per_reference, keys, directory))
-            else:
-                built, fingerprint = build_filter(one)
-                self.pending.append(built)
-                if fingerprint:
-                    fingerprints[one.reason] = fingerprint
-        return self._finish(output, fingerprints)
-
-    # -- reading ---------------------------------------------------------------------------------
-
-    def _each(self, function: Callable[[int], Result]) -> Iterator[Result]:
-        """Apply a function to every shard's number; results in order, counted on the display."""
-        for index, result in enumerate(map_shards(function, len(self.view), self.workers)):
-            self.bar.update(self.view.rows[index])
-            yield result
-
-    def _scan(self, keys: Callable[[int], Any]) -> Callable[[Callable[[Any], Result]], Iterable[Result]]:
-        def scan(function: Callable[[Any], Result]) -> Iterable[Result]:
-            return self._each(lambda index: function(keys(index)))
-
-        return scan
-
-    def _score_keys(self, score: str, index: int) -> Any:
-        rows = self.view.read(index, [*self.fate, score])
-        values, missing = numbers(rows.column(score))
-        return ordered_keys(values[kept_mask(rows) & ~missing])
-
-    def _sampling_keys(self, columns: list[str], seed: int, index: int) -> Any:
-        return sampling_keys(self._accepted(index, columns), seed)
-
-    def _accepted(self, index: int, columns: list[str]) -> pa.Table:
-        """The shard's rows that every filter so far accepts."""
-        rows = self.view.read(index, list(dict.fromkeys([*columns, *self.fate])))
-        return rows.filter(pa.array(self._alive(index, rows))).select(columns)
-
-    # -- judging ---------------------------------------------------------------------------------
-
-    def _codes_file(self, index: int) -> Path:
-        return self.scratch / f"codes-{index:05d}.npy"
-
-    def _alive(self, index: int, rows: pa.Table) -> Mask:
-        alive = kept_mask(rows)
-        if self.judged:
-            alive = alive & (np.load(self._codes_file(index), allow_pickle=False) == 0)
-        return alive
-
-    def _judge(self, index: int, first_code: int) -> tuple[pa.Table, npt.NDArray[np.uint16]]:
-        """The shard's columns, and the codes of all filters up to now."""
-        scores = self.parameters.decile_scores()
-        made = {decile_column(score) for score in scores}
-        read = [name for one in self.pending for name in one.columns if name not in made]
-        rows = self.view.read(index, list(dict.fromkeys([*self.fate, *scores, *read])))
-        standing = kept_mask(rows)
-        for score in scores:
-            rows = rows.append_column(decile_field(score), self._tenths(index, rows, score, standing))
-        codes = apply_filters(self.pending, rows, self._alive(index, rows), index, first_code)
-        if self.judged:
-            codes |= np.load(self._codes_file(index), allow_pickle=False)
-        return rows, codes
-
-    def _tenths(self, index: int, rows: pa.Table, score: str, standing: Mask) -> pa.Array:
-        values, missing = numbers(rows.column(score))
-        ranked = standing & ~missing
-        tenths = np.zeros(rows.num_rows, np.int8)
-        tenths[ranked] = self.parts[score].assign(ordered_keys(values[ranked]), index)
-        return pa.array(tenths, mask=~ranked)
-
-    def _judge_pending(self) -> None:
-        """Let the filters so far judge, and keep their codes: the next filter looks at what they accept."""
-        if not self.pending:
-            return
-        first_code = 1 + len(self.reasons)
-
-        def judge(index: int) -> None:
-            _, codes = self._judge(index, first_code)
-            np.save(self._codes_file(index), codes, allow_pickle=False)
-
-        for _ in self._each(judge):
-            pass
-        self._retire_pending()
-
-    def _retire_pending(self) -> None:
-        self.reasons += [reason for one in self.pending for reason in one.reasons]
-        self.pending = []
-        self.judged = True
-
-    def _finish(self, output: Path, fingerprints: dict[str, str]) -> SelectReport:
-        self.bar.status("writing")
-        first_code = 1 + len(self.reasons)
-        names = self.reasons + [reason for one in self.pending for reason in one.reasons]
-        counts = Counts()
-        records: list[ShardRecord] = []
-        with replaced_directory(output) as directory:
-
-            def finish(index: int) -> tuple[ShardRecord, Counts]:
-                rows, codes = self._judge(index, first_code)
-                return self._write(index, rows, codes, names, directory)
-
-            for index, (record, shard_counts) in enumerate(self._each(finish)):
-                if shard_counts.rows_in != self.view.rows[index]:
-                    raise IncompleteError(
-                        f"{STEP}: shard {index} has {shard_counts.rows_in} rows, "
-                        f"its input has {self.view.rows[index]}"
-                    )
-                records.append(record)
-                counts.add(shard_counts)
-            counts.check(STEP)
-            description = {
-                "step": STEP,
-                "version": SELECT,
-                "parameters": self.parameters.model_dump(mode="json"),
-                "fingerprints": fingerprints,
-                "inputs": inputs_digest(self.view),
-                "counts": counts.as_dict(),
-            }
-            write_index(directory, records, description)
-        return SelectReport(counts, {score: self._cuts(score) for score in self.parts})
-
-    def _write(
-        self, index: int, rows: pa.Table, codes: npt.NDArray[np.uint16], names: list[str], directory: Path
-    ) -> tuple[ShardRecord, Counts]:
-        chosen = pa.array(codes.astype(np.int32) - 1, mask=codes == 0)
-        reasons = pa.DictionaryArray.from_arrays(chosen, pa.array(names, pa.string())).cast(pa.string())
-        if "rejected" in rows.column_names:
-            reasons = pc.coalesce(rows.column("rejected"), reasons)
-        tenths = [decile_field(score) for score in self.parts]
-        table = pa.table(
-            [reasons, *(rows.column(one.name) for one in tenths)],
-            schema=pa.schema([COLUMNS["rejected"], *tenths]),
-        )
-        fate = {"rejected": table.column("rejected")}
-        if "failed" in rows.column_names:
-            fate["failed"] = rows.column("failed")
-        return write_shard(table, directory / shard_name(index)), count_rows(pa.table(fate))
-
-    def _cuts(self, score: str) -> list[float]:
-        kind = COLUMNS[score].type.to_pandas_dtype()
-        cuts = [float(value_of_key(cut.key, np.dtype(kind))) for cut in self.parts[score].cuts]
-        return [round(cut, 6) for cut in cuts if np.isfinite(cut)]
-
-
-def inputs_digest(view: ShardView) -> str:
-    """SHA-256 over the SHA-256 of all shards of a view: which input a selection belongs to."""
-    return hash_json([[record.sha256 for record in directory.records] for directory in view.directories])

@@ -18,7 +18,8 @@ from pipeline.configuration.select import SelectParameters
 from pipeline.errors import IncompleteError, InputError
 from pipeline.files import sha256_file
 from pipeline.selection.manifest import read_manifest
-from pipeline.selection.publication import publish, write_plots
+from pipeline.selection.plots import write_plots
+from pipeline.selection.publication import publish
 from pipeline.shards.store import ShardDirectory
 from tests.selection.corpora import random_pairs, resources, write_corpus
 from tests.selection.published import FILTERS, publish_pairs
