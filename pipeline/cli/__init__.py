@@ -19,6 +19,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("pipeline.cli.score", "Score pairs of reference and translation."),
     "verify": ("pipeline.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),
     "summary": ("pipeline.cli.summary", "Show what a run gave: counts, scores, examples."),
+    "query": ("pipeline.cli.query", "Ask a published corpus in SQL."),
+    "sample": ("pipeline.cli.sample", "Show pairs drawn at random from a published corpus."),
+    "diff": ("pipeline.cli.diff", "Say what differs between two published corpora."),
     "lexicon": ("pipeline.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
     "doctor": (
         "pipeline.cli.doctor",

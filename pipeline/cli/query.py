@@ -1,0 +1,73 @@
+"""``paraforge query``: SQL over a published corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+# What a table shows; everything goes to --output.
+SHOWN_ROWS = 1_000
+WIDTH = 160
+
+
+@app.command()
+def query(
+    corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
+    sql: str = typer.Argument(metavar="SQL", help="one query; - reads it from standard input"),
+    form: str | None = typer.Option(
+        None, "--format", "-f", help="table, csv, tsv, json, jsonl or parquet; by default the file's ending"
+    ),
+    output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
+    limit: int = typer.Option(SHOWN_ROWS, min=1, help="rows that a table shows at most"),
+    memory: str = typer.Option("600MB", help="memory DuckDB may use; what is larger goes to temporary files"),
+    threads: int = typer.Option(0, min=0, help="threads; 0 is one a core"),
+    allow_files: bool = typer.Option(
+        False, "--allow-files", help="let the statement read and write other files than the corpus"
+    ),
+) -> None:
+    """Ask a published corpus in SQL (DuckDB).
+
+    Views: corpus (kept pairs), rejected (refused and failed pairs) and lexicon, where the latter two lie
+    beside it. DESCRIBE corpus lists the columns. See docs/query.md.
+
+    \b
+    Examples:
+      paraforge query data/corpus "SELECT count(*) FROM corpus WHERE paraphrase_score > 0.8"
+      paraforge query data/corpus "SELECT rejected, count(*) FROM rejected GROUP BY 1 ORDER BY 2 DESC"
+      paraforge query data/corpus "SELECT reference, translation FROM corpus WHERE overlap_3 < 0.2" -o far.tsv
+    """
+    import shutil
+    import sys
+
+    from pipeline.query.database import open_database
+    from pipeline.query.datasets import neighbours, open_published
+    from pipeline.query.output import TABLE, chosen_format, render_table, write_rows, write_text
+    from pipeline.query.statement import run_statement
+
+    kind = chosen_format(form, output)
+    views, missing = neighbours(open_published(corpus))
+    text = sys.stdin.read() if sql == "-" else sql
+    with open_database(
+        list(views.values()), allow_files=allow_files, threads=threads, memory=memory
+    ) as connection:
+        rows = run_statement(connection, text, allow_files=allow_files, views=views, missing=missing)
+        if kind == TABLE:
+            terminal = output is None and sys.stdout.isatty()
+            width = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH
+            shown, more = render_table(rows, limit, width, terminal)
+            if output is None:
+                typer.echo(shown)
+            else:
+                output.write_text(shown + "\n", encoding="utf-8")
+            if more:
+                typer.echo(
+                    f"the first {limit:,} rows; --limit shows more, --output FILE writes all", err=True
+                )
+        elif output is None:
+            write_text(rows, sys.stdout, kind)
+        else:
+            count = write_rows(rows, output, kind)
+            typer.echo(f"{output}: {count:,} rows", err=True)

@@ -1,0 +1,124 @@
+"""``paraforge sample``: pairs drawn at random from a published corpus, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline.query.sample import Sample
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+WIDTH = 120
+_TEXTS = ("reference", "translation")
+
+
+@app.command()
+def sample(
+    corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
+    count: int = typer.Option(20, "-n", "--count", min=1, help="pairs"),
+    band: str | None = typer.Option(
+        None, help="scores, e.g. 0.6-0.8: above the first number, not above the second"
+    ),
+    score: str = typer.Option("paraphrase_score", help="column that the band is of"),
+    where: str | None = typer.Option(None, help="a condition in SQL, e.g. \"source = 'tatoeba'\""),
+    seed: int = typer.Option(1, help="the same seed draws the same pairs"),
+    form: str | None = typer.Option(
+        None, "--format", "-f", help="pairs, table, csv, tsv, json, jsonl, parquet"
+    ),
+    output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
+) -> None:
+    """Show pairs drawn at random, uniformly and without replacement.
+
+    \b
+    Examples:
+      paraforge sample data/corpus
+      paraforge sample data/corpus --band 0.6-0.8 -n 20
+      paraforge sample data/rejected --where "rejected = 'length'"
+      paraforge sample data/corpus -n 1000 --seed 7 -o to-annotate.tsv
+    """
+    import shutil
+    import sys
+
+    from pipeline.query.datasets import open_published
+    from pipeline.query.output import TABLE, chosen_format, render_table, write_rows, write_text
+    from pipeline.query.sample import parse_band, sample_pairs
+    from pipeline.query.statement import Rows
+
+    kind = "pairs" if form == "pairs" else chosen_format(form, output, "pairs")
+    dataset = open_published(corpus)
+    drawn = sample_pairs(dataset, count, seed, parse_band(band) if band else None, score, where)
+    rows = Rows(drawn.pairs.schema, iter(drawn.pairs.to_batches()))
+    terminal = output is None and sys.stdout.isatty()
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH
+    if kind in ("pairs", TABLE):
+        text = (
+            render_pairs(drawn, score, width, terminal)
+            if kind == "pairs"
+            else render_table(rows, count, width, terminal)[0]
+        )
+        if output is None:
+            typer.echo(text)
+        else:
+            output.write_text(text + "\n", encoding="utf-8")
+    elif output is None:
+        write_text(rows, sys.stdout, kind)
+    else:
+        write_rows(rows, output, kind)
+    typer.echo(f"{drawn.pairs.num_rows:,} of {drawn.population:,} pairs, seed {seed}", err=True)
+
+
+def render_pairs(drawn: Sample, score: str, width: int, terminal: bool) -> str:
+    """Reference and translation side by side; words that the other side lacks are marked on a terminal."""
+    import io
+
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from pipeline.query.output import one_line
+    from pipeline.query.words import marked_words
+
+    names = drawn.pairs.column_names
+    shown_score = score if score in names else None
+    fate = [name for name in ("rejected", "failed") if name in names]
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        expand=terminal,
+        header_style="bold cyan",
+        padding=(0, 1),
+        show_lines=False,
+        leading=1,
+    )
+    table.add_column("score" if score == "paraphrase_score" else score, justify="right", no_wrap=True)
+    table.add_column("reference", ratio=1, overflow="fold")
+    table.add_column("translation", ratio=1, overflow="fold")
+    table.add_column("overlap", justify="right", no_wrap=True)
+    table.add_column("from", style="dim", overflow="fold")
+    for pair in drawn.pairs.to_pylist():
+        sides = [one_line(pair[name] or "") for name in _TEXTS]
+        texts = []
+        for words in marked_words(*sides):
+            text = Text()
+            for piece, differs in words:
+                text.append(piece, "bold green" if differs and terminal else "")
+            texts.append(text)
+        value = None if shown_score is None else pair[shown_score]
+        overlap = pair.get("overlap_3")
+        reason = next((str(pair[name]) for name in fate if pair[name]), "")
+        lineage = f"{pair['source']}:{pair['line']}" + (f"\n{reason}" if reason else "")
+        table.add_row(
+            "-" if value is None else f"{value:.2f}",
+            *texts,
+            "-" if overlap is None else f"{overlap:.2f}",
+            Text("\n".join(map(one_line, lineage.split("\n")))),
+        )
+    buffer = io.StringIO()
+    Console(
+        file=buffer, width=width, force_terminal=terminal, highlight=False, color_system="standard"
+    ).print(table)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
