@@ -1,15 +1,16 @@
 """What differs between two published corpora: how they were made, counts, scores, and which pairs."""
 
+# ruff: noqa: S608 - names are of our own or quoted
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import IncompleteError, InputError
 from pipeline.query.database import fetch, identifier, open_database
 from pipeline.query.datasets import Dataset
+from pipeline.query.origin import manifest_differences
 from pipeline.selection.manifest import KEPT, Manifest
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Moved:
 
     Attributes:
         pairs: how many.
-        reasons: what became of them in the other corpus: the reason it refused them, or that it never had them.
+        reasons: what became of them in the other corpus: why it refused them, or that it never had them.
         sources: pairs by source.
         examples: some of them, drawn at random.
     """
@@ -164,55 +165,6 @@ def _side_by_side(a: Counter[str], b: Counter[str]) -> dict[str, tuple[int, int]
     return {name: (a[name], b[name]) for name in names}
 
 
-def manifest_differences(a: Manifest, b: Manifest) -> dict[str, tuple[Any, Any]]:
-    """What differs in how two corpora were made: version, parameters, fingerprints, columns, licences."""
-    one, other = _flat(_origin(a)), _flat(_origin(b))
-    return {
-        key: (one.get(key), other.get(key))
-        for key in sorted(one.keys() | other.keys())
-        if one.get(key) != other.get(key)
-    }
-
-
-def _origin(manifest: Manifest) -> dict[str, Any]:
-    return {
-        "paraforge": manifest.version,
-        "schema_version": manifest.schema_version,
-        "name": manifest.name,
-        "licences": manifest.licences,
-        "columns": {column["name"]: column["type"] for column in manifest.columns},
-        **manifest.steps,
-    }
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested mappings and lists as one level with dotted keys."""
-    if isinstance(value, Mapping) and value:
-        parts = list(value.items())
-    elif isinstance(value, list) and any(isinstance(part, Mapping | list) for part in value):
-        # The filters of select: named by kind and column, so that one put in between does not move the rest.
-        parts = list(_named(value).items())
-    else:
-        return {prefix: value}
-    flat: dict[str, Any] = {}
-    for key, part in parts:
-        flat.update(_flat(part, f"{prefix}.{key}" if prefix else str(key)))
-    return flat
-
-
-def _named(parts: list[Any]) -> dict[str, Any]:
-    named: dict[str, Any] = {}
-    for number, part in enumerate(parts):
-        words = (
-            [str(part[key]) for key in ("kind", "name", "score", "column") if part.get(key)]
-            if isinstance(part, Mapping)
-            else [str(number)]
-        )
-        name = "-".join(dict.fromkeys(words)) or str(number)
-        named[name if name not in named else f"{name}-{number}"] = part
-    return named
-
-
 class _Pairs:
     """The pairs that are not the same in both corpora, as a temporary table ``moved``."""
 
@@ -232,7 +184,7 @@ class _Pairs:
         side = "(SELECT {keys}, {digest} AS digest, 1 AS here FROM {view})"
         a, b = (side.format(keys=keys, digest=digest, view=view) for view in ("a", "b"))
         self.connection.execute(
-            "CREATE TEMP TABLE moved AS "  # noqa: S608 - names of our own
+            "CREATE TEMP TABLE moved AS "
             f"SELECT {keys}, CASE WHEN b.here IS NULL THEN 'left' WHEN a.here IS NULL THEN 'entered' "
             f"ELSE 'changed' END AS what FROM {a} a FULL JOIN {b} b USING ({keys}) "
             "WHERE a.here IS NULL OR b.here IS NULL OR a.digest <> b.digest"
@@ -332,9 +284,8 @@ class _Pairs:
                 f'stddev_pop({identifier(name)}::DOUBLE) AS "{name} deviation"'
                 for name in present
             )
-            rows.append(
-                fetch(self.connection, f"SELECT {aggregates} FROM {view}").to_pylist()[0] if present else {}
-            )
+            found = fetch(self.connection, f"SELECT {aggregates or 1} FROM {view} LIMIT 1").to_pylist()
+            rows.append(found[0] if found else {})
         for name in SCORES:
             values = {
                 key: (rows[0].get(f"{name} {key}"), rows[1].get(f"{name} {key}"))
@@ -345,15 +296,16 @@ class _Pairs:
         return result
 
     def distribution(self) -> list[dict[str, Any]]:
-        """Pairs of both corpora by paraphrase score, in bins of 0.1; a bin has its upper edge, as bands have."""
+        """Pairs of both corpora by paraphrase score in bins of 0.1, which have their upper edges."""
         counts: list[dict[int, int]] = []
         for view, side in (("a", self.first), ("b", self.second)):
             if "paraphrase_score" not in side.corpus.schema.names:
                 return []
             table = fetch(
                 self.connection,
-                "SELECT least(9, greatest(-10, ceil(round(paraphrase_score::DOUBLE * 10, 5)) - 1))::INTEGER AS bin, "
-                f"count(*) AS n FROM {view} WHERE paraphrase_score IS NOT NULL GROUP BY bin",
+                "SELECT count(*) AS n, "
+                "least(9, greatest(-10, ceil(round(paraphrase_score::DOUBLE * 10, 5)) - 1))::INTEGER AS bin "
+                f"FROM {view} WHERE paraphrase_score IS NOT NULL GROUP BY bin",
             )
             counts.append(dict(zip(table["bin"].to_pylist(), table["n"].to_pylist(), strict=True)))
         bins = counts[0].keys() | counts[1].keys()

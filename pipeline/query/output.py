@@ -144,10 +144,8 @@ def _plain(column: pa.Array) -> list[Any]:
 
 
 def _float32(column: pa.Array) -> Iterator[Any]:
-    values = column.to_numpy(zero_copy_only=False)
-    return (
-        value if valid else None for value, valid in zip(values, column.is_valid().to_pylist(), strict=True)
-    )
+    values, known = column.to_numpy(zero_copy_only=False), column.is_valid().to_pylist()
+    return (value if valid else None for value, valid in zip(values, known, strict=True))
 
 
 def _field(value: Any) -> str:

@@ -138,7 +138,8 @@ def _matching_rows(connection: duckdb.DuckDBPyConnection, dataset: Dataset, cond
     counts = fetch(
         connection,
         "SELECT filename, count(*) AS pairs "
-        f"FROM read_parquet({files_literal(dataset.files)}, filename = true) WHERE {condition} GROUP BY filename",
+        f"FROM read_parquet({files_literal(dataset.files)}, filename = true) "
+        f"WHERE {condition} GROUP BY filename",
     )
     by_file = dict(zip(counts["filename"].to_pylist(), counts["pairs"].to_pylist(), strict=True))
     return [int(by_file.get(str(path), 0)) for path in dataset.files]
