@@ -204,8 +204,8 @@ def connect(resources: Resources, workers: int, gpu: bool = False) -> Iterator[C
         "distributed.worker.daemon": True,
         "distributed.admin.large-graph-warning-threshold": "1GB",
         "distributed.logging.distributed": "error",
-        # Dask has glibc give memory back at once, so that arrays of a few megabytes are mapped and zeroed page
-        # by page each time: scoring then takes half as much processor time again.
+        # Dask has glibc give memory back at once, so that arrays of a few megabytes are mapped and zeroed
+        # page by page each time: scoring then takes half as much processor time again.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
         "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
     }
