@@ -34,17 +34,19 @@ class _TqdmProgress:
 
 
 @contextmanager
-def progress(*, total: int | None, unit: str, description: str) -> Iterator[Progress]:
+def progress(*, total: int | None, unit: str, description: str, done: int = 0) -> Iterator[Progress]:
     """Show progress on standard error while the block runs.
 
     Args:
         total: units to do in all, or None where it is not known.
         unit: what is counted, e.g. ``pairs``.
         description: what is being done, e.g. ``score``.
+        done: units that an earlier run did; they count as progress but not in the rate.
     """
     interactive = sys.stderr.isatty()
     bar = tqdm(
         total=total,
+        initial=done,
         unit=f" {unit}",
         desc=description,
         file=sys.stderr,

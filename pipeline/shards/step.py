@@ -115,8 +115,7 @@ def run_step(
         done: list[ShardRecord | None] = list(found)
         failures: list[FailedShard] = []
         reused_rows = sum(rows for rows, record in zip(view.rows, found, strict=True) if record is not None)
-        with progress(total=view.total_rows, unit="rows", description=step.name) as bar:
-            bar.update(reused_rows)
+        with progress(total=view.total_rows, unit="rows", description=step.name, done=reused_rows) as bar:
             for result in run_tasks(step, tasks, work, resources, workers, bar):
                 if isinstance(result, FailedShard):
                     failures.append(result)
