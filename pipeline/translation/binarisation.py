@@ -82,9 +82,7 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
         yield table.select(["cs", "reference"])
 
 
-def prepare_bitext(
-    bitext: ShardDirectory, directory: Path, parameters: NmtParameters, threads: int
-) -> PreparedBitext:
+def prepare_bitext(bitext: ShardDirectory, directory: Path, parameters: NmtParameters) -> PreparedBitext:
     """Write vocabularies, dictionaries, held-out rows and binarised parts to ``directory``, once.
 
     Memory is bounded by ``vocabulary.sample`` pairs and one shard. A preparation that was killed begins
@@ -103,7 +101,7 @@ def prepare_bitext(
         )
     threshold = held_out_threshold(accepted, parameters.validation.held_out)
     directory.mkdir(parents=True, exist_ok=True)
-    _train_vocabularies(bitext, directory, parameters, threshold, accepted, threads)
+    _train_vocabularies(bitext, directory, parameters, threshold, accepted)
     held_out = _write_held_out(bitext, directory, parameters, threshold)
     shutil.rmtree(directory / "parts", ignore_errors=True)
     prepared = _binarise(bitext, directory, parameters, threshold, accepted, held_out)
@@ -121,7 +119,6 @@ def _train_vocabularies(
     parameters: NmtParameters,
     threshold: float,
     accepted: int,
-    threads: int,
 ) -> None:
     settings = parameters.vocabulary
     share = min(1.0, settings.sample / accepted)
@@ -141,7 +138,6 @@ def _train_vocabularies(
         "kind": settings.kind,
         "character_coverage": settings.character_coverage,
         "byte_fallback": settings.byte_fallback,
-        "threads": threads,
     }
     if settings.shared:
         train_vocabulary(sample(("cs", "reference")), directory / "source.spm", **options)

@@ -29,8 +29,11 @@ _PLACES = {
 
 def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """What of a checkpoint (or of ``Trainer.state_dict()``) is needed to translate."""
+    import torch
+
     model = {
-        name: tensor.detach().cpu().clone()
+        # A buffer that is there for its type alone holds whatever was in memory.
+        name: torch.zeros(1) if name.endswith("._float_tensor") else tensor.detach().cpu().clone()
         for name, tensor in sorted(state["model"].items())
         if not name.endswith(_COPIES) or ".layers." not in name
     }

@@ -78,8 +78,9 @@ def load_checkpoint(path: Path | str) -> dict[str, Any]:
             path,
             remedy="Only its authors know what its code does; ask them for one of plain values.",
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, AttributeError) as error:
-        raise InputError(f"not a checkpoint, or damaged: {str(error).splitlines()[0]}", path) from error
+    except Exception as error:  # on damaged files the restricted unpickler raises whatever it runs into
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"not a checkpoint, or damaged: {reason}", path) from error
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise InputError("no model in this file", path, remedy="Give a checkpoint written by fairseq.")
     return state

@@ -67,7 +67,7 @@ def train_model(
         IncompleteError: the training process died.
     """
     threads = resources.thread_count()
-    prepared = prepare_bitext(bitext, directory, parameters, threads)
+    prepared = prepare_bitext(bitext, directory, parameters)
     logger.info(
         "%d pairs to train on, %d held out, %d set aside, %d too long",
         *(prepared.trained, prepared.held_out, prepared.set_aside, prepared.too_long),

@@ -19,6 +19,8 @@ FILLER = "madeupword"
 # fairseq-preprocess fills dictionaries up to a multiple of this, which suits matrix units.
 PADDING_FACTOR = 8
 MAXIMUM_SENTENCE_BYTES = 16_384
+# SentencePiece adds up by thread and writes their number into the model: a fixed one, for equal bytes.
+TRAINER_THREADS = 4
 # Names under which models are distributed with their SentencePiece models.
 SOURCE_FILES = ("source.spm", "source.model", "spm.source.model")
 TARGET_FILES = ("target.spm", "target.model", "spm.target.model")
@@ -33,7 +35,6 @@ def train_vocabulary(
     kind: Literal["unigram", "bpe"] = "unigram",
     character_coverage: float = 1.0,
     byte_fallback: bool = False,
-    threads: int = 1,
 ) -> None:
     """Train a SentencePiece model and write it to ``path``.
 
@@ -43,7 +44,6 @@ def train_vocabulary(
         kind: unigram language model or byte-pair encoding.
         character_coverage: share of the text's characters that get a piece, in (0, 1].
         byte_fallback: spell unknown characters in bytes.
-        threads: of the trainer; the result does not depend on it.
 
     Raises:
         InputError: no text, or more characters in it than ``size`` has room for.
@@ -67,7 +67,7 @@ def train_vocabulary(
             model_type=kind,
             character_coverage=character_coverage,
             byte_fallback=byte_fallback,
-            num_threads=threads,
+            num_threads=TRAINER_THREADS,
             max_sentence_length=MAXIMUM_SENTENCE_BYTES,
             hard_vocab_limit=False,
             unk_id=0,
