@@ -41,7 +41,7 @@ def parameters(**changes: Any) -> NmtParameters:
         "maximum_tokens": 40,
     }  # fmt: skip
     for section, values in changes.items():
-        tiny[section] = {**tiny[section], **values} if isinstance(values, dict) else values
+        tiny[section] = {**tiny.get(section, {}), **values} if isinstance(values, dict) else values
     return NmtParameters.model_validate(tiny)
 
 
