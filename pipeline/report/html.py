@@ -1,0 +1,179 @@
+"""The report as one HTML file that needs no network, no script and no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from pipeline import __version__
+from pipeline.configuration.report import ReportParameters
+from pipeline.errors import require
+from pipeline.files import atomic_path
+from pipeline.query.words import marked_words
+from pipeline.report.content import HEAT_STEP, LONGEST, Content, gather
+from pipeline.report.flow import flow_picture, share
+from pipeline.report.svg import Bar, heat_map, histogram, lines
+
+if TYPE_CHECKING:
+    import jinja2
+
+EXTRA = "report"
+# The space at the left that no pair's score reaches is not drawn.
+_HEAT_STARTS = (0.0, -0.25, -0.5, -1.0)
+
+
+def write_report(
+    corpus: Path,
+    output: Path,
+    parameters: ReportParameters,
+    metrics: Path | None = None,
+    plots: Path | None = None,
+) -> Content:
+    """Write the report of a published corpus; the same corpus always gives the same bytes.
+
+    Args:
+        corpus: directory of a published corpus.
+        output: the HTML file.
+        parameters: how much to show.
+        metrics, plots: directories of metrics (JSON) and training curves (CSV), if there are any.
+
+    Raises:
+        InputError: the corpus, a metric or a plot cannot be read.
+        MissingPackageError: jinja2 is not installed.
+    """
+    environment = _environment()
+    content = gather(corpus, parameters, metrics, plots)
+    with atomic_path(output) as temporary:
+        temporary.write_text(render(content, environment), encoding="utf-8")
+    return content
+
+
+def _environment() -> jinja2.Environment:
+    library = require("jinja2", EXTRA)
+    environment: jinja2.Environment = library.Environment(
+        loader=library.PackageLoader("pipeline.report", "templates"),
+        # The text of the corpus is anybody's: everything is escaped unless it is markup of our own.
+        autoescape=True,
+        undefined=library.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"count": _count, "score": _score, "share": share, "words": _words}
+    return environment
+
+
+def render(content: Content, environment: jinja2.Environment | None = None) -> str:
+    """The report's HTML."""
+    environment = environment or _environment()
+    style = resources.files("pipeline.report").joinpath("templates", "report.css").read_text("utf-8")
+    return environment.get_template("report.html").render(
+        content=content,
+        style=Markup(style),  # noqa: S704 - a file of this package
+        version=__version__,
+        flow=flow_picture(content.flow_sources, content.flow_fates, content.flow_links),
+        scores=[(name, bars, histogram(bars, name, "paraphrase score")) for name, bars in content.scores],
+        heat=_heat(content),
+        lengths=[
+            (name, bars, histogram(_broad(bars), f"Length: {name}", f"tokens ({LONGEST} and more together)"))
+            for name, bars in content.lengths
+        ],
+        curves=[
+            (curve, lines(curve.series, f"{curve.name}: {curve.quantity}", curve.over))
+            for curve in content.curves
+        ],
+        tiles=_tiles(content),
+        marked=marked_words,
+        highest=max((abs(fate.rows) for fate in content.fates), default=1) or 1,
+        fingerprints=_fingerprints(content),
+        parameters=_parameters(content),
+    )
+
+
+def _heat(content: Content) -> Markup | None:
+    if not content.heat:
+        return None
+    lowest = min(cell.x for cell in content.heat)
+    start = next((start for start in _HEAT_STARTS if lowest >= start), -1.0)
+    return heat_map(
+        content.heat,
+        HEAT_STEP,
+        "Trigram overlap against paraphrase score",
+        ("paraphrase score", "trigram overlap"),
+        start,
+    )
+
+
+def _broad(bars: Sequence[Bar]) -> list[Bar]:
+    """Two tokens a bar where there are many."""
+    if len(bars) <= 40:
+        return list(bars)
+    pairs = [bars[start : start + 2] for start in range(0, len(bars), 2)]
+    return [
+        Bar(two[0].low, two[0].low + 2, sum(bar.kept for bar in two), sum(bar.refused for bar in two))
+        for two in pairs
+    ]
+
+
+def _tiles(content: Content) -> list[tuple[str, str, str]]:
+    """The figures to begin with: number, name, remark."""
+    counts = content.counts
+    means = {name: kept for name, kept, _ in content.means}
+    tiles = [
+        ("pairs kept", f"{counts.kept:,}", f"{share(counts.kept, counts.rows_in)} of {counts.rows_in:,} rows"),
+    ]
+    if (score := means.get("paraphrase score")) is not None:
+        tiles.append(("paraphrase score", f"{score:.2f}", "mean cosine of kept pairs"))
+    if (overlap := means.get("trigram overlap")) is not None:
+        tiles.append(("trigram overlap", f"{overlap:.2f}", "mean; lower is a freer paraphrase"))
+    tokens = [means.get(f"tokens of the {side}") for side in ("reference", "translation")]
+    if all(value is not None for value in tokens):
+        tiles.append(("tokens", " / ".join(f"{value:.1f}" for value in tokens), "mean of reference / translation"))
+    bleu = content.metrics.get("nmt", {}).get("bleu")
+    if isinstance(bleu, int | float):
+        chrf = content.metrics["nmt"].get("chrf")
+        remark = f"chrF {chrf:.1f}, " if isinstance(chrf, int | float) else ""
+        tiles.append(("BLEU", f"{bleu:.1f}", f"{remark}on held-out pairs"))
+    if content.lexicon is not None:
+        tiles.append(("lexicon", f"{content.lexicon.entries:,}", "entries"))
+    return tiles
+
+
+def _fingerprints(content: Content) -> list[tuple[str, str, str]]:
+    return [
+        (step, name, str(digest))
+        for step, made in content.manifest.steps.items()
+        for name, digest in sorted((made.get("fingerprints") or {}).items())
+        if digest
+    ]
+
+
+def _parameters(content: Content) -> list[tuple[str, str]]:
+    """Parameters of every step as readable text."""
+    import yaml
+
+    return [
+        (step, yaml.safe_dump(made["parameters"], sort_keys=False, allow_unicode=True).strip())
+        for step, made in content.manifest.steps.items()
+        if made.get("parameters")
+    ]
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _score(number: float | None, digits: int = 2) -> str:
+    return "–" if number is None else f"{number:.{digits}f}"
+
+
+def _words(pieces: Sequence[tuple[str, bool]]) -> Markup:
+    """Pieces of a sentence; words that the other side lacks are marked."""
+    joined: list[Any] = [
+        Markup("<mark>{}</mark>").format(piece) if differs else Markup("{}").format(piece)
+        for piece, differs in pieces
+    ]
+    return Markup("").join(joined)

@@ -1,0 +1,25 @@
+"""DVC stage ``report``: one self-contained HTML file on the corpus and how it came about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.report.html import write_report
+from stages.common import run_stage
+
+
+def main() -> None:
+    """Write reports/report.html of data/corpus and of what lies beside it."""
+    parameters = load_parameters()
+    write_report(
+        Path("data/corpus"),
+        Path("reports/report.html"),
+        parameters.report,
+        metrics=Path("metrics"),
+        plots=Path("plots"),
+    )
+
+
+if __name__ == "__main__":
+    run_stage("report", main)
