@@ -75,12 +75,8 @@ def train_model(
     settings = trainer_settings(directory, parameters, prepared, resources)
     write_json(directory / "settings.json", settings)
     # The reason of an end stands in the last checkpoint too, so a finished training ends at once.
-    history: list[dict[str, float]] = []
-    with (
-        progress(total=parameters.training.maximum_updates, unit="updates", description="train") as bar,
-        _process(directory, threads) as process,
-    ):
-        reason = _follow(process, bar, history)
+    with _process(directory, threads) as process:
+        reason, history = _follow(process, parameters.training.maximum_updates)
     return TrainingResult(reason, history, prepared)
 
 
@@ -199,18 +195,51 @@ def _process(directory: Path, threads: int) -> Iterator[subprocess.Popen[str]]:
             process.wait()
 
 
-def _follow(process: subprocess.Popen[str], bar: Progress, history: list[dict[str, float]]) -> str:
-    """Show what the training process reports until it ends; the reason of its end."""
+def _follow(process: subprocess.Popen[str], maximum_updates: int) -> tuple[str, list[dict[str, float]]]:
+    """Show what the training process reports until it ends; the reason of its end, and the validations."""
+    messages = _messages(process)
+    history: list[dict[str, float]] = []
+    ended: dict[str, Any] = {}
+    first: dict[str, Any] = next(messages, {"event": "died"})
+    if first["event"] == "start":
+        history.extend(first["history"])
+        done = first["update"]
+        with progress(total=maximum_updates, unit="updates", description="train", done=done) as bar:
+            ended = _show(messages, bar, history, done)
+    elif first["event"] == "error":
+        ended = first
+    code = process.wait()
+    if ended.get("event") == "error":
+        raise InputError(ended["message"])
+    if stop_requested() or code == Interrupted.exit_code:
+        raise Interrupted("interrupted: the last checkpoint is kept; run the same command to go on")
+    if code != 0 or ended.get("event") != "end":
+        raise IncompleteError(
+            f"the training process died ({code}); see the end of trainer.log in its work directory; "
+            "the same command goes on from the last checkpoint"
+        )
+    return str(ended["reason"]), history
+
+
+def _messages(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+    """The process' reports; it is told to end as soon as this process is."""
     assert process.stdout is not None
-    reason = error = None
-    shown = 0
-    score = ""
     for line in process.stdout:
-        message = json.loads(line)
+        yield json.loads(line)
+        if stop_requested() and process.poll() is None:
+            process.terminate()
+
+
+def _show(
+    messages: Iterator[dict[str, Any]], bar: Progress, history: list[dict[str, float]], done: int
+) -> dict[str, Any]:
+    """Show reports, collecting validations, until one that ends the training (or none comes any more)."""
+    score = ""
+    for message in messages:
         event = message.pop("event")
-        if event == "start":
-            history.extend(message["history"])
-        elif event == "validation":
+        if event in ("end", "error"):
+            return {"event": event, **message}
+        if event == "validation":
             history.append(message)
             score = f", BLEU {message['bleu']:.1f}"
             logger.info(
@@ -223,28 +252,11 @@ def _follow(process: subprocess.Popen[str], bar: Progress, history: list[dict[st
                     message["chrf"],
                 ),
             )
-        elif event == "error":
-            error = InputError(message["message"])
-        elif event == "end":
-            reason = message["reason"]
-        if "update" in message:
-            bar.update(message["update"] - shown)
-            shown = message["update"]
+        bar.update(message["update"] - done)
+        done = message["update"]
         if "loss" in message:
             bar.status(f"loss {message['loss']:.2f}{score}")
-        if stop_requested() and process.poll() is None:
-            process.terminate()
-    code = process.wait()
-    if error is not None:
-        raise error
-    if stop_requested() or code == Interrupted.exit_code:
-        raise Interrupted("interrupted: the last checkpoint is kept; run the same command to go on")
-    if code != 0 or reason is None:
-        raise IncompleteError(
-            f"the training process died ({code}); see the end of trainer.log in its work directory; "
-            "the same command goes on from the last checkpoint"
-        )
-    return str(reason)
+    return {}
 
 
 def finish_model(
