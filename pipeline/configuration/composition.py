@@ -39,13 +39,20 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
         raise InputError(
             "no such file", configs / f"{ROOT}.yaml", remedy="Name the directory with --configs."
         )
+    groups = choices(configs)
     try:
         with initialize_config_dir(str(configs.resolve()), version_base=None):
-            composed = hydra_compose(ROOT, overrides=list(overrides))
+            composed = hydra_compose(ROOT, overrides=[_forced(one, groups) for one in overrides])
         container = OmegaConf.to_container(composed, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
-        available = "; ".join(f"{group}: {', '.join(names)}" for group, names in choices(configs).items())
+        available = "; ".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
         raise InputError(f"{str(error).splitlines()[0]}", remedy=f"There are {available}.") from error
     assert isinstance(container, dict)
     check_parameters(container, where=str(configs))
     return OmegaConf.to_yaml(composed, resolve=True)
+
+
+def _forced(override: str, groups: dict[str, list[str]]) -> str:
+    """An override of a value, also of one that no group file mentions; the types catch misspelt keys."""
+    key = override.partition("=")[0]
+    return override if key in groups or override.startswith(("+", "~")) else f"++{override}"

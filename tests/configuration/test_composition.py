@@ -1,0 +1,66 @@
+"""Every choice that is offered composes; every mistake is named, all at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.configuration import check_parameters, load_parameters
+from pipeline.configuration.composition import choices, compose
+from pipeline.errors import ConfigurationError, InputError
+from tests.project import ROOT
+
+CONFIGS = ROOT / "configs"
+OFFERED = [(group, name) for group, names in choices(CONFIGS).items() for name in names]
+# Choices that need a value from the user, with one.
+NEEDED = {"opus-mt": ["nmt.model=models/opus"], "fairseq-checkpoint": ["nmt.model=models/mine"]}
+
+
+@pytest.mark.parametrize(("group", "name"), OFFERED)
+def test_every_choice_composes(group: str, name: str) -> None:
+    parameters = yaml.safe_load(compose(CONFIGS, [f"{group}={name}", *NEEDED.get(name, [])]))
+    check_parameters(parameters, "params.yaml")
+
+
+def test_the_default_is_what_the_repository_holds() -> None:
+    assert yaml.safe_load((ROOT / "params.yaml").read_text()) == yaml.safe_load(compose(CONFIGS, []))
+
+
+def test_all_problems_are_named_at_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        compose(
+            CONFIGS, ["translate.beam=0", "translate.nbest=many", "score.colour=red", "resources.workers=-1"]
+        )
+    message = str(caught.value)
+    assert message.startswith("4 problems")
+    for part in (
+        "translate.beam: 0: should be greater than or equal to 1",
+        "translate.nbest: 'many': should be a valid integer",
+        "score.colour: there is no such parameter",
+        "resources.workers: -1: should be greater than or equal to 0",
+    ):
+        assert part in message
+
+
+def test_an_unknown_choice_or_section() -> None:
+    with pytest.raises(InputError, match="nonsense.*There are corpus: all"):
+        compose(CONFIGS, ["corpus=nonsense"])
+    with pytest.raises(ConfigurationError, match="no_such: there is no such parameter"):
+        compose(CONFIGS, ["no_such.key=1"])
+
+
+def test_params_yaml_that_is_missing_broken_or_empty(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    with pytest.raises(InputError, match="paraforge configure"):
+        load_parameters(path)
+    path.write_text("ingest:\n  sources: [\n")
+    with pytest.raises(InputError, match=r"params\.yaml:3: not YAML"):
+        load_parameters(path)
+    path.write_text("")
+    with pytest.raises(InputError, match="no sections"):
+        load_parameters(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="UTF-8"):
+        load_parameters(path)
