@@ -5,30 +5,18 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.bitext.compression import ByteStream, open_bytes
+from pipeline.bitext.compression import open_bytes
 from pipeline.errors import InputError
+from pipeline.scoring.vector_binary import read_binary
+from pipeline.scoring.vector_source import FloatArray, VectorBlock, VectorSource
 
-FloatArray = npt.NDArray[np.float32]
-
-_READ_BYTES: Final = 1 << 22
-_LONGEST_LINE: Final = 1 << 21
 _LARGEST_DIMENSION: Final = 20_000
 _FIX_LINE: Final = "Mend or remove the line; each has a word and then {} numbers, parted by spaces."
-
-
-@dataclass(frozen=True)
-class VectorBlock:
-    """Some words of a file in their order, and their vectors: words x dimension, float32, all finite."""
-
-    words: list[str]
-    vectors: FloatArray
 
 
 def read_vector_file(path: Path) -> Iterator[VectorBlock]:
@@ -44,10 +32,10 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
     """
     seen: dict[str, int] = {}
     with open_bytes(path) as stream:
-        source = _Source(stream, path)
+        source = VectorSource(stream, path)
         header = _header(source)
         if header is not None and _looks_binary(source):
-            blocks = _read_binary(source, *header)
+            blocks = read_binary(source, *header)
         else:
             blocks = _read_text(source, None if header is None else header[1])
         for block in blocks:
@@ -74,58 +62,7 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
         )
 
 
-class _Source:
-    """The bytes of a file, taken by lines or by size, with the number of the line that was taken last."""
-
-    def __init__(self, stream: ByteStream, path: Path) -> None:
-        self._stream = stream
-        self.path = path
-        self.buffer = b""
-        self.position = 0  # of what was not taken yet; only binary data is taken by position
-        self.ended = False
-        self.lines = 0
-        self.block_start = 0
-
-    def line_of(self, position: int) -> int | None:
-        """Line number of the block's word `position`; None where the file has no lines."""
-        return self.block_start + position if self.block_start else None
-
-    def fill(self, size: int) -> bool:
-        """Have at least `size` bytes behind the position; False if the file ends before."""
-        while len(self.buffer) - self.position < size and not self.ended:
-            data = self._stream.read(_READ_BYTES)
-            self.ended = not data
-            self.buffer = self.buffer[self.position :] + data
-            self.position = 0
-        return len(self.buffer) - self.position >= size
-
-    def take(self, size: int) -> bytes:
-        """The next bytes, which have been filled."""
-        taken = self.buffer[self.position : self.position + size]
-        self.position += size
-        return taken
-
-    def take_lines(self) -> list[bytes]:
-        """The next lines, without their ends; none at the end of the file."""
-        self.fill(len(self.buffer) + 1)
-        if self.ended:
-            lines = self.buffer.removesuffix(b"\n").split(b"\n") if self.buffer else []
-            self.buffer = b""
-        else:
-            whole, newline, self.buffer = self.buffer.rpartition(b"\n")
-            lines = whole.split(b"\n") if newline else []
-        if len(self.buffer) > _LONGEST_LINE:
-            raise InputError(
-                f"a line longer than {_LONGEST_LINE:,} bytes: not a file of word vectors",
-                self.path,
-                self.lines + len(lines) + 1,
-            )
-        self.block_start = self.lines + 1
-        self.lines += len(lines)
-        return lines
-
-
-def _header(source: _Source) -> tuple[int, int] | None:
+def _header(source: VectorSource) -> tuple[int, int] | None:
     source.fill(1 << 16)
     line, newline, rest = source.buffer.partition(b"\n")
     fields = line.split()
@@ -148,12 +85,12 @@ def _check_dimension(dimension: int, path: Path) -> None:
         )
 
 
-def _looks_binary(source: _Source) -> bool:
+def _looks_binary(source: VectorSource) -> bool:
     source.fill(1 << 16)
     return any(byte < 0x20 and byte not in b"\t\n\r" for byte in source.buffer[: 1 << 16])
 
 
-def _read_text(source: _Source, dimension: int | None) -> Iterator[VectorBlock]:
+def _read_text(source: VectorSource, dimension: int | None) -> Iterator[VectorBlock]:
     while True:
         lines = source.take_lines()
         if lines:
@@ -175,7 +112,7 @@ def _dimension_of(line: bytes) -> int:
     return dimension
 
 
-def _parse_lines(lines: list[bytes], dimension: int, source: _Source) -> VectorBlock:
+def _parse_lines(lines: list[bytes], dimension: int, source: VectorSource) -> VectorBlock:
     words = []
     numbers = []
     for position, line in enumerate(lines):
@@ -215,7 +152,7 @@ def _floats(text: bytes) -> FloatArray | None:
             return None
 
 
-def _split_unusual(line: bytes, dimension: int, source: _Source, position: int) -> tuple[bytes, bytes]:
+def _split_unusual(line: bytes, dimension: int, source: VectorSource, position: int) -> tuple[bytes, bytes]:
     """Word and numbers of a line that is not parted by single spaces, or whose word has spaces."""
     fields = line.split()
     extra = len(fields) - dimension - 1
@@ -232,7 +169,7 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _ragged(line: bytes, dimension: int, source: _Source, position: int) -> InputError:
+def _ragged(line: bytes, dimension: int, source: VectorSource, position: int) -> InputError:
     found = max(len(line.split()) - 1, 0)
     return InputError(
         f"{found} numbers behind the word, not {dimension}" if line.strip() else "a blank line",
@@ -242,7 +179,7 @@ def _ragged(line: bytes, dimension: int, source: _Source, position: int) -> Inpu
     )
 
 
-def _complain(lines: list[bytes], numbers: list[bytes], dimension: int, source: _Source) -> None:
+def _complain(lines: list[bytes], numbers: list[bytes], dimension: int, source: VectorSource) -> None:
     """Raise the InputError of the first line that is wrong."""
     for position, text in enumerate(numbers):
         for field in text.split():
@@ -262,52 +199,3 @@ def _complain(lines: list[bytes], numbers: list[bytes], dimension: int, source: 
                 )
         if len(text.split()) != dimension:
             raise _ragged(lines[position], dimension, source, position)
-
-
-def _read_binary(source: _Source, count: int, dimension: int) -> Iterator[VectorBlock]:
-    source.block_start = 0
-    done = 0
-    while done < count:
-        words: list[str] = []
-        rows: list[bytes] = []
-        while done < count and len(words) < 4096:
-            word = _binary_word(source, done)
-            if not source.fill(4 * dimension):
-                raise _truncated(source, done, count)
-            rows.append(source.take(4 * dimension))
-            words.append(word)
-            done += 1
-        vectors = np.frombuffer(b"".join(rows), dtype="<f4").reshape(-1, dimension).astype(np.float32)
-        finite = np.isfinite(vectors).all(axis=1)
-        if not finite.all():
-            bad = words[int(np.argmin(finite))]
-            raise InputError(
-                f"the vector of {bad!r} has NaN or infinity", source.path, remedy="Remove the word."
-            )
-        yield VectorBlock(words, vectors)
-    source.fill(2)
-    if source.buffer[source.position :].strip():
-        raise InputError(
-            f"there is more behind the {count} words of the header", source.path, remedy="Correct the header."
-        )
-
-
-def _binary_word(source: _Source, done: int) -> str:
-    size = 64
-    while (end := source.buffer.find(b" ", source.position, source.position + size)) < 0:
-        size *= 2
-        if size > 1 << 16 or not source.fill(size // 2):
-            raise _truncated(source, done, None)
-    word = source.take(end - source.position).lstrip(b"\n")
-    source.take(1)
-    try:
-        return word.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"invalid UTF-8 in word {done + 1}, {word[:40]!r}", source.path) from error
-
-
-def _truncated(source: _Source, done: int, count: int | None) -> InputError:
-    of = f" of {count}" if count is not None else ""
-    return InputError(
-        f"the file ends, or is damaged, in word {done + 1}{of}", source.path, remedy="Fetch the file again."
-    )
