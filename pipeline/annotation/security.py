@@ -1,0 +1,108 @@
+"""What keeps other web pages away from a local server: Host check, same-origin posts, tokens, headers.
+
+A page on the internet can make a browser send requests to this server. The Host header tells such a page's
+own name when it was rebound to this address; Origin and Sec-Fetch-Site tell where a form was; and the token
+is in a cookie that such a page can neither read nor send from another site.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from flask import Flask, Request, Response, abort, g, request
+
+COOKIE = "paraforge_annotate"
+FIELD = "token"
+_COOKIE_SECONDS = 365 * 24 * 3600
+HEADERS = {
+    # Own files only, nothing inline: text of a corpus that got through as markup could not run anyway.
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to bind to reaches this machine alone."""
+    address = _address(host)
+    return host.lower() == "localhost" if address is None else address.is_loopback
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return None
+
+
+class HostPolicy:
+    """Which Host headers are answered.
+
+    Bound to loopback: localhost and loopback addresses, on any port, so that a tunnel may change it. Bound to
+    anything else: also addresses (a page that rebinds a name has a name) and this machine's names.
+    """
+
+    def __init__(self, bind: str, names: Iterable[str] = ()) -> None:
+        self.local = is_loopback(bind)
+        own = () if self.local else (bind, socket.gethostname(), socket.getfqdn())
+        self.names = {name.lower().rstrip(".") for name in ("localhost", *own, *names)}
+
+    def accepts(self, header: str) -> bool:
+        """Whether a request with this Host header is answered."""
+        try:
+            host = urlsplit(f"//{header}").hostname
+        except ValueError:
+            return False
+        if not host or "@" in header:
+            return False
+        address = _address(host)
+        if address is not None:
+            return not self.local or address.is_loopback or host in self.names
+        return host.rstrip(".") in self.names
+
+
+def same_origin(incoming: Request) -> bool:
+    """Whether a browser says that a post comes from a page of this very server."""
+    origin = incoming.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != incoming.host:
+        return False
+    return incoming.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
+
+
+def protect(app: Flask, policy: HostPolicy) -> None:
+    """Check every request to ``app``, and set headers and cookie on every response."""
+
+    @app.before_request
+    def _check() -> None:
+        if not policy.accepts(request.headers.get("Host", "")):
+            abort(421, "This server is not known by that name. Give it to the command: --allow-host NAME.")
+        given = request.cookies.get(COOKIE, "")
+        g.token = given or secrets.token_urlsafe(32)
+        if request.method in ("GET", "HEAD"):
+            return
+        sent = request.form.get(FIELD, "")
+        if not (same_origin(request) and given and hmac.compare_digest(given.encode(), sent.encode())):
+            abort(403, "This form did not come from a page of this server. Load the page again.")
+
+    @app.after_request
+    def _seal(response: Response) -> Response:
+        for name, value in HEADERS.items():
+            response.headers[name] = value
+        if request.endpoint != "static":
+            response.headers["Cache-Control"] = "no-store"
+        token = g.get("token")
+        if token and request.cookies.get(COOKIE) != token:
+            response.set_cookie(COOKIE, token, max_age=_COOKIE_SECONDS, httponly=True, samesite="Lax")
+        return response
+
+    @app.context_processor
+    def _token() -> dict[str, str]:
+        return {"token": g.get("token", "")}

@@ -1,0 +1,246 @@
+"""``paraforge annotate``: grade a sample of a corpus in the browser, and report what the grades say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from pipeline.annotation.report import BandRow, Report
+
+DATABASE = Path("annotations.sqlite")
+_PLAIN_WIDTH = 110
+
+
+class ServeByDefault(TyperGroup):
+    """A group whose first argument, where it is no command, is the corpus to serve."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read ``annotate CORPUS ...`` as ``annotate serve CORPUS ...``."""
+        if args and args[0] not in (*self.commands, *self.get_help_option_names(ctx)):
+            args = ["serve", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=ServeByDefault, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def _annotate() -> None:
+    """Manual evaluation (ParaNMT-50M, Table 3); see docs/annotation.md.
+
+    'paraforge annotate CORPUS' is 'paraforge annotate serve CORPUS'.
+    """
+
+
+@app.command()
+def serve(
+    corpus: Path | None = typer.Argument(
+        None, metavar="[CORPUS]", help="directory of a published corpus; without it, go on with the database"
+    ),
+    database: Path = typer.Option(DATABASE, "--database", "-d", help="where answers are kept"),
+    pairs: int | None = typer.Option(None, "--pairs", "-n", min=1, help="pairs a band; 100 by default"),
+    seed: int | None = typer.Option(None, help="the same seed draws the same pairs; 1 by default"),
+    kept_only: bool = typer.Option(
+        False,
+        "--kept-only",
+        help="leave out data/rejected beside the corpus, which has most of the low bands",
+    ),
+    host: str = typer.Option("127.0.0.1", help="address to listen on; anything but loopback lets others in"),
+    port: int = typer.Option(8377, min=0, max=65535, help="port to listen on; 0 is any free one"),
+    allow_host: list[str] = typer.Option(
+        [], metavar="NAME", help="a further name of this server in addresses"
+    ),
+    open_browser: bool = typer.Option(False, "--open", help="open the page in the browser"),
+) -> None:
+    """Draw pairs of each score band, and serve the page on which people grade them.
+
+    The first call draws and writes the database; later calls go on with it. Every answer is saved at once.
+
+    \b
+    Examples:
+      paraforge annotate data/corpus
+      paraforge annotate data/corpus -n 20 --seed 7 -d pilot.sqlite
+      paraforge annotate serve -d pilot.sqlite --port 9000
+    """
+    import webbrowser
+
+    from pipeline.annotation.serving import open_evaluation
+    from pipeline.annotation.serving import serve as run
+    from pipeline.errors import require
+    from pipeline.interrupts import graceful_interrupts
+    from pipeline.selection.statistics import BANDS
+
+    # Before anything is drawn: what is missing then is missing later.
+    require("flask", "annotate")
+    with graceful_interrupts():
+        store, new = open_evaluation(corpus, database, pairs, seed, False if kept_only else None)
+    draw = store.draw
+    counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]
+    said = "drew" if new else "goes on with"
+    typer.echo(
+        f"{database}: {said} {len(draw.pairs):,} pairs of {draw.origin.name}, seed {draw.seed}", err=True
+    )
+    for band, count, figures in zip(BANDS, counts, draw.bands, strict=True):
+        if count < draw.per_band:
+            typer.echo(f"  band {band} has only {figures.pairs:,} pairs: all are taken", err=True)
+
+    def announce(address: str) -> None:
+        from pipeline.annotation.security import is_loopback
+
+        if not is_loopback(host):
+            typer.echo("  Everybody who reaches this address can read the pairs and give answers.", err=True)
+        typer.echo(f"Grade at {address}   (Ctrl-C ends; start again any time to go on)")
+        if open_browser:
+            webbrowser.open(address)
+
+    run(store, host, port, allow_host, announce)
+    graded = sum(annotator.graded for annotator in store.annotators())
+    typer.echo(f"{database}: {graded:,} answers. Next: paraforge annotate report {database}", err=True)
+
+
+@app.command()
+def report(
+    database: Path = typer.Argument(DATABASE, metavar="[DATABASE]", help="what 'annotate CORPUS' wrote"),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="write Table 3 as .tsv, .csv, .json, .jsonl or .parquet"
+    ),
+    form: str | None = typer.Option(None, "--format", "-f", help="table, tsv, csv, json, jsonl, parquet"),
+) -> None:
+    """Show Table 3 (pairs, trigram overlap, grades by band), agreement, and how many strong pairs there are.
+
+    \b
+    Examples:
+      paraforge annotate report
+      paraforge annotate report pilot.sqlite -o table3.tsv
+    """
+    import sys
+
+    from pipeline.annotation.report import build_report, table_rows
+    from pipeline.annotation.store import AnnotationStore
+    from pipeline.query.output import TABLE, chosen_format, write_rows, write_text
+
+    kind = chosen_format(form, output)
+    found = build_report(AnnotationStore(database))
+    if kind == TABLE:
+        text = render_report(found)
+        if output is None:
+            typer.echo(text)
+        else:
+            output.write_text(text + "\n", encoding="utf-8")
+    elif output is None:
+        write_text(table_rows(found), sys.stdout, kind)
+    else:
+        write_rows(table_rows(found), output, kind)
+
+
+@app.command()
+def export(
+    database: Path = typer.Argument(DATABASE, metavar="[DATABASE]", help="what 'annotate CORPUS' wrote"),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="file to write: .tsv, .csv, .json, .jsonl, .parquet"
+    ),
+    form: str | None = typer.Option(None, "--format", "-f", help="tsv (default), csv, json, jsonl, parquet"),
+) -> None:
+    """Write every complete answer with its pair, one row an answer.
+
+    \b
+    Examples:
+      paraforge annotate export -o answers.tsv
+      paraforge annotate export pilot.sqlite -o answers.parquet
+    """
+    import sys
+
+    from pipeline.annotation.report import answer_rows
+    from pipeline.annotation.store import AnnotationStore
+    from pipeline.errors import InputError
+    from pipeline.query.output import TABLE, chosen_format, write_rows, write_text
+
+    kind = chosen_format(form, output, "tsv")
+    if kind == TABLE:
+        raise InputError("answers are not shown as a table", remedy="Use tsv, csv, json, jsonl or parquet.")
+    rows = answer_rows(AnnotationStore(database))
+    if output is None:
+        write_text(rows, sys.stdout, kind)
+    else:
+        typer.echo(f"{output}: {write_rows(rows, output, kind):,} answers", err=True)
+
+
+def render_report(found: Report) -> str:
+    """The report as a person reads it."""
+    import io
+    import shutil
+    import sys
+
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    buffer = io.StringIO()
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns if terminal else _PLAIN_WIDTH
+    console = Console(
+        file=buffer, width=width, highlight=False, force_terminal=terminal, color_system="standard"
+    )
+    console.print(Text(found.name, style="bold"))
+    console.print(Text(found.signature, style="dim"), soft_wrap=True)
+    graders = ", ".join(f"{name} ({graded:,})" for name, graded in found.annotators.items()) or "nobody yet"
+    console.print(Text(f"seed {found.seed}; graded by {graders}\n"))
+    tables = (
+        {"all": found.table} if len(found.annotators) == 1 else {"all": found.table, **found.by_annotator}
+    )
+    for name, rows in tables.items():
+        title = "Grades by band" if name == "all" else f"Grades by band: {name}"
+        console.print(Text(title, style="bold"))
+        console.print(Padding(_band_table(rows), (0, 0, 1, 0)))
+    if found.agreements:
+        console.print(Text("Agreement", style="bold"))
+        console.print(Padding(_agreement_table(found), (0, 0, 1, 0)))
+    if found.strong is not None:
+        error = found.strong.standard_error
+        deviation = "" if error is None else f" ± {error:,.0f} (standard error of sampling)"
+        console.print(
+            Text(f"Strong paraphrases (grade 3) in the corpus: {found.strong.pairs:,.0f}{deviation}")
+        )
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+
+
+def _table() -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, header_style="bold cyan", padding=(0, 1), pad_edge=False)
+
+
+def _band_table(rows: list[BandRow]) -> Table:
+    table = _table()
+    table.add_column("score", no_wrap=True)
+    for heading in ("pairs", "trigram overlap", "graded", "para. 1", "2", "3", "fluency 1", "2", "3"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        overlap = "-" if row.overlap_mean is None else f"{row.overlap_mean:.2f} ± {row.overlap_deviation:.2f}"
+        grades = [f"{count:.4g}" if row.graded else "-" for count in (*row.paraphrase, *row.fluency)]
+        table.add_row(row.band, f"{row.pairs:,}", overlap, f"{row.graded}/{row.drawn}", *grades)
+    return table
+
+
+def _agreement_table(found: Report) -> Table:
+    from rich.text import Text
+
+    table = _table()
+    for heading in ("annotators", "question"):
+        table.add_column(heading)
+    for heading in ("pairs", "equal grades", "kappa", "linear kappa"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in found.agreements:
+        values = [
+            "-" if value is None else f"{value:.2f}"
+            for value in (one.agreement, one.kappa, one.weighted_kappa)
+        ]
+        table.add_row(Text(f"{one.first} and {one.second}"), one.question, str(one.pairs), *values)
+    return table
