@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "query": ("pipeline.cli.query", "Ask a published corpus in SQL."),
     "sample": ("pipeline.cli.sample", "Show pairs drawn at random from a published corpus."),
     "diff": ("pipeline.cli.diff", "Say what differs between two published corpora."),
+    "annotate": ("pipeline.cli.annotate", "Grade a sample of pairs in the browser, and report the grades."),
     "lexicon": ("pipeline.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
     "doctor": (
         "pipeline.cli.doctor",
