@@ -9,6 +9,7 @@ from pipeline.configuration.lexicon import LexiconParameters
 from pipeline.configuration.nmt import NmtParameters
 from pipeline.configuration.paragram import ParagramParameters
 from pipeline.configuration.publish import PublishParameters
+from pipeline.configuration.report import ReportParameters
 from pipeline.configuration.resources import Resources
 from pipeline.configuration.score import ScoreParameters
 from pipeline.configuration.select import SelectParameters
@@ -30,4 +31,5 @@ class Parameters(BaseModel):
     publish: PublishParameters
     lexicon: LexiconParameters = Field(default_factory=LexiconParameters)
     statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
+    report: ReportParameters = Field(default_factory=ReportParameters)
     resources: Resources = Field(default_factory=Resources)

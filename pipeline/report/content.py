@@ -1,5 +1,6 @@
 """What the HTML report tells of a corpus, gathered from the published files, metrics and plots."""
 
+# ruff: noqa: S608 - columns and views are of our own
 from __future__ import annotations
 
 from collections import defaultdict
@@ -15,6 +16,7 @@ from pipeline.query.database import fetch, open_database
 from pipeline.query.datasets import Dataset, neighbours, open_published
 from pipeline.query.sample import Band, sample_pairs
 from pipeline.report.flow import Fate
+from pipeline.report.histograms import OTHERS, Histograms
 from pipeline.report.svg import Bar, Cell
 from pipeline.report.training import Curves, ResultTable, read_curves, read_metrics, result_tables
 from pipeline.selection.fate import Counts
@@ -24,20 +26,7 @@ from pipeline.selection.statistics import BAND_EDGES, BANDS
 if TYPE_CHECKING:
     import duckdb
 
-OTHERS = "other sources"
 OTHER_REASONS = "other reasons"
-HEAT_STEP = (0.05, 0.05)
-LONGEST = 60
-_MEANS = (
-    ("paraphrase_score", "paraphrase score"),
-    ("overlap_1", "unigram overlap"),
-    ("overlap_2", "bigram overlap"),
-    ("overlap_3", "trigram overlap"),
-    ("copy_rate", "copy rate"),
-    ("translation_score", "translation score"),
-    ("reference_tokens", "tokens of the reference"),
-    ("translation_tokens", "tokens of the translation"),
-)
 _SHOWN = ("source", "line", "cs", "reference", "translation", "paraphrase_score", "overlap_3")
 
 
@@ -128,7 +117,7 @@ def gather(
         shown = [source for source, _ in _largest(manifest)]
     values = read_metrics(metrics)
     with open_database(list(views.values())) as connection:
-        figures = _Figures(connection, views, shown)
+        figures = Histograms(connection, views, shown)
         fates = _fates(manifest.counts)
         flow_fates = _joined_fates(fates, parameters.reasons)
         return Content(
@@ -200,130 +189,7 @@ def _links(manifest: Manifest, shown: Sequence[str], fates: Sequence[Fate]) -> l
     return [[table[name][fate.name] for fate in fates] for name in names]
 
 
-class _Figures:
-    """Histograms and means over kept and refused pairs."""
-
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, views: dict[str, Dataset], shown: Sequence[str]
-    ) -> None:
-        self.connection = connection
-        self.columns = set.intersection(
-            *(set(dataset.schema.names) for name, dataset in views.items() if name != "lexicon")
-        )
-        self.shown = list(shown)
-        self.parts = [
-            (name, "true" if name == KEPT else "false") for name in ("corpus", "rejected") if name in views
-        ]
-
-    def _union(self, *columns: str, where: str = "true") -> str:
-        # Columns are named one by one: only these are read.
-        listed = ", ".join(("source", *columns))
-        return " UNION ALL ".join(
-            f"SELECT {listed}, {kept} AS kept FROM {view} WHERE {where}" for view, kept in self.parts  # noqa: S608
-        )
-
-    def has(self, *columns: str) -> bool:
-        """Whether the corpus has the columns."""
-        return self.columns >= set(columns)
-
-    def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Rows of a query."""
-        return list(fetch(self.connection, sql).to_pylist())
-
-    def scores(self) -> list[tuple[str, list[Bar]]]:
-        """Histograms of the paraphrase score in bins of 0.05: of all sources, then of each."""
-        if not self.has("paraphrase_score"):
-            return []
-        found = self.rows(
-            "SELECT source, kept, least(19, greatest(-20, floor(paraphrase_score * 20 + 1e-6)))::INTEGER AS bin, "
-            f"count(*) AS pairs FROM ({self._union('paraphrase_score', where='paraphrase_score IS NOT NULL')}) "
-            "GROUP BY ALL"
-        )
-        if not found:
-            return []
-        low = min(row["bin"] for row in found)
-        groups: dict[str, dict[tuple[int, bool], int]] = defaultdict(lambda: defaultdict(int))
-        for row in found:
-            for name in ("all sources", row["source"] if row["source"] in self.shown else OTHERS):
-                groups[name][row["bin"], row["kept"]] += row["pairs"]
-        names = ["all sources", *(name for name in [*self.shown, OTHERS] if name in groups)]
-        if len(names) == 2:
-            names = names[:1]
-        return [
-            (
-                name,
-                [
-                    Bar(bin / 20, (bin + 1) / 20, groups[name][bin, True], groups[name][bin, False])
-                    for bin in range(low, 20)
-                ],
-            )
-            for name in names
-        ]
-
-    def heat(self) -> list[Cell]:
-        """Pairs by paraphrase score and trigram overlap."""
-        if not self.has("paraphrase_score", "overlap_3"):
-            return []
-        known = "paraphrase_score IS NOT NULL AND overlap_3 IS NOT NULL"
-        found = self.rows(
-            "SELECT least(19, greatest(-20, floor(paraphrase_score * 20 + 1e-6)))::INTEGER AS x, "
-            "least(19, floor(overlap_3 * 20 + 1e-6))::INTEGER AS y, count(*) AS pairs "
-            f"FROM ({self._union('paraphrase_score', 'overlap_3', where=known)}) GROUP BY ALL ORDER BY ALL"
-        )
-        return [Cell(row["x"] / 20, row["y"] / 20, row["pairs"]) for row in found]
-
-    def lengths(self) -> list[tuple[str, list[Bar]]]:
-        """Histograms of the tokens of both sides; the last bin has all longer ones."""
-        result = []
-        for column, name in (("reference_tokens", "reference"), ("translation_tokens", "translation")):
-            if not self.has(column):
-                continue
-            found = self.rows(
-                f"SELECT kept, least({column}, {LONGEST})::INTEGER AS bin, count(*) AS pairs "
-                f"FROM ({self._union(column, where=f'{column} IS NOT NULL')}) GROUP BY ALL"
-            )
-            counts: dict[tuple[int, bool], int] = {
-                (row["bin"], row["kept"]): row["pairs"] for row in found
-            }
-            last = max((row["bin"] for row in found), default=0)
-            bars = [
-                Bar(bin, bin + 1, counts.get((bin, True), 0), counts.get((bin, False), 0))
-                for bin in range(last + 1)
-            ]
-            result.append((name, bars))
-        return result
-
-    def bands(self) -> list[dict[str, Any]]:
-        """Pairs and mean trigram overlap of each band, of all scored pairs and of kept ones."""
-        if not self.has("paraphrase_score", "overlap_3"):
-            return []
-        cases = []
-        for index, (low, high) in enumerate(zip(BAND_EDGES[:-1], BAND_EDGES[1:], strict=True)):
-            cases.append(f"WHEN {Band(low, high).condition('paraphrase_score')} THEN {index}")
-        found = self.rows(
-            f"SELECT CASE {' '.join(cases)} END AS band, count(*) AS pairs, avg(overlap_3::DOUBLE) AS overlap, "
-            "count(*) FILTER (kept) AS kept, avg(overlap_3::DOUBLE) FILTER (kept) AS kept_overlap "
-            f"FROM ({self._union('paraphrase_score', 'overlap_3', where='paraphrase_score IS NOT NULL')}) "
-            "GROUP BY band"
-        )
-        by_band = {row["band"]: row for row in found}
-        nothing = {"pairs": 0, "overlap": None, "kept": 0, "kept_overlap": None}
-        return [by_band.get(index, nothing) for index in range(len(BANDS))]
-
-    def means(self) -> list[tuple[str, float | None, float | None]]:
-        """Means over kept and over refused pairs."""
-        wanted = [(column, name) for column, name in _MEANS if self.has(column)]
-        if not wanted:
-            return []
-        sums = ", ".join(f"avg({column}::DOUBLE) AS {column}" for column, _ in wanted)
-        sides: dict[str, dict[str, Any]] = {
-            view: self.rows(f"SELECT {sums} FROM {view}")[0] for view, _ in self.parts  # noqa: S608
-        }
-        refused = sides.get("rejected", {})
-        return [(name, sides[KEPT][column], refused.get(column)) for column, name in wanted]
-
-
-def _bands(figures: _Figures, views: dict[str, Dataset], parameters: ReportParameters) -> list[BandRow]:
+def _bands(figures: Histograms, views: dict[str, Dataset], parameters: ReportParameters) -> list[BandRow]:
     rows = []
     for index, band in enumerate(figures.bands()):
         edges = Band(BAND_EDGES[index], BAND_EDGES[index + 1])

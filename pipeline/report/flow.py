@@ -63,7 +63,15 @@ def flow_picture(
             if rows:
                 thick = rows * scale
                 parts.append(
-                    _band(x1, starts[i], x2, ends[j], max(thick, 0.7), fate.kind, f"{source} → {fate.name}: {rows:,}")
+                    _band(
+                        x1,
+                        starts[i],
+                        x2,
+                        ends[j],
+                        max(thick, 0.7),
+                        fate.kind,
+                        f"{source} → {fate.name}: {rows:,}",
+                    )
                 )
                 starts[i] += thick
                 ends[j] += thick
@@ -73,7 +81,11 @@ def flow_picture(
         parts.append(label(_LEFT - 8, node.middle + 12, f"{rows:,}", "end"))
     for node, fate in zip(right, fates, strict=True):
         x = _WIDTH - _RIGHT
-        parts.append(rectangle(x - _NODE, node.y, _NODE, node.height, f"node-{fate.kind}", f"{fate.name}: {fate.rows:,}"))
+        parts.append(
+            rectangle(
+                x - _NODE, node.y, _NODE, node.height, f"node-{fate.kind}", f"{fate.name}: {fate.rows:,}"
+            )
+        )
         parts.append(label(x + 8, node.middle - 2, _short(fate.name, 34), kind="name"))
         parts.append(label(x + 8, node.middle + 12, f"{fate.rows:,} · {share(fate.rows, total)}"))
     told = ", ".join(f"{fate.rows:,} {fate.name}" for fate in fates)
@@ -105,7 +117,8 @@ def _band(x1: float, y1: float, x2: float, y2: float, thick: float, kind: str, t
     middle = (x1 + x2) / 2
     shape = (
         f"M{x1:.1f} {y1:.2f}C{middle:.1f} {y1:.2f} {middle:.1f} {y2:.2f} {x2:.1f} {y2:.2f}"
-        f"V{y2 + thick:.2f}C{middle:.1f} {y2 + thick:.2f} {middle:.1f} {y1 + thick:.2f} {x1:.1f} {y1 + thick:.2f}Z"
+        f"V{y2 + thick:.2f}"
+        f"C{middle:.1f} {y2 + thick:.2f} {middle:.1f} {y1 + thick:.2f} {x1:.1f} {y1 + thick:.2f}Z"
     )
     return tag("path", {"d": shape, "class": f"band band-{kind}"}, tag("title", None, tip))
 

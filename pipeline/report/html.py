@@ -11,17 +11,16 @@ from markupsafe import Markup
 
 from pipeline import __version__
 from pipeline.configuration.report import ReportParameters
-from pipeline.errors import require
 from pipeline.files import atomic_path
 from pipeline.query.words import marked_words
-from pipeline.report.content import HEAT_STEP, LONGEST, Content, gather
+from pipeline.report.content import Content, gather
 from pipeline.report.flow import flow_picture, share
+from pipeline.report.histograms import HEAT_STEP, LONGEST
 from pipeline.report.svg import Bar, heat_map, histogram, lines
 
 if TYPE_CHECKING:
     import jinja2
 
-EXTRA = "report"
 # The space at the left that no pair's score reaches is not drawn.
 _HEAT_STARTS = (0.0, -0.25, -0.5, -1.0)
 
@@ -43,7 +42,6 @@ def write_report(
 
     Raises:
         InputError: the corpus, a metric or a plot cannot be read.
-        MissingPackageError: jinja2 is not installed.
     """
     environment = _environment()
     content = gather(corpus, parameters, metrics, plots)
@@ -53,12 +51,13 @@ def write_report(
 
 
 def _environment() -> jinja2.Environment:
-    library = require("jinja2", EXTRA)
-    environment: jinja2.Environment = library.Environment(
-        loader=library.PackageLoader("pipeline.report", "templates"),
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pipeline.report", "templates"),
         # The text of the corpus is anybody's: everything is escaped unless it is markup of our own.
         autoescape=True,
-        undefined=library.StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -86,6 +85,7 @@ def render(content: Content, environment: jinja2.Environment | None = None) -> s
             for curve in content.curves
         ],
         tiles=_tiles(content),
+        sources=_sources(content),
         marked=marked_words,
         highest=max((abs(fate.rows) for fate in content.fates), default=1) or 1,
         fingerprints=_fingerprints(content),
@@ -123,15 +123,21 @@ def _tiles(content: Content) -> list[tuple[str, str, str]]:
     counts = content.counts
     means = {name: kept for name, kept, _ in content.means}
     tiles = [
-        ("pairs kept", f"{counts.kept:,}", f"{share(counts.kept, counts.rows_in)} of {counts.rows_in:,} rows"),
+        (
+            "pairs kept",
+            f"{counts.kept:,}",
+            f"{share(counts.kept, counts.rows_in)} of {counts.rows_in:,} rows",
+        ),
     ]
     if (score := means.get("paraphrase score")) is not None:
         tiles.append(("paraphrase score", f"{score:.2f}", "mean cosine of kept pairs"))
     if (overlap := means.get("trigram overlap")) is not None:
         tiles.append(("trigram overlap", f"{overlap:.2f}", "mean; lower is a freer paraphrase"))
     tokens = [means.get(f"tokens of the {side}") for side in ("reference", "translation")]
-    if all(value is not None for value in tokens):
-        tiles.append(("tokens", " / ".join(f"{value:.1f}" for value in tokens), "mean of reference / translation"))
+    if None not in tokens:
+        tiles.append(
+            ("tokens", " / ".join(f"{value:.1f}" for value in tokens), "mean of reference / translation")
+        )
     bleu = content.metrics.get("nmt", {}).get("bleu")
     if isinstance(bleu, int | float):
         chrf = content.metrics["nmt"].get("chrf")
@@ -140,6 +146,46 @@ def _tiles(content: Content) -> list[tuple[str, str, str]]:
     if content.lexicon is not None:
         tiles.append(("lexicon", f"{content.lexicon.entries:,}", "entries"))
     return tiles
+
+
+_SOURCE_FIGURES = (
+    ("length", "length"),
+    ("idf", "IDF"),
+    ("paraphrase_score", "paraphrase score"),
+    ("vocabulary_entropy", "vocabulary entropy"),
+    ("parse_entropy", "parse entropy"),
+)
+
+
+def _sources(content: Content) -> tuple[list[str], list[tuple[str, list[str]]]] | None:
+    """ParaNMT's Table 1 from the metrics of stage statistics: column names, and a row a source."""
+    sources = content.metrics.get("statistics", {}).get("sources")
+    if not isinstance(sources, dict) or not sources:
+        return None
+    figures = {name: row for name, row in sources.items() if isinstance(row, dict)}
+    present = [
+        (key, name)
+        for key, name in _SOURCE_FIGURES
+        if any(isinstance(row.get(key), int | float) for row in figures.values())
+    ]
+    rows = [
+        (
+            source,
+            [_count(int(row.get("pairs") or 0)), *(_with_deviation(row, key) for key, _ in present)],
+        )
+        for source, row in figures.items()
+    ]
+    return ["pairs", *(name for _, name in present)], rows
+
+
+def _with_deviation(row: dict[str, Any], key: str) -> str:
+    value, deviation = row.get(key), row.get(f"{key}_sd")
+    if not isinstance(value, int | float):
+        return "–"
+    digits = 2 if abs(value) < 2 else 1
+    return f"{value:.{digits}f}" + (
+        f" ± {deviation:.{digits}f}" if isinstance(deviation, int | float) else ""
+    )
 
 
 def _fingerprints(content: Content) -> list[tuple[str, str, str]]:

@@ -1,5 +1,6 @@
 """Small SVG charts as markup: every text is escaped, every chart has a title and a description."""
 
+# ruff: noqa: S704 - only names of elements and attributes become markup, and these are of our own
 from __future__ import annotations
 
 import math
@@ -106,9 +107,7 @@ class Bar:
         return self.kept + self.refused
 
 
-def histogram(
-    bars: Sequence[Bar], title: str, unit: str, width: float = 360, height: float = 170
-) -> Markup:
+def histogram(bars: Sequence[Bar], title: str, unit: str, width: float = 320, height: float = 160) -> Markup:
     """Bars of kept pairs, and of refused ones on top of them."""
     left, right, top, bottom = 38.0, 6.0, 8.0, 34.0
     most = max((bar.pairs for bar in bars), default=0) or 1
@@ -153,9 +152,7 @@ class Series:
     points: Sequence[tuple[float, float]]
 
 
-def lines(
-    series: Sequence[Series], title: str, unit: str, width: float = 360, height: float = 200
-) -> Markup:
+def lines(series: Sequence[Series], title: str, unit: str, width: float = 320, height: float = 185) -> Markup:
     """Up to four lines over a common axis, named at the top."""
     left, right, top, bottom = 44.0, 10.0, 26.0, 34.0
     points = [point for one in series for point in one.points]
@@ -211,8 +208,8 @@ def heat_map(
     title: str,
     units: tuple[str, str],
     x_low: float,
-    width: float = 560,
-    height: float = 330,
+    width: float = 520,
+    height: float = 310,
 ) -> Markup:
     """Pairs by two scores; a cell's strength follows the logarithm of its pairs. The axes end at 1."""
     left, right, top, bottom = 40.0, 8.0, 8.0, 36.0
@@ -254,11 +251,20 @@ def heat_map(
     parts.append(label(left + across / 2, height - 4, units[0], "middle", "unit"))
     turned = tag(
         "text",
-        {"transform": f"translate(11 {_value(top + down / 2)}) rotate(-90)", "text-anchor": "middle", "class": "unit"},
+        {
+            "transform": f"translate(11 {_value(top + down / 2)}) rotate(-90)",
+            "text-anchor": "middle",
+            "class": "unit",
+        },
         units[1],
     )
     peak = max(cells, key=lambda cell: cell.pairs, default=None)
-    told = "No pairs" if peak is None else (
-        f"Most pairs, {peak.pairs:,}, have a {units[0]} from {peak.x:.2f} and a {units[1]} from {peak.y:.2f}"
+    told = (
+        "No pairs"
+        if peak is None
+        else (
+            f"Most pairs, {peak.pairs:,}, have a {units[0]} from {peak.x:.2f} "
+            f"and a {units[1]} from {peak.y:.2f}"
+        )
     )
     return chart(width, height, title, told, *parts, turned)
