@@ -51,9 +51,11 @@ class NmtTrainingParameters(_Section):
     """How the model is trained. Training ends at whichever limit is reached first."""
 
     batch_tokens: int = Field(
-        4096, ge=64, description="tokens of a batch, padding included (of the longer side)"
+        2048, ge=64, description="tokens of a batch, padding included (of the longer side)"
     )
-    accumulate: int = Field(1, ge=1, description="batches of an update")
+    accumulate: int = Field(
+        2, ge=1, le=1024, description="batches of an update; up to so many processes share them"
+    )
     learning_rate: float = Field(0.001, gt=0, description="the highest, reached after warm-up")
     warmup_updates: int = Field(800, ge=0, description="updates until then")
     schedule: Literal["inverse_sqrt", "linear"] = Field(

@@ -27,6 +27,11 @@ _PLACES = {
 }
 
 
+def is_copy(name: str) -> bool:
+    """Whether a weight of this name is one of the copies that fairseq's encoder keeps of its weights."""
+    return ".layers." in name and name.endswith(_COPIES)
+
+
 def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """What of a checkpoint (or of ``Trainer.state_dict()``) is needed to translate."""
     import torch
@@ -35,7 +40,7 @@ def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
         # A buffer that is there for its type alone holds whatever was in memory.
         name: torch.zeros(1) if name.endswith("._float_tensor") else tensor.detach().cpu().clone()
         for name, tensor in sorted(state["model"].items())
-        if not name.endswith(_COPIES) or ".layers." not in name
+        if not is_copy(name)
     }
     # Tied matrices stay tied: one tensor, stored once.
     for first in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"):

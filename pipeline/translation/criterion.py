@@ -7,6 +7,7 @@ and differentiated while it is in the cache, and the whole matrix is never there
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -114,6 +115,8 @@ class BlockwiseLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  #
     """fairseq's criterion; the same numbers, sooner. ``precision`` is set on the class by the trainer."""
 
     precision = torch.float32
+    # One for each batch of the update to come, set by the trainer.
+    batch_seeds: Sequence[int] = ()
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
@@ -122,6 +125,9 @@ class BlockwiseLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  #
         target = sample["target"]
         narrow = self.precision != torch.float32
         if model.training:
+            if self.batch_seeds:
+                seed, *self.batch_seeds = self.batch_seeds
+                torch.manual_seed(seed)
             with torch.autocast(target.device.type, self.precision, enabled=narrow):
                 features, _ = model(**sample["net_input"], features_only=True)
             loss, nll_loss = blockwise_label_smoothed_loss(

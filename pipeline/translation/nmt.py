@@ -17,8 +17,9 @@ from pipeline.files import hash_json, read_json, write_json
 from pipeline.shards.store import ShardDirectory
 from pipeline.shards.work import WorkDirectory, link_or_copy, replaced_directory
 from pipeline.translation.conversion import MODEL_FILE, check_files, write_description
+from pipeline.translation.finishing import finish_model
 from pipeline.translation.importing import import_model
-from pipeline.translation.training import finish_model, train_model, write_history
+from pipeline.translation.training import train_model, write_history
 
 logger = logging.getLogger(__name__)
 

@@ -12,13 +12,16 @@ import logging
 import os
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError, Interrupted, ParaforgeError
+from pipeline.errors import Interrupted, ParaforgeError
 from pipeline.files import atomic_path, read_json
 from pipeline.interrupts import graceful_interrupts, stop_requested
+from pipeline.translation.checkpoint import is_copy, weights_only_state, write_checkpoint
 from pipeline.translation.fairseq_compat import import_fairseq
+from pipeline.translation.ranks import join, leave
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +34,19 @@ LAST = "checkpoint_last.pt"
 class TrainingRun:
     """One model in training: fairseq's objects, the history of validations, and where everything lies."""
 
-    def __init__(self, directory: Path, settings: dict[str, Any]) -> None:
-        """Build model and optimiser, or restore them from the last checkpoint."""
+    def __init__(self, directory: Path, settings: dict[str, Any], rank: int = 0) -> None:
+        """Build model and optimiser, or restore them from the last checkpoint.
+
+        Args:
+            directory: of this training.
+            settings: what :func:`pipeline.translation.training.trainer_settings` gives.
+            rank: number of this process among ``settings["ranks"]``.
+        """
         import numpy as np
         import torch
 
         import_fairseq()
-        from fairseq import checkpoint_utils, options, tasks, utils
+        from fairseq import options, tasks, utils
         from fairseq.dataclass.utils import convert_namespace_to_omegaconf
         from fairseq.logging import metrics
         from fairseq.trainer import Trainer
@@ -59,17 +68,19 @@ class TrainingRun:
         ]
         parsed = options.parse_args_and_arch(options.get_training_parser(), arguments)
         self.configuration = convert_namespace_to_omegaconf(parsed)
+        self.ranks = join(rank, settings["ranks"], directory / settings["rendezvous"], self.configuration)
         np.random.seed(self.configuration.common.seed)
         utils.set_torch_seed(self.configuration.common.seed)
         metrics.reset()
         self.task = tasks.setup_task(self.configuration.task)
         model = self.task.build_model(self.configuration.model)
         loss = self.task.build_criterion(self.configuration.criterion)
+        for name, parameter in model.named_parameters():
+            if is_copy(name):
+                parameter.requires_grad_(False)
         self.trainer = Trainer(self.configuration, self.task, model, loss)
-        sharded = self.task.has_sharded_data("train")
-        state, self.epochs = checkpoint_utils.load_checkpoint(
-            self.configuration.checkpoint, self.trainer, disable_iterator_cache=sharded
-        )
+        state = self.trainer.load_checkpoint(str(directory / "checkpoints" / LAST))
+        self.epochs = self._epochs(state["train_iterator"] if state else None)
         own = (state or {}).get("paraforge", {})
         self.history: list[dict[str, float]] = own.get("history", [])
         self.target_tokens: int = own.get("target_tokens", 0)
@@ -78,6 +89,19 @@ class TrainingRun:
         self.parent = os.getppid()
         self._saved = self._reported = time.monotonic()
         self._recent: list[float] = []
+
+    def _epochs(self, state: dict[str, Any] | None) -> Any:
+        """fairseq's iterator over the batches of an epoch, where a checkpoint left it."""
+        epoch = state["epoch"] if state else 1
+        epochs = self.trainer.get_train_iterator(
+            epoch, load_dataset=True, disable_iterator_cache=self.task.has_sharded_data("train")
+        )
+        if state:
+            # A checkpoint counts the batches of all processes, so that their number may change.
+            done = state["iterations_in_epoch"] // self.ranks.count
+            epochs.load_state_dict({**state, "iterations_in_epoch": done})
+        self.trainer.lr_step(epoch)
+        return epochs
 
     @property
     def updates(self) -> int:
@@ -88,6 +112,10 @@ class TrainingRun:
         """Passes over the pairs so far; a fairseq epoch is a pass over one part."""
         position = self.epochs.iterations_in_epoch / max(1, len(self.epochs))
         return float(self.epochs.epoch - 1 + position) / self.settings["parts"]
+
+    def seconds(self) -> float:
+        """Time that the training has taken, earlier runs included."""
+        return float(self.trainer.cumulative_training_time())
 
     def train(self) -> str:
         """Train until a limit; returns the reason.
@@ -101,7 +129,7 @@ class TrainingRun:
         while self.finished is None:
             batches = iterators.GroupedIterator(
                 self.epochs.next_epoch_itr(fix_batches_to_gpus=False, shuffle=True),
-                self.settings["accumulate"],
+                self.settings["accumulate"] // self.ranks.count,
             )
             self.trainer.begin_epoch(self.epochs.epoch)
             for samples in batches:
@@ -120,16 +148,18 @@ class TrainingRun:
         return self.finished
 
     def _update(self, samples: list[dict[str, Any]]) -> None:
+        seed = self.configuration.common.seed
+        self.trainer.criterion.batch_seeds = self.ranks.batch_seeds(seed, self.updates, len(samples))
         logged = self.trainer.train_step(samples)
-        self.target_tokens += sum(int(sample["ntokens"]) for sample in samples if sample)
+        self._own_tokens = sum(int(sample["ntokens"]) for sample in samples if sample)
         if logged is not None:
             self._recent.append(float(logged["loss"]))
-        if time.monotonic() - self._reported > REPORT_SECONDS:
-            self._report()
         if self.updates % UPDATES_BETWEEN_TRIMS == 0:
             trim_memory()
 
     def _report(self) -> None:
+        if not self.ranks.first:
+            return
         self._reported = time.monotonic()
         report(
             event="update",
@@ -137,88 +167,101 @@ class TrainingRun:
             epoch=round(self.epoch(), 3),
             loss=round(sum(self._recent[-20:]) / max(1, len(self._recent[-20:])), 4),
             target_tokens=self.target_tokens,
-            seconds=round(self.trainer.cumulative_training_time(), 1),
+            seconds=round(self.seconds(), 1),
         )
 
     def _after_update(self, epoch_ended: bool) -> str | None:
         """Validate, save and stop where it is time to; the reason to end, or None."""
+        asked_to_stop = stop_requested() or os.getppid() != self.parent
+        # What any process knows alone, all have to know at the same update.
+        tokens, stop, late = self.ranks.totals(
+            self._own_tokens, asked_to_stop, self.ranks.first and self._is_late()
+        )
+        self.target_tokens += int(tokens)
         every = self.settings["validate_every"]
-        seconds = self.trainer.cumulative_training_time()
-        reason = None
-        if self.updates >= self.settings["maximum_updates"]:
-            reason = "maximum_updates"
-        elif self.settings["maximum_seconds"] and seconds >= self.settings["maximum_seconds"]:
-            reason = "maximum_minutes"
-        elif (
-            epoch_ended
-            and self.settings["maximum_epochs"]
-            and self.epoch() >= self.settings["maximum_epochs"]
-        ):
-            reason = "maximum_epochs"
+        reason = self._limit(epoch_ended, late > 0)
         whole_pass = epoch_ended and self.epochs.epoch % self.settings["parts"] == 0
         if reason or (self.updates % every == 0 if every else whole_pass):
-            self.validate()
-            patience = self.settings["patience"]
-            if reason is None and patience and self._validations_since_best() >= patience:
-                reason = "patience"
+            impatient = self.validate()
+            reason = reason or ("patience" if impatient else None)
             self.finished = reason
             self.save()
-        elif time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+        elif stop or time.monotonic() - self._saved > CHECKPOINT_SECONDS:
             self.save()
-        if stop_requested() or os.getppid() != self.parent:
-            self.finished = reason
-            self.save()
+        if stop and reason is None:
             raise Interrupted("interrupted: the last checkpoint is kept; run the same command to go on")
+        if time.monotonic() - self._reported > REPORT_SECONDS:
+            self._report()
         return reason
+
+    def _limit(self, epoch_ended: bool, late: bool) -> str | None:
+        """The limit that this update reached, if any."""
+        epochs = self.settings["maximum_epochs"]
+        if self.updates >= self.settings["maximum_updates"]:
+            return "maximum_updates"
+        if late:
+            return "maximum_minutes"
+        if epoch_ended and epochs and self.epoch() >= epochs:
+            return "maximum_epochs"
+        return None
+
+    def _is_late(self) -> bool:
+        limit = self.settings["maximum_seconds"]
+        return bool(limit and self.seconds() >= limit)
 
     def _validations_since_best(self) -> int:
         scores = [row["bleu"] for row in self.history]
         return len(scores) - 1 - scores.index(max(scores))
 
-    def validate(self) -> None:
-        """Loss, BLEU and chrF (through CTranslate2) on the held-out rows; keeps this moment's weights."""
-        from fairseq.logging import metrics
+    def validate(self) -> bool:
+        """Loss, BLEU and chrF (through CTranslate2) on the held-out rows; keeps this moment's weights.
 
-        from pipeline.translation.conversion import convert_fairseq
-        from pipeline.translation.validation import HeldOut, evaluate
+        Returns:
+            Whether BLEU has not improved for as many validations as patience allows.
+        """
+        from fairseq.logging import metrics
 
         self._report()
         with metrics.aggregate(new_root=True) as aggregated:
             iterator = self.trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False)
             for sample in iterator:
                 self.trainer.valid_step(sample)
-        values = aggregated.get_smoothed_values()
+        impatient = False
+        if self.ranks.first:
+            self._score(aggregated.get_smoothed_values())
+            patience = self.settings["patience"]
+            impatient = bool(patience) and self._validations_since_best() >= patience
+        return self.ranks.totals(impatient)[0] > 0
+
+    def _score(self, values: dict[str, Any]) -> None:
+        """Translate the held-out rows with the weights of this moment, and add a row to the history."""
+        from pipeline.translation.conversion import convert_fairseq
+        from pipeline.translation.validation import HeldOut, evaluate
+
         snapshot = self.directory / "snapshots" / f"update-{self.updates:08d}.pt"
         self.save_weights(snapshot)
         converted = self.directory / "validation"
-        convert_fairseq(
-            snapshot,
-            self.directory,
-            converted,
-            self.settings["source_language"],
-            self.settings["target_language"],
-        )
-        held_out = HeldOut.read(self.directory)
+        languages = (self.settings["source_language"], self.settings["target_language"])
+        convert_fairseq(snapshot, self.directory, converted, *languages)
         scores = evaluate(
             converted,
-            held_out,
+            HeldOut.read(self.directory),
             beam=self.settings["beam"],
-            threads=self.settings["threads"],
+            threads=self.settings["threads"] * self.ranks.count,
             maximum_tokens=self.settings["maximum_tokens"],
         )
-        recent = self._recent
-        self._recent = []
         row = {
             "update": self.updates,
             "epoch": round(self.epoch(), 4),
-            "seconds": round(self.trainer.cumulative_training_time(), 1),
+            "seconds": round(self.seconds(), 1),
             "target_tokens": self.target_tokens,
-            "train_loss": round(sum(recent) / max(1, len(recent)), 4),
+            "train_loss": round(sum(self._recent) / max(1, len(self._recent)), 4),
             "valid_loss": round(float(values["loss"]), 4),
             "valid_perplexity": round(2.0 ** float(values["nll_loss"]), 4),
             "bleu": round(scores.bleu, 4),
             "chrf": round(scores.chrf, 4),
         }
+        self._recent = []
         self.history.append(row)
         self._forget_snapshots()
         report(event="validation", **row)
@@ -233,9 +276,16 @@ class TrainingRun:
 
     def save(self) -> None:
         """Write the last checkpoint, whole or not at all."""
+        self._saved = time.monotonic()
+        if not self.ranks.first:
+            return
         path = self.directory / "checkpoints" / LAST
+        iterator = self.epochs.state_dict()
         extra = {
-            "train_iterator": self.epochs.state_dict(),
+            "train_iterator": {
+                **iterator,
+                "iterations_in_epoch": iterator["iterations_in_epoch"] * self.ranks.count,
+            },
             "val_loss": None,
             "paraforge": {
                 "history": self.history,
@@ -246,12 +296,9 @@ class TrainingRun:
         self.trainer.consolidate_optimizer()
         with atomic_path(path) as temporary:
             self.trainer.save_checkpoint(str(temporary), extra)
-        self._saved = time.monotonic()
 
     def save_weights(self, path: Path) -> None:
         """Write weights and configuration alone, as plain values and without this machine's paths."""
-        from pipeline.translation.checkpoint import weights_only_state, write_checkpoint
-
         self.trainer.consolidate_optimizer()
         write_checkpoint(weights_only_state(self.trainer.state_dict()), path)
 
@@ -269,24 +316,31 @@ def report(**values: Any) -> None:
     sys.stdout.flush()
 
 
-def main(directory: Path) -> int:
-    """Train what ``directory/settings.json`` says; returns the exit code."""
+def main(directory: Path, rank: int = 0) -> int:
+    """Train what ``directory/settings.json`` says, as one of its processes; returns the exit code."""
     # What libraries print must not mix with the reports.
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
+    # fairseq is older than the libraries under it, which say so on every occasion.
+    warnings.simplefilter("ignore")
     try:
         with graceful_interrupts():
-            run = TrainingRun(directory, read_json(directory / "settings.json"))
-            report(event="start", update=run.updates, history=run.history)
-            report(event="end", reason=run.train(), update=run.updates)
+            run = TrainingRun(directory, read_json(directory / "settings.json"), rank)
+            if rank == 0:
+                report(event="start", update=run.updates, history=run.history)
+            reason = run.train()
+            leave(run.ranks)
+            if rank == 0:
+                report(event="end", reason=reason, update=run.updates)
     except Interrupted as error:
         return error.exit_code
-    except (ParaforgeError, InputError) as error:
-        report(event="error", message=str(error), exit_code=error.exit_code)
+    except ParaforgeError as error:
+        if rank == 0:
+            report(event="error", message=str(error), exit_code=error.exit_code)
         return error.exit_code
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import csv
-import json
 import logging
 import os
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline.configuration.nmt import NmtParameters
 from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError, InputError, Interrupted
 from pipeline.files import atomic_path, write_json
-from pipeline.interrupts import stop_requested
-from pipeline.progress import Progress, progress
 from pipeline.shards.store import ShardDirectory
 from pipeline.translation.binarisation import PreparedBitext, prepare_bitext
-from pipeline.translation.checkpoint import average_checkpoints, weights_only_state
-from pipeline.translation.conversion import convert_fairseq, write_description, write_fairseq_model
-from pipeline.translation.fairseq_compat import load_checkpoint
-from pipeline.translation.validation import HeldOut, Scores, evaluate
+from pipeline.translation.processes import follow, training_processes
+from pipeline.translation.ranks import rank_count
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +58,6 @@ def train_model(
         InputError: nothing to train on.
         IncompleteError: the training process died.
     """
-    threads = resources.thread_count()
     prepared = prepare_bitext(bitext, directory, parameters)
     logger.info(
         "%d pairs to train on, %d held out, %d set aside, %d too long",
@@ -75,8 +66,8 @@ def train_model(
     settings = trainer_settings(directory, parameters, prepared, resources)
     write_json(directory / "settings.json", settings)
     # The reason of an end stands in the last checkpoint too, so a finished training ends at once.
-    with _process(directory, threads) as process:
-        reason, history = _follow(process, parameters.training.maximum_updates)
+    with training_processes(directory, settings) as processes:
+        reason, history = follow(processes, parameters.training.maximum_updates)
     return TrainingResult(reason, history, prepared)
 
 
@@ -86,6 +77,8 @@ def trainer_settings(
     """What the training process reads: fairseq's arguments, and what is ours."""
     training, validation = parameters.training, parameters.validation
     device = training_device(resources)
+    threads = resources.thread_count()
+    ranks = rank_count(training.accumulate, threads) if device == "cpu" else 1
     return {
         "arguments": [
             *fairseq_arguments(directory, parameters, prepared),
@@ -93,7 +86,9 @@ def trainer_settings(
         ],
         "device": device,
         "precision": precision(training.precision, device),
-        "threads": resources.thread_count(),
+        "ranks": ranks,
+        "rendezvous": f"rendezvous-{uuid.uuid4().hex}",
+        "threads": threads // ranks,
         "parts": len(prepared.parts),
         "accumulate": training.accumulate,
         "validate_every": validation.every_updates,
@@ -159,193 +154,6 @@ def precision(wanted: str, device: str) -> str:
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
     capable = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return "bfloat16" if capable else "float32"
-
-
-@contextmanager
-def _process(directory: Path, threads: int) -> Iterator[subprocess.Popen[str]]:
-    """The training process; it is told to end, and waited for, if the block is left before it ends."""
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": str(threads),
-        # Threads that spin while they wait take the processor from the others wherever a core is shared: five
-        # times slower, measured. Where none is shared, sleeping costs little.
-        "OMP_WAIT_POLICY": "passive",
-        # Batches have many shapes; kernels kept for each of them fill gigabytes and save no time.
-        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0",
-        # Fewer, larger pages: zeroing them is a tenth of the time otherwise.
-        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    }
-    command = [sys.executable, "-m", "pipeline.translation.trainer", str(directory.resolve())]
-    with (directory / "trainer.log").open("a", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            env=environment,
-            cwd=Path(__file__).parents[2],
-            text=True,
-            encoding="utf-8",
-        )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.terminate()
-            process.wait()
-
-
-def _follow(process: subprocess.Popen[str], maximum_updates: int) -> tuple[str, list[dict[str, float]]]:
-    """Show what the training process reports until it ends; the reason of its end, and the validations."""
-    messages = _messages(process)
-    history: list[dict[str, float]] = []
-    ended: dict[str, Any] = {}
-    first: dict[str, Any] = next(messages, {"event": "died"})
-    if first["event"] == "start":
-        history.extend(first["history"])
-        done = first["update"]
-        with progress(total=maximum_updates, unit="updates", description="train", done=done) as bar:
-            ended = _show(messages, bar, history, done)
-    elif first["event"] == "error":
-        ended = first
-    code = process.wait()
-    if ended.get("event") == "error":
-        raise InputError(ended["message"])
-    if stop_requested() or code == Interrupted.exit_code:
-        raise Interrupted("interrupted: the last checkpoint is kept; run the same command to go on")
-    if code != 0 or ended.get("event") != "end":
-        raise IncompleteError(
-            f"the training process died ({code}); see the end of trainer.log in its work directory; "
-            "the same command goes on from the last checkpoint"
-        )
-    return str(ended["reason"]), history
-
-
-def _messages(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
-    """The process' reports; it is told to end as soon as this process is."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        yield json.loads(line)
-        if stop_requested() and process.poll() is None:
-            process.terminate()
-
-
-def _show(
-    messages: Iterator[dict[str, Any]], bar: Progress, history: list[dict[str, float]], done: int
-) -> dict[str, Any]:
-    """Show reports, collecting validations, until one that ends the training (or none comes any more)."""
-    score = ""
-    for message in messages:
-        event = message.pop("event")
-        if event in ("end", "error"):
-            return {"event": event, **message}
-        if event == "validation":
-            history.append(message)
-            score = f", BLEU {message['bleu']:.1f}"
-            logger.info(
-                "update %d, epoch %.2f: valid loss %.3f, BLEU %.2f, chrF %.2f",
-                *(
-                    message["update"],
-                    message["epoch"],
-                    message["valid_loss"],
-                    message["bleu"],
-                    message["chrf"],
-                ),
-            )
-        bar.update(message["update"] - done)
-        done = message["update"]
-        if "loss" in message:
-            bar.status(f"loss {message['loss']:.2f}{score}")
-    return {}
-
-
-def finish_model(
-    directory: Path, output: Path, parameters: NmtParameters, result: TrainingResult, threads: int
-) -> dict[str, Any]:
-    """Pick the best or the averaged weights by BLEU on the held-out rows, and write the model to ``output``.
-
-    Returns:
-        ``model.json``.
-    """
-    languages = (parameters.source_language, parameters.target_language)
-    state, chosen, scores = _choose_weights(directory, parameters, result.history, threads)
-    entries = write_fairseq_model(
-        state,
-        {language: directory / f"dict.{language}.txt" for language in languages},
-        {side: directory / f"{side}.spm" for side in ("source", "target")},
-        output,
-        languages,
-    )
-    last = result.history[-1]
-    prepared = result.prepared
-    return write_description(
-        output,
-        origin="trained",
-        languages=languages,
-        entries={**entries, "maximum_source_tokens": entries["maximum_source_tokens"]},
-        trained_on={
-            "pairs": prepared.trained,
-            "held_out": prepared.held_out,
-            "set_aside": prepared.set_aside,
-            "too_long": prepared.too_long,
-            "updates": int(last["update"]),
-            "epochs": last["epoch"],
-            "target_tokens": int(last["target_tokens"]),
-            "ended_by": result.reason,
-            "weights": chosen,
-            "seed": parameters.training.seed,
-        },
-        metrics={
-            "rows": prepared.held_out,
-            "beam": parameters.validation.final_beam,
-            "bleu": round(scores.bleu, 4),
-            "chrf": round(scores.chrf, 4),
-            "bleu_signature": scores.bleu_signature,
-            "chrf_signature": scores.chrf_signature,
-        },
-    )
-
-
-def _choose_weights(
-    directory: Path, parameters: NmtParameters, history: Sequence[Mapping[str, float]], threads: int
-) -> tuple[dict[str, Any], str, Scores]:
-    """The best snapshot or the average of the last ones, whichever has the higher BLEU at the final beam."""
-    snapshots = directory / "snapshots"
-    best = max(history, key=lambda row: row["bleu"])["update"]
-    last = [row["update"] for row in history[-parameters.validation.average :]]
-    candidates: list[tuple[str, dict[str, Any]]] = [
-        (f"update {int(best)}", weights_only_state(load_checkpoint(_snapshot(snapshots, best))))
-    ]
-    if len(last) > 1:
-        paths = [_snapshot(snapshots, update) for update in last]
-        candidates.append(
-            (f"average of updates {', '.join(str(int(u)) for u in last)}", average_checkpoints(paths))
-        )
-    from pipeline.translation.checkpoint import write_checkpoint
-
-    held_out = HeldOut.read(directory)
-    scored = []
-    for name, state in candidates:
-        checkpoint = directory / "candidate.pt"
-        write_checkpoint(state, checkpoint)
-        converted = directory / "validation"
-        convert_fairseq(
-            checkpoint, directory, converted, parameters.source_language, parameters.target_language
-        )
-        scores = evaluate(
-            converted,
-            held_out,
-            beam=parameters.validation.final_beam,
-            threads=threads,
-            maximum_tokens=parameters.maximum_tokens,
-        )
-        logger.info("%s: BLEU %.2f, chrF %.2f", name, scores.bleu, scores.chrf)
-        scored.append((state, name, scores))
-    return max(scored, key=lambda item: item[2].bleu)
-
-
-def _snapshot(snapshots: Path, update: float) -> Path:
-    return snapshots / f"update-{int(update):08d}.pt"
 
 
 def write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:

@@ -14,7 +14,7 @@ from pipeline.configuration.nmt import NmtParameters
 from pipeline.configuration.resources import Resources
 from pipeline.errors import IncompleteError, Interrupted
 from pipeline.files import read_json, write_json
-from pipeline.translation import trainer, training
+from pipeline.translation import processes, trainer, training
 from pipeline.translation.binarisation import PreparedBitext, prepare_bitext
 from pipeline.translation.checkpoint import weights_only_state
 from pipeline.translation.fairseq_compat import load_checkpoint
@@ -255,11 +255,11 @@ def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pyt
     shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
     chosen = parameters()
     # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage.
-    monkeypatch.setattr(training, "stop_requested", lambda: True)
+    monkeypatch.setattr(processes, "stop_requested", lambda: True)
     with pytest.raises(Interrupted):
         train_model(shards, tmp_path / "work", chosen, RESOURCES)
     assert (tmp_path / "work" / "checkpoints" / "checkpoint_last.pt").is_file()
-    monkeypatch.setattr(training, "stop_requested", lambda: False)
+    monkeypatch.setattr(processes, "stop_requested", lambda: False)
     result = train_model(shards, tmp_path / "work", chosen, RESOURCES)
     assert result.reason == "maximum_updates"
     assert [row["update"] for row in result.history] == [4, 8, 12]
@@ -268,6 +268,28 @@ def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pyt
         rows = list(csv.DictReader(file))
     assert [int(row["update"]) for row in rows] == [4, 8, 12]
     assert float(rows[-1]["bleu"]) == result.history[-1]["bleu"]
+
+
+def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    chosen = parameters(training={"accumulate": 2, "maximum_updates": 8})
+    results = {
+        threads: train_model(
+            shards, tmp_path / f"work-{threads}", chosen, Resources(threads=threads, devices=["cpu"])
+        )
+        for threads in (1, 2)
+    }
+    assert read_json(tmp_path / "work-1" / "settings.json")["ranks"] == 1
+    assert read_json(tmp_path / "work-2" / "settings.json")["ranks"] == 2
+    for alone, together in zip(results[1].history, results[2].history, strict=True):
+        assert together["valid_loss"] == pytest.approx(alone["valid_loss"], abs=2e-3)
+        assert together["train_loss"] == pytest.approx(alone["train_loss"], abs=2e-3)
+        assert together["target_tokens"] == alone["target_tokens"]
+        assert together["epoch"] == pytest.approx(alone["epoch"], abs=0.05)
+    # Stopped with two processes, it goes on with one.
+    last = load_checkpoint(tmp_path / "work-2" / "checkpoints" / "checkpoint_last.pt")
+    alone_last = load_checkpoint(tmp_path / "work-1" / "checkpoints" / "checkpoint_last.pt")
+    assert last["extra_state"]["train_iterator"] == alone_last["extra_state"]["train_iterator"]
 
 
 def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
