@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 from collections.abc import Sequence
 from os import PathLike, fspath
@@ -106,3 +107,11 @@ def require(module: str, extra: str) -> ModuleType:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
             raise MissingPackageError(module.partition(".")[0], extra) from error
         raise
+
+
+def describe_os_error(error: OSError) -> str:
+    """One line for a user about the machine's trouble: what, where, and what to do if that is known."""
+    text = str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        text += ": free some space and run the same command; finished work is kept"
+    return text

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pipeline.errors import ParaforgeError
+from pipeline.errors import ParaforgeError, describe_os_error
 from pipeline.files import write_json
 from pipeline.interrupts import graceful_interrupts
 from pipeline.logs import configure_logging
@@ -44,6 +44,5 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
         sys.exit(error.exit_code)
     except OSError as error:
         # A full disk or a missing right is the machine's trouble, not a defect: say so in one line.
-        logger.error("%s", error)
-        logging.getLogger("traceback").debug("", exc_info=True)
+        logger.error("%s", describe_os_error(error))
         sys.exit(1)

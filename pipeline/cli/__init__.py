@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from pipeline import __version__
-from pipeline.errors import ParaforgeError
+from pipeline.errors import ParaforgeError, describe_os_error
 
 # name: (module, what it is for). A module has ``app``, a typer.Typer of one command or of a group.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -77,3 +77,6 @@ def main() -> None:
     except ParaforgeError as error:
         typer.echo(f"paraforge: {error}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        typer.echo(f"paraforge: {describe_os_error(error)}", err=True)
+        sys.exit(1)
