@@ -3,8 +3,8 @@
     python -m benchmarks.ingest
     python -m benchmarks.ingest --pairs 100000 --pairs 10000000 --layout tsv --compression gz --workers 2
 
-A pair is about 170 bytes of made-up words with Czech letters. Of every 50 pairs one repeats an earlier one, and
-of every 1,000 one has a blank side; the last column says whether exactly these were refused.
+A pair is about 170 bytes of made-up words with Czech letters. Of every 50 pairs one repeats an earlier one,
+and of every 1,000 one has a blank side; the last column says whether exactly these were refused.
 """
 
 from __future__ import annotations

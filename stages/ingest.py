@@ -13,7 +13,7 @@ def main() -> None:
     """Ingest the sources into data/ingested."""
     parameters = load_parameters()
     report = ingest(parameters.ingest, Path("data/ingested"), parameters.resources)
-    write_metrics("metrics/ingest.json", report)
+    write_metrics("metrics/ingest.json", report.metrics())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,13 @@ class IngestReport:
     sources: dict[str, SourceReport]
     seconds: float = 0.0
     pairs_per_second: int = 0
+
+    def metrics(self) -> dict[str, Any]:
+        """The numbers alone, for ``dvc metrics show``; the files and their SHA-256 stand in shards.json."""
+        numbers = asdict(self)
+        for source in numbers["sources"].values():
+            del source["files"]
+        return numbers
 
 
 @dataclass(frozen=True)

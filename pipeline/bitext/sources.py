@@ -152,7 +152,8 @@ def _resolve_files(source: FileSource, problems: _Problems) -> SourceFiles | Non
     before = len(problems)
     for key, pattern in patterns.items():
         try:
-            groups[key] = files_of(pattern)
+            # Workers elsewhere have another current directory.
+            groups[key] = [path.absolute() for path in files_of(pattern)]
         except InputError as error:
             problems.add(source.name, error)
     if source.drop_rows is not None:

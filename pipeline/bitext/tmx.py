@@ -25,7 +25,7 @@ _CODE_ELEMENTS = frozenset(["bpt", "ept", "it", "ph", "ut"])
 def read_tmx(
     path: Path, languages: Mapping[str, str], changes: Changes, *, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[Block]:
-    """Read a TMX file. The line number of a row is that of its ``<tu>`` in the file.
+    """Read a TMX file. The line number of a row is the number of its ``<tu>``, from 1: a line may hold two.
 
     A unit without one of the languages is a row with a blank side. Of several variants in one language the
     first is taken (``extra_variant``). A document type that only names a DTD is accepted and not
@@ -75,7 +75,6 @@ class _Collector:
         self.units = 0
         self.fed = 0
         self._unit: dict[str, str] | None = None
-        self._unit_line = 0
         self._overlong = False
         self._column: str | None = None
         self._parts: list[str] | None = None  # of the segment being read
@@ -142,7 +141,7 @@ class _Collector:
         elif element == "tuv" and self._unit is not None:
             self._column = self._column_of(attributes)
         elif element == "tu":
-            self._unit, self._unit_line, self._overlong = {}, self.parser.CurrentLineNumber, False
+            self._unit, self._overlong = {}, False
 
     def _column_of(self, attributes: dict[str, str]) -> str | None:
         language = (attributes.get("xml:lang") or attributes.get("lang") or "").lower()
@@ -177,7 +176,7 @@ class _Collector:
 
     def _finish_unit(self, unit: dict[str, str]) -> None:
         self.units += 1
-        self.lines.append(self._unit_line)
+        self.lines.append(self.units)
         self.codes.append(CODES["overlong_line"] if self._overlong else 0)
         for name, values in self.texts.items():
             text = unit.get(name, "")
