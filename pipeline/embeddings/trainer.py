@@ -296,9 +296,7 @@ class Trainer:
         state = self.state
         if state.best_score is None or score > state.best_score:
             state.best_score, state.best_updates, state.without_gain = score, state.updates, 0
-            self._best = {
-                name: value.detach().cpu().clone() for name, value in self.encoder.named_parameters()
-            }
+            self._best = _copy(self.encoder)
         else:
             state.without_gain += 1
             patience = self.parameters.patience
@@ -330,7 +328,7 @@ class Trainer:
         assert self._checkpoints is not None
         tensors = self._tensors()
         if self._evaluate is not None:
-            best = self._best or {name: value.detach() for name, value in self.encoder.named_parameters()}
+            best = self._best or _copy(self.encoder)
             tensors |= {f"best.{name}": value for name, value in best.items()}
         self._checkpoints.save(self.state.updates, tensors, {"training": vars(self.state)})
 
@@ -393,6 +391,10 @@ def _make_optimiser(encoder: Encoder, parameters: TrainingParameters) -> Optimis
     return Adam(
         named, frozenset(encoder.tables()), parameters.learning_rate, table_updates=parameters.table_updates
     )
+
+
+def _copy(encoder: Encoder) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().clone() for name, value in encoder.named_parameters()}
 
 
 def _load(encoder: Encoder, values: Mapping[str, Tensor]) -> None:

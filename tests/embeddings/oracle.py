@@ -92,12 +92,13 @@ def train(
                     [embed(parameter, sentences[negatives[pairs + k]]) for k in part] if two_sided else None,
                     margin,
                 )
-                losses.append(float(value))
+                losses.append(value.item())
                 objective = value if penalty is None else value + penalty(parameter)
                 optimiser.zero_grad()
                 objective.backward()
                 if clip is not None:
-                    torch.nn.utils.clip_grad_norm_([parameter], clip)
+                    assert parameter.grad is not None
+                    parameter.grad *= min(1.0, clip / float(parameter.grad.norm()))
                 optimiser.step()
                 updates += 1
             position = mega.last

@@ -70,7 +70,7 @@ def test_mix_takes_max_half_of_the_time_and_else_any_candidate_equally_often() -
     pairs = 6
     embeddings = _embeddings(pairs, 4, 5)
     best = choose_negatives(embeddings, pairs)
-    rounds = 4000
+    rounds = 400
     counts = np.zeros((2 * pairs, 2 * pairs))
     generator = np.random.default_rng(1)
     for _ in range(rounds):

@@ -37,6 +37,8 @@ class MeanLstm(TableEncoder):
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """(sentences, output dimension); 0 for a sentence without tokens."""
         sentences = pack(batch[self.unit])
+        if not sentences:
+            return self.table.new_zeros(len(batch[self.unit]), self.dimension)
         states = self.cell(sentences.vectors(self.rows(tables)))[0].data
         if self.bidirectional:
             states = (states[:, : self.dimension] + states[:, self.dimension :]) / 2

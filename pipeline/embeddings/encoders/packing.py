@@ -29,6 +29,10 @@ class PackedSentences:
     place: Tensor
     offsets: Tensor
 
+    def __bool__(self) -> bool:
+        """Whether there is any token at all: torch's recurrent modules refuse an empty sequence."""
+        return len(self.place) > 0
+
     def vectors(self, rows: Tensor) -> PackedSequence:
         """Vectors of the tokens as torch's recurrent modules take them."""
         return PackedSequence(take_rows(rows, self.tokens), self.batch_sizes)

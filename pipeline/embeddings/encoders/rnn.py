@@ -25,5 +25,7 @@ class LastStateRnn(TableEncoder):
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """(sentences, output dimension); 0 for a sentence without tokens."""
         sentences = pack(batch[self.unit])
+        if not sentences:
+            return self.table.new_zeros(len(batch[self.unit]), self.dimension)
         states, _ = self.cell(sentences.vectors(self.rows(tables)))
         return sentences.last(states.data)

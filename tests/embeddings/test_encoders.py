@@ -1,0 +1,311 @@
+"""Every encoder against its equations, one sentence and one step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from pipeline.configuration.encoders import (
+    AverageParameters,
+    CombinationParameters,
+    DanParameters,
+    EncoderParameters,
+    IdentityRnnParameters,
+    LstmLastParameters,
+    LstmParameters,
+    ProjectionParameters,
+    RnnParameters,
+)
+from pipeline.embeddings.batches import Bags
+from pipeline.embeddings.encoders.build import build_encoder
+from pipeline.embeddings.encoders.protocol import Encoder
+from pipeline.errors import ConfigurationError
+
+ROWS, SIZE, OUTPUT = 9, 4, 3
+SENTENCES = [[3, 1, 4, 1, 5], [8], [2, 6, 5, 3, 5, 8, 7], [0, 0], [7, 1, 8]]
+
+PARAMETERS: dict[str, EncoderParameters] = {
+    "word": AverageParameters(dimension=SIZE),
+    "projection": ProjectionParameters(kind="projection", dimension=SIZE, output_dimension=OUTPUT),
+    "dan_1_relu": DanParameters(kind="dan", dimension=SIZE, output_dimension=OUTPUT, activation="relu"),
+    "dan_2_tanh": DanParameters(kind="dan", dimension=SIZE, output_dimension=OUTPUT, layers=2),
+    "rnn_tanh": RnnParameters(kind="rnn", dimension=SIZE, output_dimension=OUTPUT),
+    "rnn_relu": RnnParameters(kind="rnn", dimension=SIZE, output_dimension=OUTPUT, activation="relu"),
+    "identity_rnn": IdentityRnnParameters(kind="identity_rnn", dimension=SIZE),
+    "lstm_last": LstmLastParameters(kind="lstm_last", dimension=SIZE, output_dimension=OUTPUT),
+    "lstm_last_no_gate": LstmLastParameters(
+        kind="lstm_last", dimension=SIZE, output_dimension=OUTPUT, output_gate=False
+    ),
+    "lstm": LstmParameters(kind="lstm", dimension=SIZE, output_dimension=OUTPUT),
+    "blstm": LstmParameters(kind="blstm", dimension=SIZE, output_dimension=OUTPUT),
+    "addition": CombinationParameters(
+        kind="addition",
+        parts=[
+            AverageParameters(dimension=OUTPUT),
+            AverageParameters(dimension=OUTPUT, unit="trigram"),
+            LstmParameters(kind="lstm", dimension=SIZE, output_dimension=OUTPUT),
+        ],
+    ),
+    "concatenation": CombinationParameters(
+        kind="concatenation",
+        parts=[AverageParameters(dimension=SIZE), AverageParameters(dimension=2, unit="trigram")],
+    ),
+}
+
+
+def build(name: str) -> Encoder:
+    def make_table(unit: str, dimension: int, scale: float, number: int) -> Tensor:
+        generator = torch.Generator().manual_seed(100 + number)
+        return torch.randn(ROWS, dimension, dtype=torch.float64, generator=generator)
+
+    return build_encoder(PARAMETERS[name], make_table, seed=5).double()
+
+
+def bags(sentences: list[list[int]]) -> Bags:
+    lengths = torch.tensor([0, *map(len, sentences)])
+    ids = torch.tensor([number for sentence in sentences for number in sentence], dtype=torch.int64)
+    return Bags(ids, lengths.cumsum(0))
+
+
+def batch(sentences: list[list[int]]) -> dict[str, Bags]:
+    """The trigram unit has other ids than the word unit."""
+    return {"word": bags(sentences), "trigram": bags([[(n + 1) % ROWS for n in s] for s in sentences])}
+
+
+Equations = Callable[[Encoder, list[int]], Tensor]
+
+
+def _mean(encoder: Encoder, sentence: list[int]) -> Tensor:
+    return encoder.get_parameter("table")[sentence].mean(0)
+
+
+def _projection(encoder: Encoder, sentence: list[int]) -> Tensor:
+    return encoder.get_parameter("linear.weight") @ _mean(encoder, sentence) + encoder.get_parameter(
+        "linear.bias"
+    )
+
+
+def _dan(function: Callable[[Tensor], Tensor], layers: int) -> Equations:
+    def equations(encoder: Encoder, sentence: list[int]) -> Tensor:
+        state = _mean(encoder, sentence)
+        for layer in range(layers):
+            weight, bias = (
+                encoder.get_parameter(f"layers.{2 * layer}.{name}") for name in ("weight", "bias")
+            )
+            state = function(weight @ state + bias)
+        return state
+
+    return equations
+
+
+def _rnn(function: Callable[[Tensor], Tensor]) -> Equations:
+    def equations(encoder: Encoder, sentence: list[int]) -> Tensor:
+        get = encoder.get_parameter
+        state = torch.zeros(OUTPUT, dtype=torch.float64)
+        for word in sentence:
+            state = function(
+                get("cell.weight_ih_l0") @ get("table")[word]
+                + get("cell.weight_hh_l0") @ state
+                + get("cell.bias_ih_l0")
+                + get("cell.bias_hh_l0")
+            )
+        return state
+
+    return equations
+
+
+def _identity_rnn(encoder: Encoder, sentence: list[int]) -> Tensor:
+    get = encoder.get_parameter
+    state = torch.zeros(SIZE, dtype=torch.float64)
+    for word in sentence:
+        state = get("input_weight") @ get("table")[word] + get("state_weight") @ state + get("bias")
+    return state / len(sentence)
+
+
+def _lstm_last(output_gate: bool) -> Equations:
+    """W16 Eq. 5-9."""
+
+    def equations(encoder: Encoder, sentence: list[int]) -> Tensor:
+        get = encoder.get_parameter
+        state = cell = torch.zeros(OUTPUT, dtype=torch.float64)
+        for word in sentence:
+            raw = get("weight_input") @ get("table")[word] + get("weight_state") @ state + get("bias")
+            i = torch.sigmoid(raw[:OUTPUT] + get("peephole_input") * cell)
+            f = torch.sigmoid(raw[OUTPUT : 2 * OUTPUT] + get("peephole_forget") * cell)
+            cell = f * cell + i * torch.tanh(raw[2 * OUTPUT : 3 * OUTPUT])
+            o = torch.sigmoid(raw[3 * OUTPUT :] + get("peephole_output") * cell) if output_gate else 1
+            state = o * torch.tanh(cell)
+        return state
+
+    return equations
+
+
+def _states(encoder: Encoder, sentence: list[int], prefix: str, suffix: str) -> Tensor:
+    get = encoder.get_parameter
+    state = cell = torch.zeros(OUTPUT, dtype=torch.float64)
+    states = []
+    for word in sentence:
+        raw = (
+            get(f"{prefix}cell.weight_ih_l0{suffix}") @ get(f"{prefix}table")[word]
+            + get(f"{prefix}cell.weight_hh_l0{suffix}") @ state
+            + get(f"{prefix}cell.bias_ih_l0{suffix}")
+            + get(f"{prefix}cell.bias_hh_l0{suffix}")
+        )
+        i, f, g, o = raw.split(OUTPUT)
+        cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+        state = torch.sigmoid(o) * torch.tanh(cell)
+        states.append(state)
+    return torch.stack(states)
+
+
+def _lstm(encoder: Encoder, sentence: list[int], prefix: str = "") -> Tensor:
+    return _states(encoder, sentence, prefix, "").mean(0)
+
+
+def _blstm(encoder: Encoder, sentence: list[int]) -> Tensor:
+    forward = _states(encoder, sentence, "", "")
+    backward = _states(encoder, sentence[::-1], "", "_reverse").flip(0)
+    return ((forward + backward) / 2).mean(0)
+
+
+def _parts(encoder: Encoder, sentence: list[int]) -> list[Tensor]:
+    trigrams = [(number + 1) % ROWS for number in sentence]
+    return [
+        encoder.get_parameter("parts.0.table")[sentence].mean(0),
+        encoder.get_parameter("parts.1.table")[trigrams].mean(0),
+    ]
+
+
+def _addition(encoder: Encoder, sentence: list[int]) -> Tensor:
+    word, trigram = _parts(encoder, sentence)
+    return word + trigram + _lstm(encoder, sentence, "parts.2.")
+
+
+def _concatenation(encoder: Encoder, sentence: list[int]) -> Tensor:
+    return torch.cat(_parts(encoder, sentence))
+
+
+EQUATIONS: dict[str, Equations] = {
+    "word": _mean,
+    "projection": _projection,
+    "dan_1_relu": _dan(torch.relu, 1),
+    "dan_2_tanh": _dan(torch.tanh, 2),
+    "rnn_tanh": _rnn(torch.tanh),
+    "rnn_relu": _rnn(torch.relu),
+    "identity_rnn": _identity_rnn,
+    "lstm_last": _lstm_last(True),
+    "lstm_last_no_gate": _lstm_last(False),
+    "lstm": _lstm,
+    "blstm": _blstm,
+    "addition": _addition,
+    "concatenation": _concatenation,
+}
+
+
+def perturbed(encoder: Encoder) -> Encoder:
+    """The identity-RNN starts with weights that would hide a mistake."""
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for _, value in sorted(encoder.named_parameters()):
+            value.add_(0.1 * torch.randn(value.shape, dtype=value.dtype, generator=generator))
+    return encoder
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_encoder_follows_its_equations(name: str) -> None:
+    encoder = perturbed(build(name))
+    vectors = encoder(batch(SENTENCES))
+    assert vectors.shape == (len(SENTENCES), encoder.dimension)
+    expected = torch.stack([EQUATIONS[name](encoder, sentence) for sentence in SENTENCES])
+    torch.testing.assert_close(vectors, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_gradient_through_compact_rows_is_that_of_the_whole_tables(name: str) -> None:
+    encoder = perturbed(build(name))
+    whole = batch(SENTENCES)
+    vectors = encoder(whole)
+    weights = torch.randn(vectors.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    (vectors * weights).sum().backward()
+
+    compact, rows = {}, {}
+    for unit in encoder.units():
+        compact[unit], rows[unit] = whole[unit].compact()
+    tables = encoder.tables()
+    leaves = {
+        table: tables[table].detach()[rows[unit]].requires_grad_()
+        for table, unit in encoder.table_units().items()
+    }
+    composition = encoder.composition()
+    value = (encoder(compact, leaves) * weights).sum()
+    gradients = torch.autograd.grad(value, [*leaves.values(), *composition.values()])
+    for (table, unit), gradient in zip(encoder.table_units().items(), gradients, strict=False):
+        expected = tables[table].grad
+        assert expected is not None
+        torch.testing.assert_close(gradient, expected[rows[unit]])
+    for (_, parameter), gradient in zip(composition.items(), gradients[len(leaves) :], strict=True):
+        torch.testing.assert_close(gradient, parameter.grad)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_sentence_without_tokens_is_zero_but_for_constants(name: str) -> None:
+    encoder = perturbed(build(name))
+    mixed = encoder(batch([SENTENCES[0], [], SENTENCES[1]]))
+    alone = encoder(batch([SENTENCES[0], SENTENCES[1]]))
+    torch.testing.assert_close(mixed[[0, 2]], alone)
+    if name not in ("projection", "dan_1_relu", "dan_2_tanh"):  # these have a bias
+        assert (mixed[1] == 0).all()
+    encoder(batch([[], []]))
+
+
+def test_finite_differences_through_an_lstm() -> None:
+    encoder = build("lstm_last")
+    compact, rows = bags(SENTENCES).compact()
+    table = encoder.get_parameter("table").detach()[rows].requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: encoder({"word": compact}, {"table": t}), table)
+
+
+def test_identity_rnn_starts_as_the_mean() -> None:
+    rnn, mean = build("identity_rnn"), build("word")
+    torch.testing.assert_close(rnn(batch(SENTENCES)), mean(batch(SENTENCES)))
+    anchors = rnn.anchors()
+    assert set(anchors) == set(rnn.composition())
+    for name, value in rnn.composition().items():
+        assert torch.equal(anchors[name], value)
+
+
+def test_parameters_are_tables_or_compositional() -> None:
+    for name in PARAMETERS:
+        encoder = build(name)
+        names = {parameter for parameter, _ in encoder.named_parameters()}
+        assert names == set(encoder.tables()) | set(encoder.composition())
+        assert not set(encoder.tables()) & set(encoder.composition())
+    assert build("addition").table_units() == {
+        "parts.0.table": "word",
+        "parts.1.table": "trigram",
+        "parts.2.table": "word",
+    }
+    assert build("addition").scrambled_units() == {"word": 0.3}
+    assert build("word").scrambled_units() == {}
+
+
+def test_seed_makes_the_parameters() -> None:
+    first, second = build("blstm"), build("blstm")
+    for name, value in first.named_parameters():
+        assert torch.equal(value, second.get_parameter(name))
+
+
+def test_unequal_parts_cannot_be_added() -> None:
+    parts = [AverageParameters(dimension=3), AverageParameters(dimension=4, unit="trigram")]
+    with pytest.raises(ConfigurationError, match=r"dimensions \[3, 4\] cannot be added"):
+        build_encoder(
+            CombinationParameters(kind="addition", parts=parts), lambda u, d, s, n: torch.zeros(5, d), 0
+        )
+
+
+def test_vectors_of_another_dimension_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="dimension 3, the initial vectors have 5"):
+        build_encoder(AverageParameters(dimension=3), lambda u, d, s, n: torch.zeros(5, 5), 0)

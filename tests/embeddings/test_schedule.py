@@ -1,0 +1,47 @@
+"""Mega-batches: every pair of an epoch exactly once, M as annealed, the same from any point on."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.embeddings.schedule import MegaBatch, Schedule
+
+
+def walk(schedule: Schedule, epoch: int = 0, updates: int = 0) -> list[tuple[MegaBatch, int]]:
+    result = []
+    position = 0
+    while (mega := schedule.following(epoch, position, updates)) is not None:
+        result.append((mega, updates))
+        position = mega.last
+        updates += len(mega.mini_batches(schedule.batch_size))
+    return result
+
+
+@given(st.integers(2, 300), st.integers(1, 20), st.integers(1, 6), st.integers(0, 4))
+def test_an_epoch_uses_every_pair_once(pairs: int, batch_size: int, mega_batch: int, anneal: int) -> None:
+    if batch_size * (1 if anneal else mega_batch) < 2:
+        return
+    schedule = Schedule(pairs, batch_size, mega_batch, anneal, seed=3)
+    assert sorted(schedule.order(0)) == list(range(pairs))
+    steps = walk(schedule)
+    covered = [k for mega, _ in steps for k in range(mega.first, mega.last)]
+    assert covered == list(range(pairs))
+    for mega, updates in steps:
+        assert len(mega) >= 2
+        inner = [k for first, last in mega.mini_batches(batch_size) for k in range(first, last)]
+        assert inner == list(range(len(mega)))
+        assert len(mega) <= batch_size * schedule.mini_batches_of(updates) + 1
+
+
+def test_annealing_raises_m_by_one() -> None:
+    schedule = Schedule(10_000, 10, 5, 3, seed=1)
+    assert [schedule.mini_batches_of(updates) for updates in range(0, 18, 3)] == [1, 2, 3, 4, 5, 5]
+    assert Schedule(10, 2, 5, 0, seed=1).mini_batches_of(0) == 5
+
+
+def test_epochs_and_seeds_differ() -> None:
+    schedule = Schedule(100, 10, 5, 0, seed=1)
+    assert schedule.order(0).tolist() == Schedule(100, 7, 2, 1, seed=1).order(0).tolist()
+    assert schedule.order(0).tolist() != schedule.order(1).tolist()
+    assert schedule.order(0).tolist() != Schedule(100, 10, 5, 0, seed=2).order(0).tolist()

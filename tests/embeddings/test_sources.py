@@ -1,0 +1,96 @@
+"""Reading pairs: TSV, PPDB, compressed files, shards; and what is wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipeline.embeddings import sources
+from pipeline.embeddings.sources import PairBlock, read_corpus_pairs, read_pair_file
+from pipeline.errors import InputError
+from pipeline.shards.store import ShardWriter
+
+
+def pairs(blocks: Iterable[PairBlock]) -> list[tuple[str, str]]:
+    return [
+        pair for block in blocks for pair in zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
+    ]
+
+
+def test_tsv(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes("a dog\tthe dog\r\n\u2028b\tc\u0085\td\nlast\tline".encode())
+    assert pairs(read_pair_file(path)) == [("a dog", "the dog"), ("b", "c"), ("last", "line")]
+    with pytest.raises(InputError, match=r"pairs.tsv:1: 2 fields, column 2"):
+        pairs(read_pair_file(path, columns=(0, 2)))
+
+
+def test_ppdb_is_recognised(tmp_path: Path) -> None:
+    line = "[NP] ||| the cat ||| a cat ||| PPDB2.0Score=4.1 ||| 0-0 1-1 ||| Equivalence\n"
+    path = tmp_path / "ppdb.gz"
+    path.write_bytes(gzip.compress((line * 3).encode()))
+    assert pairs(read_pair_file(path)) == [("the cat", "a cat")] * 3
+    assert pairs(read_pair_file(path, limit=2)) == [("the cat", "a cat")] * 2
+    assert pairs(read_pair_file(path, "ppdb", (2, 1))) == [("a cat", "the cat")] * 3
+
+
+def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pairs.tsv"
+    expected = [(f"left {number}", "r" * (number % 7)) for number in range(100)]
+    path.write_text("".join(f"{left}\t{right}\n" for left, right in expected))
+    monkeypatch.setattr(sources, "_BLOCK_BYTES", 13)
+    assert pairs(read_pair_file(path)) == expected
+    assert pairs(read_pair_file(path, limit=7)) == expected[:7]
+    path.write_text(path.read_text() + "only one field\n")
+    with pytest.raises(InputError, match=r":101: 1 fields, column 1"):
+        pairs(read_pair_file(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\tb\n\xff\xfe\tc\n", "pairs:2: not UTF-8"),
+        (b"", "empty"),
+        (gzip.compress(b"a\tb\n" * 10_000)[:50], "truncated"),
+    ],
+)
+def test_wrong_files(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "pairs"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        pairs(read_pair_file(path))
+
+
+def write_corpus(directory: Path, rows: list[dict[str, str | None]], rows_per_shard: int = 3) -> Path:
+    names = ("reference", "translation", "rejected", "failed")
+    schema = pa.schema([pa.field(name, pa.string()) for name in names])
+    writer = ShardWriter(directory, schema, rows_per_shard)
+    writer.write(pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows], schema))
+    writer.close({})
+    return directory
+
+
+def test_corpus_pairs_are_those_neither_rejected_nor_failed(tmp_path: Path) -> None:
+    rows: list[dict[str, str | None]] = [
+        {"reference": "a", "translation": "b"},
+        {"reference": "c", "translation": None, "rejected": "too_long"},
+        {"reference": "d", "translation": "e", "rejected": "identical"},
+        {"reference": "f", "translation": "g", "failed": "out of memory"},
+        {"reference": "h", "translation": None},
+        {"reference": "i", "translation": "x", "rejected": "length"},
+        {"reference": "j", "translation": "k"},
+    ]
+    corpus = write_corpus(tmp_path / "corpus", rows)  # the second shard has nothing to give
+    assert pairs(read_corpus_pairs(corpus)) == [("a", "b"), ("j", "k")]
+
+
+def test_a_corpus_without_translations_is_refused(tmp_path: Path) -> None:
+    writer = ShardWriter(tmp_path, pa.schema([pa.field("reference", pa.string())]))
+    writer.write(pa.table({"reference": ["a"]}))
+    writer.close({})
+    with pytest.raises(InputError, match="no column translation"):
+        pairs(read_corpus_pairs(tmp_path))
