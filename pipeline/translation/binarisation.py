@@ -78,8 +78,13 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
         check_interrupt()
         if "rejected" in columns:
             table = table.filter(pc.is_null(table["rejected"]))
-        table = table.filter(pc.and_(pc.is_valid(table["cs"]), pc.is_valid(table["reference"])))
+        # A corpus of paraphrases has no Czech side.
+        table = table.filter(pc.and_(_filled(table["cs"]), _filled(table["reference"])))
         yield table.select(["cs", "reference"])
+
+
+def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(pc.greater(pc.binary_length(column), 0), False)
 
 
 def prepare_bitext(bitext: ShardDirectory, directory: Path, parameters: NmtParameters) -> PreparedBitext:
@@ -93,11 +98,16 @@ def prepare_bitext(bitext: ShardDirectory, directory: Path, parameters: NmtParam
     """
     record = directory / "prepared.json"
     if record.is_file():
-        return PreparedBitext(**read_json(record))
+        prepared = PreparedBitext(**read_json(record))
+        if all((directory / part).is_dir() for part in prepared.parts):
+            return prepared
     accepted = sum(table.num_rows for table in accepted_pairs(bitext, parameters))
     if accepted == 0:
         raise InputError(
-            "no pairs to train on", bitext.path, remedy="See metrics/ingest.json for why rows were refused."
+            "no pairs to train on",
+            bitext.path,
+            remedy="See metrics/ingest.json for why rows were refused; a corpus of paraphrases needs no "
+            "model (nmt.model: none).",
         )
     threshold = held_out_threshold(accepted, parameters.validation.held_out)
     directory.mkdir(parents=True, exist_ok=True)

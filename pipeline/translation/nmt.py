@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,9 @@ from pipeline.translation.importing import import_model
 from pipeline.translation.training import train_model, write_history
 
 logger = logging.getLogger(__name__)
+
+# What only a training that goes on needs: gigabytes.
+_SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,11 @@ def _train(
         history_file = directory / "history.json"
         if not _is_whole(finished):
             result = train_model(bitext, directory, parameters, resources)
+            write_json(history_file, result.history)
             with replaced_directory(finished) as temporary:
                 finish_model(directory, temporary, parameters, result, resources.thread_count())
-            write_json(history_file, result.history)
+            for name in _SCAFFOLDING:
+                shutil.rmtree(directory / name, ignore_errors=True)
         publish(finished, output)
         return read_json(output / MODEL_FILE), read_json(history_file)
 

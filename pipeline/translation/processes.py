@@ -18,6 +18,8 @@ from pipeline.progress import Progress, progress
 
 logger = logging.getLogger(__name__)
 
+LOG = "trainer.log"
+
 
 @contextmanager
 def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator[list[subprocess.Popen[str]]]:
@@ -36,7 +38,7 @@ def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator
     if sys.platform == "linux":
         environment["GLOO_SOCKET_IFNAME"] = "lo"  # the processes are on one machine
     processes: list[subprocess.Popen[str]] = []
-    with (directory / "trainer.log").open("a", encoding="utf-8") as log:
+    with (directory / LOG).open("a", encoding="utf-8") as log:
         try:
             for rank in range(settings["ranks"]):
                 processes.append(
@@ -74,9 +76,23 @@ def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
 
 
 def follow(
-    processes: Sequence[subprocess.Popen[str]], maximum_updates: int
+    processes: Sequence[subprocess.Popen[str]], maximum_updates: int, log: Path
 ) -> tuple[str, list[dict[str, float]]]:
-    """Show what the training reports until it ends; the reason of its end, and the validations."""
+    """Show what the training reports until it ends.
+
+    Args:
+        processes: as :func:`training_processes` gives them.
+        maximum_updates: for the display.
+        log: where the processes write what goes wrong.
+
+    Returns:
+        The reason of its end, and the validations.
+
+    Raises:
+        Interrupted: SIGTERM or Ctrl-C.
+        InputError: the process refused its input.
+        IncompleteError: a process died.
+    """
     messages = _messages(processes)
     history: list[dict[str, float]] = []
     ended: dict[str, Any] = {}
@@ -95,10 +111,16 @@ def follow(
         raise Interrupted("interrupted: the last checkpoint is kept; run the same command to go on")
     if code != 0 or ended.get("event") != "end":
         raise IncompleteError(
-            f"the training process died ({code}); see the end of trainer.log in its work directory; "
-            "the same command goes on from the last checkpoint"
+            f"the training process died ({code}): {_last_words(log)}; {log} has more; the same command "
+            "goes on from the last checkpoint"
         )
     return str(ended["reason"]), history
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+    errors = [line for line in lines[-200:] if "Error" in line and "Connection closed by peer" not in line]
+    return (errors or lines or ["no message"])[-1].strip()[-300:]
 
 
 def _messages(processes: Sequence[subprocess.Popen[str]]) -> Iterator[dict[str, Any]]:

@@ -13,8 +13,12 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from pipeline.errors import Interrupted, ParaforgeError
 from pipeline.files import atomic_path, read_json
@@ -28,6 +32,7 @@ logger = logging.getLogger(__name__)
 CHECKPOINT_SECONDS = 180.0  # at most so much work is lost when the process dies
 REPORT_SECONDS = 1.0
 UPDATES_BETWEEN_TRIMS = 25
+ORPHAN_SECONDS = 600.0  # longer than an update and a validation take
 LAST = "checkpoint_last.pt"
 
 
@@ -310,6 +315,16 @@ def trim_memory() -> None:
         trim(0)
 
 
+@contextmanager
+def only_writer(directory: Path, rank: int) -> Iterator[None]:
+    """Wait until processes whose parent was killed have noticed, so that no two write here."""
+    if rank > 0:
+        yield
+        return
+    with FileLock(directory / "trainer.lock", timeout=ORPHAN_SECONDS):
+        yield
+
+
 def report(**values: Any) -> None:
     """Tell the parent process something, a JSON object on a line."""
     sys.stdout.write(json.dumps(values) + "\n")
@@ -325,7 +340,7 @@ def main(directory: Path, rank: int = 0) -> int:
     # fairseq is older than the libraries under it, which say so on every occasion.
     warnings.simplefilter("ignore")
     try:
-        with graceful_interrupts():
+        with graceful_interrupts(), only_writer(directory, rank):
             run = TrainingRun(directory, read_json(directory / "settings.json"), rank)
             if rank == 0:
                 report(event="start", update=run.updates, history=run.history)

@@ -16,7 +16,7 @@ from pipeline.configuration.resources import Resources
 from pipeline.files import atomic_path, write_json
 from pipeline.shards.store import ShardDirectory
 from pipeline.translation.binarisation import PreparedBitext, prepare_bitext
-from pipeline.translation.processes import follow, training_processes
+from pipeline.translation.processes import LOG, follow, training_processes
 from pipeline.translation.ranks import rank_count
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def train_model(
     write_json(directory / "settings.json", settings)
     # The reason of an end stands in the last checkpoint too, so a finished training ends at once.
     with training_processes(directory, settings) as processes:
-        reason, history = follow(processes, parameters.training.maximum_updates)
+        reason, history = follow(processes, parameters.training.maximum_updates, directory / LOG)
     return TrainingResult(reason, history, prepared)
 
 

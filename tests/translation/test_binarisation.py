@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -143,12 +144,13 @@ def test_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (tmp_path / "cut" / cut.parts[1] / "dict.cs.txt").is_file()
 
 
-def test_long_and_empty_pairs_are_counted(tmp_path: Path) -> None:
+def test_long_pairs_are_counted(tmp_path: Path) -> None:
     rows = [*ROWS, ("pes " * 80, "dog", None), ("pes", "", None), ("pes", "dog " * 80, None)]
     prepared = prepare_bitext(
         write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters(maximum_tokens=64)
     )
-    assert prepared.too_long == 3
+    assert prepared.too_long == 2
+    assert prepared.pairs == len([row for row in rows if row[2] is None and row[1]])
 
 
 def test_separate_vocabularies(tmp_path: Path) -> None:
@@ -184,6 +186,20 @@ def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(binarisation, "train_vocabulary", fail)
     assert prepare_bitext(shards, tmp_path / "work", parameters()) == first
+
+
+def test_a_preparation_without_its_parts_is_made_again(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "shards", ROWS)
+    first = prepare_bitext(shards, tmp_path / "work", parameters())
+    shutil.rmtree(tmp_path / "work" / "parts")
+    assert prepare_bitext(shards, tmp_path / "work", parameters()) == first
+    assert (tmp_path / "work" / first.parts[0]).is_dir()
+
+
+def test_a_corpus_of_paraphrases_needs_no_model(tmp_path: Path) -> None:
+    rows: list[tuple[str, str, str | None]] = [("", "dog", None), ("", "cat", None)]
+    with pytest.raises(InputError, match=r"no pairs to train on.*none"):
+        prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters())
 
 
 def test_nothing_to_train_on(tmp_path: Path) -> None:

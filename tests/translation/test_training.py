@@ -300,7 +300,7 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
         return {**written(*arguments), "precision": "no such precision"}
 
     monkeypatch.setattr(training, "trainer_settings", broken)
-    with pytest.raises(IncompleteError, match="the training process died"):
+    with pytest.raises(IncompleteError, match=r"the training process died \(1\): .*no such precision"):
         train_model(shards, tmp_path / "work", parameters(), RESOURCES)
     assert "no such precision" in (tmp_path / "work" / "trainer.log").read_text(encoding="utf-8")
 
