@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline import versions
 from pipeline.configuration.nmt import NmtParameters
+from pipeline.translation.binarisation import PreparedBitext
 from pipeline.translation.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
 from pipeline.translation.conversion import convert_fairseq, write_description, write_fairseq_model
 from pipeline.translation.fairseq_compat import load_checkpoint
@@ -40,8 +42,9 @@ def finish_model(
         output,
         origin="trained",
         languages=languages,
-        entries={**entries, "maximum_source_tokens": entries["maximum_source_tokens"]},
+        entries=entries,
         trained_on={
+            "signature": training_signature(parameters, prepared, int(last["update"]), directory.name),
             "pairs": prepared.trained,
             "held_out": prepared.held_out,
             "set_aside": prepared.set_aside,
@@ -61,6 +64,22 @@ def finish_model(
             "bleu_signature": scores.bleu_signature,
             "chrf_signature": scores.chrf_signature,
         },
+    )
+
+
+def training_signature(parameters: NmtParameters, prepared: PreparedBitext, updates: int, key: str) -> str:
+    """A line that says what a model was trained on and how, in the manner of sacreBLEU."""
+    shape, vocabulary = parameters.architecture, parameters.vocabulary
+    return "|".join(
+        [
+            f"key:{key[:8]}",
+            f"pairs:{prepared.trained}",
+            f"spm:{vocabulary.kind}-{vocabulary.size}-{'shared' if vocabulary.shared else 'separate'}",
+            f"arch:{shape.encoder_layers}+{shape.decoder_layers}x{shape.width}",
+            f"updates:{updates}",
+            f"seed:{parameters.training.seed}",
+            f"v:{versions.NMT}",
+        ]
     )
 
 

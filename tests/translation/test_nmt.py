@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pipeline import versions
 from pipeline.configuration.nmt import NmtParameters
 from pipeline.configuration.resources import Resources
 from pipeline.errors import InputError
@@ -33,6 +34,10 @@ def test_training_once_and_publishing_again(tmp_path: Path, monkeypatch: pytest.
     assert report.origin == "trained"
     assert report.trained_on is not None
     assert report.trained_on["updates"] == 12
+    pairs = report.trained_on["pairs"]
+    assert report.trained_on["signature"].endswith(
+        f"|pairs:{pairs}|spm:unigram-50-shared|arch:1+1x16|updates:12|seed:1|v:{versions.NMT}"
+    )
     assert report.trained_on["ended_by"] == "maximum_updates"
     description = json.loads((tmp_path / "models" / "nmt" / "model.json").read_text(encoding="utf-8"))
     assert description["metrics"]["beam"] == 3

@@ -1,0 +1,84 @@
+"""Speed and memory of training a translation model: ``python -m benchmarks.training --help``."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.hardware import hardware, peak_memory
+from pipeline.bitext.ingest import ingest
+from pipeline.configuration.ingest import IngestParameters
+from pipeline.configuration.nmt import NmtParameters
+from pipeline.configuration.resources import Resources, available_cores
+from pipeline.shards.store import ShardDirectory
+from pipeline.translation.training import train_model
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main(
+    shards: Annotated[Path | None, typer.Option(help="ingested shards; by default the sample bitext")] = None,
+    updates: Annotated[int, typer.Option(help="updates to time")] = 100,
+    precision: Annotated[list[str] | None, typer.Option(help="float32, bfloat16; may be repeated")] = None,
+    threads: Annotated[int, typer.Option(help="0: one a core")] = 0,
+    processes: Annotated[int, typer.Option(help="batches of an update, and so processes")] = 2,
+    width: Annotated[int, typer.Option(help="of 3+3 layers with a feed-forward of four times that")] = 256,
+    vocabulary: Annotated[int, typer.Option(help="pieces, shared")] = 8000,
+    batch_tokens: Annotated[int, typer.Option(help="tokens of an update, padding included")] = 4096,
+) -> None:
+    """Train for a number of updates with each precision; print words, speed, loss and memory."""
+    threads = threads or available_cores()
+    print(f"{hardware()}; {threads} threads, {processes} batches an update")
+    with tempfile.TemporaryDirectory() as temporary:
+        work = Path(temporary)
+        resources = Resources(work=work / "work", threads=threads)
+        if shards is None:
+            shards = work / "ingested"
+            sample = IngestParameters.model_validate({"sources": [{"name": "sample", "format": "sample"}]})
+            ingest(sample, shards, resources)
+        bitext = ShardDirectory(shards)
+        for chosen in precision or ["float32", "bfloat16"]:
+            directory = work / chosen
+            parameters = NmtParameters.model_validate(
+                {
+                    "vocabulary": {"size": vocabulary},
+                    "architecture": {
+                        "encoder_layers": 3,
+                        "decoder_layers": 3,
+                        "width": width,
+                        "feed_forward": 4 * width,
+                        "heads": 4,
+                    },
+                    "training": {
+                        "batch_tokens": batch_tokens // processes,
+                        "accumulate": processes,
+                        "precision": chosen,
+                        "maximum_updates": updates,
+                        "warmup_updates": updates // 2,
+                        "learning_rate": 0.002,
+                    },
+                    "validation": {"held_out": 50, "every_updates": max(1, updates // 2), "beam": 1},
+                }
+            )
+            started, cpu = time.perf_counter(), _cpu_seconds()
+            result = train_model(bitext, directory, parameters, resources)
+            seconds = time.perf_counter() - started
+            first, last = result.history[0], result.history[-1]
+            rate = (last["target_tokens"] - first["target_tokens"]) / (last["seconds"] - first["seconds"])
+            print(
+                f"{chosen}: {rate:.0f} target tokens/s, {updates} updates with preparation in {seconds:.0f} s "
+                f"({_cpu_seconds() - cpu:.0f} CPU seconds), validation loss {last['valid_loss']:.3f} bits, "
+                f"BLEU {last['bleu']:.1f}, memory of a process {peak_memory(children=True):.0f} MiB"
+            )
+
+
+if __name__ == "__main__":
+    typer.run(main)
