@@ -74,7 +74,7 @@ def main(
             first, last = result.history[0], result.history[-1]
             rate = (last["target_tokens"] - first["target_tokens"]) / (last["seconds"] - first["seconds"])
             print(
-                f"{chosen}: {rate:.0f} target tokens/s, {updates} updates with preparation in {seconds:.0f} s "
+                f"{chosen}: {rate:.0f} target tokens/s; {updates} updates and preparation {seconds:.0f} s "
                 f"({_cpu_seconds() - cpu:.0f} CPU seconds), validation loss {last['valid_loss']:.3f} bits, "
                 f"BLEU {last['bleu']:.1f}, memory of a process {peak_memory(children=True):.0f} MiB"
             )
