@@ -1,0 +1,99 @@
+"""``paraforge annotate``: the default command, reports and exports as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.annotation import serving
+from pipeline.annotation.store import AnnotationStore, Answer, create_store
+from pipeline.cli import app
+from pipeline.errors import InputError
+from tests.annotation.evaluations import small_draw
+from tests.selection.published import publish_pairs
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    store = create_store(tmp_path / "annotations.sqlite", small_draw())
+    for name, grade in (("Anna", 3), ("[red]Boris", 2)):
+        number = store.join(name).number
+        for pair in range(1, 9):
+            store.record(number, pair, Answer(grade if pair > 4 else 1, 3))
+    return store.path
+
+
+def test_a_corpus_is_served_without_naming_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("flask")
+    served: list[tuple[AnnotationStore, str, int]] = []
+    monkeypatch.setattr(
+        serving, "serve", lambda store, host, port, allowed, announce: served.append((store, host, port))
+    )
+    publish_pairs(tmp_path, rows=200)
+    corpus, database = str(tmp_path / "corpus"), str(tmp_path / "a.sqlite")
+    for arguments in (
+        [corpus, "-d", database, "-n", "4"],
+        ["serve", corpus, "-d", database],
+        ["-d", database, "--port", "9000", corpus],
+    ):
+        result = RUNNER.invoke(app, ["annotate", *arguments], catch_exceptions=False)
+        assert result.exit_code == 0, result.stderr
+    assert [host for _, host, _ in served] == ["127.0.0.1"] * 3
+    assert [port for _, _, port in served] == [8377, 8377, 9000]
+    assert len({store.identity for store, _, _ in served}) == 1
+    assert "drew 20 pairs" not in result.stderr and "goes on with 20 pairs" in result.stderr
+
+
+def test_report(database: Path) -> None:
+    result = RUNNER.invoke(app, ["annotate", "report", str(database)], catch_exceptions=False)
+    lines = result.stdout.splitlines()
+    assert "src:tatoeba|v:0.1" in lines
+    band = next(line.split() for line in lines if line.startswith("(0.8, 1.0]"))
+    assert band == ["(0.8,", "1.0]", "1,000", "0.50", "±", "0.50", "3/3", "0", "1.5", "1.5", "0", "0", "3"]
+    agreement = next(line.split() for line in lines if line.startswith("Anna and [red]Boris"))
+    # Equal on the four ones; chance (4 * 4) / 64; linear: 4 of (4*4*1 + 4*4*2 + 4*4*1) / 8 = 8.
+    assert agreement[3:] == ["paraphrase", "8", "0.50", "0.33", "0.50"]
+    # All fluent: kappa is not defined.
+    assert lines[lines.index(next(x for x in lines if x.startswith("Anna and"))) + 1].split()[-3:] == [
+        "1.00",
+        "-",
+        "-",
+    ]
+    assert "Strong paraphrases (grade 3) in the corpus:" in lines[-1]
+
+
+def test_machine_readable(database: Path, tmp_path: Path) -> None:
+    result = RUNNER.invoke(app, ["annotate", "report", str(database), "-f", "json"], catch_exceptions=False)
+    assert json.loads(result.stdout)[4]["paraphrase_3"] == 1.5
+    path = tmp_path / "table.tsv"
+    RUNNER.invoke(app, ["annotate", "report", str(database), "-o", str(path)], catch_exceptions=False)
+    assert path.read_text("utf-8").startswith("annotator\tband\tpairs\toverlap_3_mean")
+    answers = tmp_path / "answers.parquet"
+    result = RUNNER.invoke(
+        app, ["annotate", "export", str(database), "-o", str(answers)], catch_exceptions=False
+    )
+    assert "16 answers" in result.stderr and answers.stat().st_size
+    result = RUNNER.invoke(app, ["annotate", "export", str(database)], catch_exceptions=False)
+    assert len(result.stdout.splitlines()) == 17
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    for arguments in (
+        ["report", str(tmp_path / "no.sqlite")],
+        [str(tmp_path), "-d", str(tmp_path / "a.sqlite")],
+    ):
+        result = RUNNER.invoke(app, ["annotate", *arguments])
+        assert isinstance(result.exception, InputError)
+    assert not (tmp_path / "a.sqlite").exists()
+
+
+def test_help() -> None:
+    assert "serve" in RUNNER.invoke(app, ["annotate", "--help"]).stdout
+    assert "--kept-only" in RUNNER.invoke(app, ["annotate", "serve", "--help"]).stdout
