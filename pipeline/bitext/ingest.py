@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 _SHARDS_A_JOB = 8
 # Whether other processes are worth their start is told in rows of steps that take far longer a row than
 # reading does: so many bytes of input cost about as much as one of those.
-_BYTES_A_ROW = 2_000
+_BYTES_A_ROW = 8_000
 
 
 @dataclass
