@@ -121,7 +121,7 @@ def extract_lexicon(
             counts = count_pairs(
                 source, encoding, parameters.minimum_pairs, directory, job_memory(resources), jobs
             )
-            with replaced_directory(output) as temporary:
+            with replaced_directory(output.resolve()) as temporary:
                 files, degrees = assemble(counts, parameters, directory, temporary, jobs)
                 _write_words(counts.vocabulary, degrees, temporary / WORDS)
                 entries = sum(int(file["rows"]) for file in files)

@@ -113,6 +113,8 @@ def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -
     """
     if not inputs:
         raise InputError("no input is named")
+    # Workers on other hosts need paths that mean the same there.
+    inputs = [path.resolve() for path in inputs]
     missing = [path for path in inputs if not path.exists()]
     if missing:
         raise InputError("no such file or directory", missing[0])
@@ -179,6 +181,8 @@ def _columns(names: Sequence[str], filters: LexiconFilters, path: Path) -> tuple
 def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
     refuse_binary(path)
     columns = _text_columns(path)
+    if "score" not in columns and filters.minimum_score is not None:
+        raise InputError(_NO_SCORE, path, 1, _SCORE_REMEDY)
     fingerprint = sha256_file(path)
     directory = scratch / f"text-{fingerprint[:40]}"
     if not (directory / INDEX_NAME).is_file():
@@ -190,8 +194,6 @@ def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
             refused = pc.if_else(pa.array(block.codes != 0), "malformed", pa.scalar(None, pa.string()))
             writer.write(pa.table([*texts, scores, refused], schema=TEXT_SCHEMA))
         writer.close({"step": "lexicon-text"})
-    if "score" not in columns and filters.minimum_score is not None:
-        raise InputError(_NO_SCORE, path, 1, _SCORE_REMEDY)
     return _shards([directory], filters)
 
 

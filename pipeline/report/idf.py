@@ -61,15 +61,6 @@ def count_documents(tokens: TokenColumn) -> dict[str, int]:
     return {tokens.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
 
 
-def add_counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sums of several counts."""
-    total: dict[str, int] = {}
-    for part in parts:
-        for word, count in part.items():
-            total[word] = total.get(word, 0) + count
-    return total
-
-
 def background_of_sentences(path: Path) -> Background:
     """Count a file of sentences, one a line, plain or compressed. Memory grows with the vocabulary alone.
 

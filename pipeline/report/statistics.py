@@ -29,7 +29,6 @@ from pipeline.report.figures import (
 )
 from pipeline.report.idf import (
     Background,
-    add_counts,
     background_of_frequencies,
     background_of_sentences,
     count_documents,
@@ -356,7 +355,8 @@ def _background_of_references(
     run = partial(jobs.run, description="statistics: background", unit="rows", sizes=rows)
     for _, (sentences, found) in run(count_shard_background, arguments):
         documents += sentences
-        counts = add_counts([counts, found])
+        for word, count in found.items():
+            counts[word] = counts.get(word, 0) + count
     return Background("references", documents, counts)
 
 
