@@ -214,7 +214,7 @@ def cache_directory() -> Path:
 
 
 def _open_imported(path: Path, verify: bool) -> TranslationModel:
-    from pipeline.translation.conversion import import_model
+    from pipeline.translation.importing import import_model
 
     files = sorted(file for file in path.iterdir() if file.is_file())
     target = cache_directory() / _fingerprint(files)[:40]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipeline.translation.pieces import SentencePieces
 from pipeline.translation.translator import (
     DecodingOptions,
     Hypotheses,
+    Hypothesis,
     Placement,
     fingerprint_of,
     make_hypothesis,
@@ -104,14 +106,12 @@ class CTranslate2Translator:
         except (RuntimeError, ValueError, IndexError) as error:
             raise InputError(f"CTranslate2 cannot open it: {error}", folder) from error
         self._forced = list(model.target_prefix)
-        self._nbest = options.nbest
+        self._length_penalty = options.length_penalty
         self._arguments: dict[str, Any] = {
             "beam_size": options.beam,
-            # One more than wanted, for the one that may be nothing but end-of-sentence. CTranslate2 can
-            # forbid that one itself (min_decoding_length), but then it renormalises the first token's
-            # probabilities, which shifts every score.
-            "num_hypotheses": min(options.nbest + 1, options.beam),
-            "min_decoding_length": 0,
+            "num_hypotheses": options.nbest,
+            # As in fairseq, a hypothesis is more than end-of-sentence.
+            "min_decoding_length": 1 + len(model.target_prefix),
             "length_penalty": options.length_penalty,
             "max_decoding_length": options.maximum_target_tokens,
             # The source is cut before it comes here, so that every engine cuts at the same place and says so.
@@ -137,22 +137,44 @@ class CTranslate2Translator:
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
         """Put a batch in CTranslate2's queue."""
-        prefix = [self._forced] * len(batch) if self._forced else None
-        running = self._translator.translate_batch(
-            [source.tokens for source in batch], prefix, **self._arguments
+        tokens = [source.tokens for source in batch]
+        prefixes = [self._forced] * len(batch)
+        found = self._translator.translate_batch(
+            tokens, prefixes if self._forced else None, **self._arguments
         )
+        # CTranslate2 forbids an end-of-sentence by leaving it out of the softmax, which makes the first token
+        # more probable by 1 / (1 - p(end)). p(end), to take that back, costs one pass of the encoder.
+        ends = self._translator.score_batch(tokens, prefixes, max_input_length=0, asynchronous=True)
 
         def wait() -> Decoded:
-            return [self._hypotheses(handle.result()) for handle in running]
+            return [
+                self._hypotheses(one.result(), end.result().log_probs[-1])
+                for one, end in zip(found, ends, strict=True)
+            ]
 
         return wait
 
-    def _hypotheses(self, result: Any) -> tuple[Any, ...]:
-        # The score is already the definition's: natural log, end-of-sentence in sum and in length.
+    def _hypotheses(self, result: Any, log_end: float) -> tuple[Hypothesis, ...]:
+        """Hypotheses with the definition's score: natural log, end-of-sentence in sum and in length.
+
+        Args:
+            result: what CTranslate2 gave for a sentence.
+            log_end: log-probability of end-of-sentence as the first token.
+        """
+        correction = math.log1p(-math.exp(log_end)) if log_end < 0 else math.nan
         hypotheses = []
         for tokens, score in zip(result.hypotheses, result.scores, strict=True):
             ended = bool(tokens) and tokens[-1] == _END
-            body = tokens[:-1] if ended else tokens
-            hypotheses.append(make_hypothesis(self._pieces.decode(body), score, body, ended))
-        spoken = [hypothesis for hypothesis in hypotheses if hypothesis.tokens > 1 or hypothesis.text]
-        return tuple((spoken or hypotheses)[: self._nbest])
+            # CTranslate2 leaves the tokens that it was made to begin with out of the sum, not of the length.
+            total = score * len(tokens) ** self._length_penalty + correction
+            length = len(tokens) - len(self._forced)
+            body = tokens[: len(tokens) - ended]
+            hypotheses.append(
+                make_hypothesis(
+                    self._pieces.decode(body),
+                    total / max(1, length) ** self._length_penalty,
+                    body[len(self._forced) :],
+                    ended,
+                )
+            )
+        return tuple(hypotheses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -60,7 +61,7 @@ def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
             continue  # the engine spelt the text in other pieces
         (scored,) = scorer.score_batch([processor.encode(sentence, out_type=str)], [pieces])
         assert len(scored.log_probs) == best.tokens
-        assert best.score == pytest.approx(sum(scored.log_probs) / best.tokens, abs=1e-4)
+        assert best.score == pytest.approx(sum(scored.log_probs) / best.tokens, abs=1e-5)
 
 
 @pytest.mark.parametrize("engine", ["fairseq", "ctranslate2"])
@@ -171,6 +172,23 @@ def test_int8_is_close_and_auto_says_what_it_chose(
     chosen = open_translator("ctranslate2", tiny_ctranslate2, automatic, Placement("cpu")).fingerprint
     named = open_translator("ctranslate2", tiny_ctranslate2, options, Placement("cpu")).fingerprint
     assert chosen == named
+
+
+def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(tiny_ctranslate2: Path) -> None:
+    import ctranslate2
+
+    from pipeline.translation.model import open_model
+
+    model = dataclasses.replace(open_model(tiny_ctranslate2), target_prefix=("▁house", "▁big"))
+    (result,) = open_translator("ctranslate2", model, OPTIONS).translate(["pes spí velký dům"])
+    best = result.hypotheses[0]
+    assert best.text == "sleeps dog"
+    assert best.tokens == 3
+    scorer = ctranslate2.Translator(str(tiny_ctranslate2), intra_threads=1)
+    (scored,) = scorer.score_batch(
+        [["▁pes", "▁spí", "▁velký", "▁dům"]], [["▁house", "▁big", "▁sleeps", "▁dog"]]
+    )
+    assert best.score == pytest.approx(sum(scored.log_probs[2:]) / 3, abs=1e-5)
 
 
 def test_what_an_engine_cannot_do_is_refused(tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
