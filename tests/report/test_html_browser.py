@@ -1,0 +1,90 @@
+"""The report in a real browser: fits every width, follows the colour scheme, asks nothing of the network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.configuration.report import ReportParameters
+from pipeline.report.html import write_report
+from tests.selection.published import publish_pairs
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    binary = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if binary is None or driver is None:
+        pytest.skip("there is no Chromium with its chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for argument in (
+        "headless",
+        "no-sandbox",
+        "disable-gpu",
+        "disable-background-networking",
+        "disable-dev-shm-usage",
+    ):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield chrome
+    chrome.quit()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("report")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        publish_pairs(root, rows=400, name="A corpus with " + "a-very-long-name-" * 8)
+    write_report(root / "corpus", root / "report.html", ReportParameters())
+    return root / "report.html"
+
+
+def shown(browser: Any, report: Path, width: int, scheme: str) -> Any:
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
+    )
+    browser.get(report.as_uri())
+    return browser
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_and_follows_the_scheme(browser: Any, report: Path, width: int, scheme: str) -> None:
+    page = shown(browser, report, width, scheme)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    ground = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in ground[4:-1].split(",")) / 3
+    assert (brightness > 128) == (scheme == "light")
+
+
+def test_it_asks_nothing_of_the_network(browser: Any, report: Path) -> None:
+    page = shown(browser, report, 1200, "light")
+    assert page.get_log("browser") == []
+    requests = [
+        entry["message"]
+        for entry in page.get_log("performance")
+        if "Network.requestWillBeSent" in entry["message"]
+    ]
+    assert not [message for message in requests if '"url":"http' in message]
+    assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+def test_the_flow_gives_way_to_the_table_on_a_phone(browser: Any, report: Path) -> None:
+    visible = "return document.querySelector('.flow').getBoundingClientRect().width > 0"
+    assert shown(browser, report, 1200, "light").execute_script(visible)
+    assert not shown(browser, report, 390, "light").execute_script(visible)
