@@ -214,7 +214,9 @@ def _table() -> Table:
     from rich import box
     from rich.table import Table
 
-    return Table(box=box.SIMPLE_HEAD, header_style="bold cyan", padding=(0, 1), pad_edge=False)
+    return Table(
+        box=box.SIMPLE_HEAD, header_style="bold cyan", padding=(0, 1), pad_edge=False, show_edge=False
+    )
 
 
 def _band_table(rows: list[BandRow]) -> Table:

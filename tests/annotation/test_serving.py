@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 import urllib.error
+from collections import Counter
 from http.client import HTTPException
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from tests.selection.published import publish_pairs
 
 
 def test_killed_in_mid_session(tmp_path: Path) -> None:
-    """Answers are sent as fast as they go, then SIGKILL: all that was confirmed is there, and work goes on."""
+    """Answers as fast as they go, then SIGKILL: all that was confirmed is there, and work goes on."""
     path = tmp_path / "annotations.sqlite"
     create_store(path, small_draw([number % 5 for number in range(200)]))
     confirmed: list[tuple[str, int, int]] = []
@@ -47,12 +48,12 @@ def test_killed_in_mid_session(tmp_path: Path) -> None:
         worker = threading.Thread(target=work)
         worker.start()
         deadline = time.monotonic() + 60
-        while len(confirmed) < 15 and time.monotonic() < deadline:
+        while len(confirmed) < 10 and time.monotonic() < deadline:
             time.sleep(0.01)
         server.kill()
         worker.join(30)
         port = server.port
-    assert len(confirmed) >= 15
+    assert len(confirmed) >= 10
     store = AnnotationStore(path)
     by_place = {int(place): Answer(p, f, "ž") for place, p, f in confirmed}
     with ServerProcess(path, port) as server:
@@ -72,9 +73,7 @@ def test_killed_in_mid_session(tmp_path: Path) -> None:
         browser.get(f"{server.address}annotators/1/pairs/{place}")
         browser.post(f"{server.address}annotators/1/pairs/{place}", paraphrase=3, fluency=3, action="next")
         assert server.terminate() == 0
-    answers = sorted(vars(answer).values().__repr__() for answer in store.answers(1).values())
-    wanted = sorted(vars(answer).values().__repr__() for answer in by_place.values())
-    assert all(answers.count(one) >= wanted.count(one) for one in set(wanted))
+    assert not Counter(by_place.values()) - Counter(store.answers(1).values())
     assert store.annotators()[0].graded == place
     assert f"{place} answers" in "".join(server.errors)
 
