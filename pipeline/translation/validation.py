@@ -96,13 +96,21 @@ def translate_pieces(
 
 
 def evaluate(converted: Path, held_out: HeldOut, *, beam: int, threads: int, maximum_tokens: int) -> Scores:
-    """Translate the held-out rows with a converted model and score them."""
-    pieces = held_out.source_processor.encode(held_out.sources, out_type=str)
+    """Translate the held-out rows with a converted model and score them.
+
+    Args:
+        converted: CTranslate2 directory.
+        held_out: rows of :meth:`HeldOut.read`.
+        beam: beam size.
+        threads: CPU threads.
+        maximum_tokens: of a source; a longer one is cut.
+    """
+    pieces = [
+        row[: maximum_tokens - 1] for row in held_out.source_processor.encode(held_out.sources, out_type=str)
+    ]
+    # A model that has hardly begun to learn repeats itself to the end: that end had better be near.
+    longest = 2 * max(map(len, pieces)) + 10
     hypotheses = translate_pieces(
-        converted,
-        [row[: maximum_tokens - 1] for row in pieces],
-        beam=beam,
-        threads=threads,
-        maximum_tokens=maximum_tokens,
+        converted, pieces, beam=beam, threads=threads, maximum_tokens=min(longest, maximum_tokens)
     )
     return score_hypotheses(held_out.target_processor.decode(hypotheses), held_out.references)
