@@ -48,7 +48,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
         available = "; ".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
         raise InputError(f"{str(error).splitlines()[0]}", remedy=f"There are {available}.") from error
     assert isinstance(container, dict)
-    check_parameters(container, where=str(configs))
+    check_parameters({str(key): value for key, value in container.items()}, where=str(configs))
     return OmegaConf.to_yaml(composed, resolve=True)
 
 
