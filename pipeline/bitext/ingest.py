@@ -124,7 +124,7 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
             left.unlink(missing_ok=True)  # of a writer that was killed
         sources = resolve(parameters, work.path)
         size = sum(file.size for source in sources for file in source.files)
-        with open_jobs(resources, size // _BYTES_A_ROW) as jobs:
+        with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
             read = _read(sources, parameters, work, jobs)
             rows = read[-1].parts[-1].first_row + read[-1].parts[-1].rows
             run = _run_key(parameters, read)
