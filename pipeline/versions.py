@@ -1,7 +1,7 @@
 """Version of what each step gives for the same input; dvc.yaml and the work directory's keys depend on these.
 
-Raise a step's number whenever the same input and parameters would give another result. Literal numbers only: DVC
-reads this file without running it.
+Raise a step's number whenever the same input and parameters would give another result. Literal numbers only:
+DVC reads this file without running it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write the generated parts of docs/configuration.md and docs/schema.md; ``--check`` says whether they are up to date."""
+"""Write the generated parts of docs/configuration.md and docs/schema.md; ``--check`` only compares."""
 
 from __future__ import annotations
 
