@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+_PLACE_BITS = 31
+"""A batch has fewer tokens than two to the power of this, and a table fewer rows."""
+
 TokenBatch = Mapping[str, "Bags"]
 """The same sentences in every unit that an encoder reads: unit name -> bags."""
 
@@ -45,7 +48,12 @@ class Bags:
     def order(self) -> Tensor:
         """The tokens sorted by id, stably, int64 (tokens,): the transposed batch that a backward pass
         needs."""
-        return self.ids.argsort(stable=True)
+        if self.ids.device.type != "cpu":
+            return self.ids.argsort(stable=True)
+        # Sorting the places along with the ids in one number each is ten times as fast.
+        keys = (self.ids << _PLACE_BITS) | torch.arange(len(self.ids))
+        keys.numpy().sort()
+        return keys & ((1 << _PLACE_BITS) - 1)
 
     def select(self, indices: Tensor) -> Bags:
         """The sentences with these numbers (any order, repeats allowed)."""

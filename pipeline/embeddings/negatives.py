@@ -3,7 +3,7 @@ device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
@@ -16,18 +16,19 @@ Strategy = Literal["max", "mix"]
 Precision = Literal["float32", "bfloat16"]
 MAX_PROBABILITY = 0.5
 """MIX takes the most similar candidate with this probability, otherwise a uniform one."""
-BLOCK_ROWS = 256
-CHUNK = 64
-"""The maximum of a row is sought in chunks first: a maximum alone is vectorised, one with its place is
-not."""
+STRIP = 128
+"""Sentences whose cosines with all others are computed at once on a CPU."""
+GPU_ROWS = 4096
+"""The same on a GPU."""
 
 
 class ForbiddenCandidates:
     """For every sentence of a mega-batch the sentences that may not be its negative.
 
     Sentences 0 .. n - 1 are the left sides and n .. 2n - 1 the right sides of n pairs. Sentence k may not
-    take itself or the other side of its pair; with `identity`, nor any sentence that is identical to one
-    of these two.
+    take itself or the other side of its pair. With `identity`, it may take no text that it is known to be a
+    paraphrase of either: none that is identical to itself or to its other side, and none whose own other
+    side is identical to k. Who is forbidden to whom is symmetric.
 
     identity: int64 or uint64 (2n,), equal for identical sentences, or None.
     """
@@ -40,8 +41,8 @@ class ForbiddenCandidates:
         columns = [own, partner]
         if identity is not None:
             repeated_rows, repeated_columns = _identical(identity)
-            rows += [repeated_rows, partner[repeated_rows]]
-            columns += [repeated_columns, repeated_columns]
+            rows += [repeated_rows, partner[repeated_rows], repeated_rows]
+            columns += [repeated_columns, repeated_columns, partner[repeated_columns]]
         row = np.concatenate(rows)
         keys = np.unique(row * (2 * pairs) + np.concatenate(columns))
         self.rows, self.columns = np.divmod(keys, 2 * pairs)
@@ -131,35 +132,80 @@ def _most_similar(
     precision: Precision,
     pool: ThreadPoolExecutor | None,
 ) -> Tensor:
+    """The allowed candidate with the highest cosine for sentences 0 .. anchors - 1; -1 where there is
+    none."""
     unit = torch.nn.functional.normalize(embeddings.detach(), dim=1)
-    if precision == "bfloat16":
-        unit = unit.to(torch.bfloat16)
-    sentences = len(unit)
-    # Columns are padded to whole chunks; a padded column is as good as forbidden.
-    padded = -(-sentences // CHUNK) * CHUNK
-    columns = torch.cat([unit, unit.new_zeros(padded - sentences, unit.shape[1])]).T
-    rows_of_block = BLOCK_ROWS if unit.device.type == "cpu" else 8 * BLOCK_ROWS
-    best = torch.empty(anchors, dtype=torch.int64, device=unit.device)
+    rough = unit.to(torch.bfloat16) if precision == "bfloat16" else unit
+    if unit.device.type == "cpu":
+        return _search_by_strips(unit, rough, forbidden, pool)[:anchors]
+    return _search_directly(rough, anchors, forbidden)
 
-    def search(first: int) -> None:
-        last = min(first + rows_of_block, anchors)
-        cosines = unit[first:last] @ columns
-        cosines[:, sentences:] = -torch.inf
+
+def _search_directly(unit: Tensor, anchors: int, forbidden: ForbiddenCandidates) -> Tensor:
+    """Every cosine, and the maximum of each row."""
+    best = torch.empty(anchors, dtype=torch.int64, device=unit.device)
+    for first in range(0, anchors, GPU_ROWS):
+        last = min(first + GPU_ROWS, anchors)
+        cosines = unit[first:last] @ unit.T
         row, column = forbidden.of_rows(first, last)
         cosines[row.to(unit.device), column.to(unit.device)] = -torch.inf
-        chunks = cosines.view(last - first, padded // CHUNK, CHUNK)
-        chunk = chunks.amax(2).argmax(1)
-        within = chunks[torch.arange(last - first, device=unit.device), chunk]
-        highest, place = within.max(1)
-        found = chunk * CHUNK + place
-        best[first:last] = torch.where(highest > -torch.inf, found, -1)
-
-    _for_each(pool, search, range(0, anchors, rows_of_block))
+        highest, place = cosines.max(1)
+        best[first:last] = torch.where(highest > -torch.inf, place, -1)
     return best
 
 
-def _for_each(pool: ThreadPoolExecutor | None, task: Callable[[int], None], items: Iterable[int]) -> None:
-    if pool is None:
+def _search_by_strips(
+    unit: Tensor, rough: Tensor, forbidden: ForbiddenCandidates, pool: ThreadPoolExecutor | None
+) -> Tensor:
+    """The same with half of the products: cos(a, b) = cos(b, a).
+
+    Each cosine of two strips of sentences serves both. First only the maximum of every sentence over every
+    strip is found, which vectorises (a maximum with its place does not); then the strip with the highest
+    maximum is searched, in full precision.
+    """
+    sentences = len(unit)
+    strips = -(-sentences // STRIP)
+    padded = strips * STRIP
+    columns = torch.cat([rough, rough.new_zeros(padded - sentences, rough.shape[1])])
+    highest = torch.full((padded, strips), -torch.inf)
+
+    def fill(strip: int) -> None:
+        first, last = strip * STRIP, min((strip + 1) * STRIP, sentences)
+        cosines = columns[first : first + STRIP] @ columns[first:].T
+        cosines[:, sentences - first :] = -torch.inf
+        cosines[last - first :] = -torch.inf
+        row, column = forbidden.of_rows(first, last)
+        later = column >= first
+        cosines[row[later], column[later] - first] = -torch.inf
+        # Another strip never writes to the same places.
+        highest[first : first + STRIP, strip:] = cosines.view(STRIP, strips - strip, STRIP).amax(2).float()
+        highest[first + STRIP :, strip] = cosines[:, STRIP:].amax(0).float()
+
+    _for_each(pool, fill, range(strips))
+    top, strip_of = highest[:sentences].max(1)
+    order = strip_of.argsort(stable=True)
+    borders = torch.bincount(strip_of, minlength=strips).cumsum(0).tolist()
+    best = torch.empty(sentences, dtype=torch.int64)
+
+    def search(strip: int) -> None:
+        anchors = order[borders[strip - 1] if strip else 0 : borders[strip]]
+        if not len(anchors):
+            return
+        first, last = strip * STRIP, min((strip + 1) * STRIP, sentences)
+        cosines = unit[anchors] @ unit[first:last].T
+        # Forbidden is symmetric: the strip's own list says which anchors may not take whom.
+        candidate, anchor = forbidden.of_rows(first, last)
+        place = torch.searchsorted(anchors, anchor).clamp_(max=len(anchors) - 1)
+        here = anchors[place] == anchor
+        cosines[place[here], candidate[here]] = -torch.inf
+        best[anchors] = first + cosines.argmax(1)
+
+    _for_each(pool, search, range(strips))
+    return torch.where(top > -torch.inf, best, -1)
+
+
+def _for_each(pool: ThreadPoolExecutor | None, task: Callable[[int], None], items: Sequence[int]) -> None:
+    if pool is None or len(items) < 2:
         for item in items:
             task(item)
     else:

@@ -167,7 +167,9 @@ class Trainer:
                 self.state.position,
                 self.state.updates,
             )
-            upcoming = stack.enter_context(ahead(packed))
+            # Small mega-batches are packed several at once, so that two threads need not wait on each other
+            # for each.
+            upcoming = stack.enter_context(ahead(packed, 1 + 40 // self.parameters.mega_batch))
             for mega_batch in upcoming:
                 if self.state.finished:
                     break

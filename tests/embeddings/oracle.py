@@ -45,8 +45,10 @@ def max_negatives(
         for candidate in range(2 * pairs):
             if candidate in (anchor, partner):
                 continue
-            if texts is not None and texts[candidate] in (texts[anchor], texts[partner]):
-                continue
+            if texts is not None:
+                candidates_partner = texts[(candidate + pairs) % (2 * pairs)]
+                if texts[candidate] in (texts[anchor], texts[partner]) or candidates_partner == texts[anchor]:
+                    continue
             similarity = float(cosine(embeddings[anchor], embeddings[candidate]))
             if similarity > best_cosine:
                 best, best_cosine = candidate, similarity

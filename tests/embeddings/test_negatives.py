@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.embeddings.negatives import BLOCK_ROWS, ForbiddenCandidates, choose_negatives
+from pipeline.embeddings.negatives import STRIP, ForbiddenCandidates, _search_directly, choose_negatives
 from tests.embeddings import oracle
 
 
@@ -41,7 +41,7 @@ def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) ->
         assert choose_negatives(embeddings, pairs, forbidden=forbidden).tolist() == expected
 
 
-@pytest.mark.parametrize("pairs", [2, BLOCK_ROWS // 2, BLOCK_ROWS // 2 + 1, 3 * BLOCK_ROWS - 7])
+@pytest.mark.parametrize("pairs", [2, STRIP // 2, STRIP // 2 + 1, 3 * STRIP - 7])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_blocks_and_threads_change_nothing(pairs: int, precision: str) -> None:
     embeddings = _embeddings(pairs, 16, pairs).float()
@@ -52,6 +52,15 @@ def test_blocks_and_threads_change_nothing(pairs: int, precision: str) -> None:
     anchors = torch.arange(2 * pairs)
     assert not (alone == anchors).any()
     assert not (alone == (anchors + pairs) % (2 * pairs)).any()
+
+
+@pytest.mark.parametrize("pairs", [2, STRIP // 2, 3 * STRIP - 7])
+def test_the_direct_search_of_gpus_gives_the_same(pairs: int) -> None:
+    texts = np.random.default_rng(pairs).integers(pairs, size=2 * pairs) if pairs > 2 else np.arange(4)
+    forbidden = ForbiddenCandidates(pairs, texts)
+    unit = torch.nn.functional.normalize(_embeddings(pairs, 16, pairs), dim=1)
+    expected = choose_negatives(unit, pairs, forbidden=forbidden)
+    assert torch.equal(_search_directly(unit, 2 * pairs, forbidden), expected)
 
 
 def test_bfloat16_gives_a_near_maximum() -> None:
@@ -95,7 +104,12 @@ def test_random_candidates_are_allowed_ones(pairs: int, kinds: int, seed: int) -
     forbidden = ForbiddenCandidates(pairs, texts)
     for anchor, candidate in enumerate(forbidden.random_candidates(np.random.default_rng(seed))):
         partner = (anchor + pairs) % (2 * pairs)
-        allowed = [k for k in range(2 * pairs) if texts[k] not in (texts[anchor], texts[partner])]
+        allowed = [
+            k
+            for k in range(2 * pairs)
+            if texts[k] not in (texts[anchor], texts[partner])
+            and texts[(k + pairs) % (2 * pairs)] != texts[anchor]
+        ]
         assert candidate in allowed if allowed else candidate == -1
 
 
