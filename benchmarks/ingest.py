@@ -27,7 +27,8 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.lexicon import Usage
-from pipeline.bitext.ingest import IngestReport, ingest
+from pipeline.bitext.ingest import ingest
+from pipeline.bitext.report import IngestReport
 from pipeline.configuration.ingest import IngestParameters
 from pipeline.configuration.resources import Resources
 

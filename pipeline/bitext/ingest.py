@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,77 +18,22 @@ from pipeline.bitext.assembly import (
     write_shards,
 )
 from pipeline.bitext.parts import PAIR_KEY, SOURCE_KEY, FileReport, read_parts
-from pipeline.bitext.reasons import NAMES
+from pipeline.bitext.report import IngestReport, ReadSource, check_report, log_report, make_report
 from pipeline.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from pipeline.configuration.ingest import IngestParameters
 from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError, InputError
+from pipeline.errors import InputError
 from pipeline.files import hash_json, sha256_file
 from pipeline.shards.jobs import Jobs, open_jobs
 from pipeline.shards.store import ShardDirectory
 from pipeline.shards.work import WorkDirectory
 from pipeline.versions import INGEST
 
-logger = logging.getLogger(__name__)
-
 # Shards a job writes: opening the ranked groups costs as much as writing half a shard.
 _SHARDS_A_JOB = 8
 # Whether other processes are worth their start is told in rows of steps that take far longer a row than
 # reading does: so many bytes of input cost about as much as one of those.
 _BYTES_A_ROW = 8_000
-
-
-@dataclass
-class SourceReport:
-    """Counts of one source."""
-
-    rows: int = 0
-    kept: int = 0
-    rejected: dict[str, int] = field(default_factory=dict)
-    changes: dict[str, int] = field(default_factory=dict)
-    files: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass
-class IngestReport:
-    """What ingest did: ``rows`` = ``kept`` + the sum of ``rejected``, for each source and for the whole.
-
-    Attributes:
-        rows: rows read.
-        kept: rows not refused.
-        rejected: refused rows by reason.
-        changes: rows or lines mended, by what was mended.
-        shards: shards written.
-        sources: the same for each source, and its files.
-        seconds: time taken.
-        pairs_per_second: rows / seconds.
-    """
-
-    rows: int
-    kept: int
-    rejected: dict[str, int]
-    changes: dict[str, int]
-    shards: int
-    sources: dict[str, SourceReport]
-    seconds: float = 0.0
-    pairs_per_second: int = 0
-
-    def metrics(self) -> dict[str, Any]:
-        """The numbers alone, for ``dvc metrics show``; the files and their SHA-256 stand in shards.json."""
-        numbers = asdict(self)
-        for source in numbers["sources"].values():
-            del source["files"]
-        return numbers
-
-
-@dataclass(frozen=True)
-class _ReadSource:
-    """A source whose files have been read."""
-
-    files: SourceFiles
-    parts: list[Part]
-    reports: list[FileReport]
-    digests: list[dict[str, str]]
 
 
 def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> IngestReport:
@@ -130,8 +71,8 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
             run = _run_key(parameters, read)
             plans = _plan(read, parameters.rows_per_shard, run)
             results = _write(plans, read, parameters, work, jobs, run)
-        report = _report(read, plans, results)
-        _check(report, rows)
+        report = make_report(read, plans, results)
+        check_report(report, rows)
         description = {
             "step": "ingest",
             "version": INGEST,
@@ -145,13 +86,13 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
             shutil.rmtree(left, ignore_errors=True)
     report.seconds = round(time.monotonic() - started, 3)
     report.pairs_per_second = round(report.rows / max(report.seconds, 1e-3))
-    _log(report)
+    log_report(report)
     return report
 
 
 def _read(
     sources: Sequence[SourceFiles], parameters: IngestParameters, work: WorkDirectory, jobs: Jobs
-) -> list[_ReadSource]:
+) -> list[ReadSource]:
     """Read all files, in any order; parts in the order of the sources."""
     files = [file for source in sources for file in source.files]
     digests = [
@@ -173,7 +114,7 @@ def _read(
         read_parts, arguments, description="read", unit="pairs", sizes=[0] * len(arguments)
     ):
         reports[arguments[index][-1]] = report
-    read: list[_ReadSource] = []
+    read: list[ReadSource] = []
     first_row = at = 0
     for source in sources:
         here = range(at, at + len(source.files))
@@ -183,7 +124,7 @@ def _read(
         )
         first_row = parts[-1].first_row + parts[-1].rows
         read.append(
-            _ReadSource(source, parts, [reports[directories[i]] for i in here], [digests[i] for i in here])
+            ReadSource(source, parts, [reports[directories[i]] for i in here], [digests[i] for i in here])
         )
     return read
 
@@ -214,7 +155,7 @@ def _join_files(
     return parts
 
 
-def _run_key(parameters: IngestParameters, read: Sequence[_ReadSource]) -> str:
+def _run_key(parameters: IngestParameters, read: Sequence[ReadSource]) -> str:
     """Hash of everything that the shards depend on."""
     described = [
         [
@@ -228,7 +169,7 @@ def _run_key(parameters: IngestParameters, read: Sequence[_ReadSource]) -> str:
     return hash_json([chosen, described])[:32]
 
 
-def _plan(read: Sequence[_ReadSource], rows_per_shard: int, run: str) -> list[ShardPlan]:
+def _plan(read: Sequence[ReadSource], rows_per_shard: int, run: str) -> list[ShardPlan]:
     plans: list[ShardPlan] = []
     for source in read:
         plans += plan_shards(source.files.name, source.parts, rows_per_shard, len(plans), run)
@@ -237,7 +178,7 @@ def _plan(read: Sequence[_ReadSource], rows_per_shard: int, run: str) -> list[Sh
 
 def _write(
     plans: Sequence[ShardPlan],
-    read: Sequence[_ReadSource],
+    read: Sequence[ReadSource],
     parameters: IngestParameters,
     work: WorkDirectory,
     jobs: Jobs,
@@ -266,72 +207,3 @@ def _write(
     for index, written in jobs.run(write_shards, given, description="write", unit="pairs", sizes=sizes):
         results[index] = written
     return [result for batch in results for result in batch]
-
-
-def _report(
-    read: Sequence[_ReadSource], plans: Sequence[ShardPlan], results: Sequence[ShardResult]
-) -> IngestReport:
-    sources: dict[str, SourceReport] = {}
-    for source in read:
-        changes: Counter[str] = Counter()
-        for report in source.reports:
-            changes.update({what: count for what, count in report.changes.items() if count})
-        files = [
-            {"files": {path.name: digest[name] for name, path in file.paths.items()}, "rows": report.rows}
-            for file, report, digest in zip(source.files.files, source.reports, source.digests, strict=True)
-        ]
-        sources[source.files.name] = SourceReport(changes=dict(sorted(changes.items())), files=files)
-    rejected: dict[str, Counter[str]] = {name: Counter() for name in sources}
-    for plan, result in zip(plans, results, strict=True):
-        sources[plan.source].rows += result.record.rows
-        rejected[plan.source].update(result.rejected)
-    for name, source_report in sources.items():
-        source_report.rejected = _in_order(rejected[name])
-        source_report.kept = source_report.rows - sum(rejected[name].values())
-    total: Counter[str] = sum(rejected.values(), Counter())
-    all_changes: Counter[str] = sum((Counter(s.changes) for s in sources.values()), Counter())
-    rows = sum(source.rows for source in sources.values())
-    return IngestReport(
-        rows=rows,
-        kept=rows - total.total(),
-        rejected=_in_order(total),
-        changes=dict(sorted(all_changes.items())),
-        shards=len(plans),
-        sources=sources,
-    )
-
-
-def _in_order(counts: Counter[str]) -> dict[str, int]:
-    return {name: counts[name] for name in NAMES if counts[name]}
-
-
-def _check(report: IngestReport, rows: int) -> None:
-    """Refuse counts that do not add up, or a corpus with nothing in it."""
-    if report.rows != rows:
-        raise IncompleteError(f"ingest: {rows} rows were read, {report.rows} are in the shards")
-    if report.kept == 0:
-        told = ", ".join(f"{count:,} {reason}" for reason, count in report.rejected.items())
-        raise IncompleteError(f"ingest: all {rows:,} rows were refused ({told}): are the columns right?")
-
-
-def _log(report: IngestReport) -> None:
-    for name, source in report.sources.items():
-        told = "".join(f", {count:,} {reason}" for reason, count in source.rejected.items())
-        mended = "".join(f", {count:,} {what}" for what, count in source.changes.items())
-        logger.info(
-            "%s: %s rows, %s kept%s%s",
-            name,
-            f"{source.rows:,}",
-            f"{source.kept:,}",
-            told,
-            f"; mended{mended[1:]}" if mended else "",
-        )
-    logger.info(
-        "%s pairs in %.1f s (%s pairs/s): %s kept, %s refused, %d shards",
-        f"{report.rows:,}",
-        report.seconds,
-        f"{report.pairs_per_second:,}",
-        f"{report.kept:,}",
-        f"{report.rows - report.kept:,}",
-        report.shards,
-    )

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.bitext.ingest import IngestReport, ingest
+from pipeline.bitext.ingest import ingest
+from pipeline.bitext.report import IngestReport
 from pipeline.configuration.ingest import IngestParameters
 from pipeline.configuration.resources import Resources
 from pipeline.errors import IncompleteError, InputError
