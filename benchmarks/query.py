@@ -91,9 +91,9 @@ def measure(corpus: Path, what: str, repeats: int) -> None:
     from pipeline.query.datasets import open_published
     from pipeline.query.sample import Band, sample_pairs
 
-    seconds = []
+    seconds, busy = [], []
     for repeat in range(repeats):
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         dataset = open_published(corpus)
         if what == "count":
             sql = "SELECT count(*) AS n FROM corpus WHERE paraphrase_score > 0.8 AND overlap_3 < 0.3"
@@ -104,9 +104,11 @@ def measure(corpus: Path, what: str, repeats: int) -> None:
             drawn = sample_pairs(dataset, 20, repeat, band)
             quality = f"20 of {drawn.population:,}"
         seconds.append(time.perf_counter() - started)
+        busy.append(time.process_time() - used)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"| {what} | {min(seconds):.2f} | {statistics.median(seconds):.2f} | {seconds[0]:.2f} | "
+        f"{statistics.median(busy):.2f} | "
         f"{peak:,.0f} | {quality} |"
     )
 
@@ -124,8 +126,8 @@ def main(
     generate(corpus, pairs)
     size = sum(path.stat().st_size for path in corpus.glob("*.parquet"))
     print(f"{hardware()}; {pairs:,} pairs, {size / 1e9:.2f} GB\n", flush=True)
-    print("| query | fastest s | median s | first s | peak MB | result |")
-    print("| --- | ---: | ---: | ---: | ---: | --- |", flush=True)
+    print("| query | fastest s | median s | first s | median CPU s | peak MB | result |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | --- |", flush=True)
     for what in ("count", "sample", "sample of a band"):
         command = [sys.executable, "-m", "benchmarks.query", "--corpus", str(corpus), "--only", what]
         subprocess.run([*command, "--repeats", str(repeats)], check=True)

@@ -55,7 +55,7 @@ def test_recipes(project: Path, recipe: str, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("query", blocks("sql"))
 def test_queries(project: Path, query: str) -> None:
-    result = CliRunner().invoke(app, ["query", "data/corpus", query, "-f", "json"])
+    result = CliRunner().invoke(app, ["query", "data/corpus", "-", "-f", "json"], input=query)
     assert result.exit_code == 0, result.exception
     rows = json.loads(result.stdout)
     assert rows or "SEMI JOIN" in query

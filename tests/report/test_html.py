@@ -171,7 +171,15 @@ def test_examples_are_of_their_band(root: Path) -> None:
         ]
         assert 1 <= len(scores) <= 4
         assert all(low < score <= high for score in scores)
-        assert ("all refused" in part) == (high <= 0.2)
+
+
+def test_examples_of_a_band_without_kept_pairs_are_refused_ones(root: Path, tmp_path: Path) -> None:
+    filters = {"filters": [{"kind": "bounds", "score": "paraphrase_score", "minimum": 0.25, "maximum": 1.0}]}
+    publish_pairs(tmp_path / "strict", rows=300, filters=filters)
+    content = write_report(tmp_path / "strict" / "corpus", tmp_path / "a.html", ReportParameters())
+    lowest = content.bands[-1]
+    assert lowest.kept == 0 and lowest.examples_refused and lowest.examples
+    assert (tmp_path / "a.html").read_text(encoding="utf-8").count("all refused") == 1
 
 
 def test_an_empty_corpus_has_a_report(root: Path) -> None:
