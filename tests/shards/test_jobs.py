@@ -1,0 +1,99 @@
+"""Jobs give the same results here, on a local cluster and on a cluster that is already there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline import interrupts
+from pipeline.configuration.resources import Resources
+from pipeline.errors import IncompleteError, InputError, Interrupted
+from pipeline.shards.jobs import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Jobs, job_memory, open_jobs
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def fail(number: int) -> int:
+    if number == 3:
+        raise InputError("the third is wrong")
+    return number
+
+
+def die_once(mark: str) -> str:
+    if not Path(mark).exists():
+        Path(mark).touch()
+        os._exit(1)
+    return "done"
+
+
+def die(number: int) -> int:
+    os._exit(1)
+
+
+ARGUMENTS = [(number,) for number in range(8)]
+SQUARES = {number: number * number for number in range(8)}
+
+
+def test_in_process() -> None:
+    with open_jobs(Resources(workers=2), rows=10) as jobs:
+        assert not jobs.distributed
+        assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
+        assert dict(jobs.run(square, [], description="test")) == {}
+
+
+def test_errors_of_the_user_come_through() -> None:
+    with pytest.raises(InputError, match="third"):
+        dict(Jobs().run(fail, ARGUMENTS, description="test"))
+
+
+def test_an_interrupt_stops_between_jobs() -> None:
+    done = []
+    with pytest.raises(Interrupted):
+        for index, _ in Jobs().run(square, ARGUMENTS, description="test"):
+            done.append(index)
+            if index == 2:
+                interrupts._stop.set()
+    interrupts._stop.clear()
+    assert done == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory"),
+    [("1GB", 500_000_000), ("64MB", LEAST_JOB_MEMORY), ("100GB", MOST_JOB_MEMORY)],
+)
+def test_memory_of_a_job(limit: str, memory: int) -> None:
+    assert job_memory(Resources(workers=1, memory_limit=limit)) == memory
+
+
+def test_memory_of_this_machine_is_shared() -> None:
+    assert LEAST_JOB_MEMORY <= job_memory(Resources(workers=1)) <= MOST_JOB_MEMORY
+
+
+@pytest.mark.slow
+def test_on_a_local_cluster(tmp_path: Path) -> None:
+    resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB")
+    with open_jobs(resources, rows=10) as jobs:
+        assert jobs.distributed
+        assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
+        with pytest.raises(InputError, match="third"):
+            dict(jobs.run(fail, ARGUMENTS, description="test"))
+        # A job whose worker dies is done by another; one that kills three is given up.
+        assert dict(jobs.run(die_once, [(str(tmp_path / "mark"),)], description="test")) == {0: "done"}
+        with pytest.raises(IncompleteError, match="died 3 times"):
+            dict(jobs.run(die, [(1,)], description="test"))
+
+
+@pytest.mark.slow
+def test_on_a_cluster_that_is_there() -> None:
+    from distributed import LocalCluster
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        open_jobs(Resources(scheduler=cluster.scheduler_address), rows=10) as jobs,
+    ):
+        assert jobs.distributed
+        assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
