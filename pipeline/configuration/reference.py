@@ -1,4 +1,5 @@
-"""The reference of every parameter and every column, as Markdown, from the types and descriptions in the code."""
+"""The reference of every parameter and every column, as Markdown, from the types and descriptions in the
+code."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
 def parameters_markdown() -> str:
-    """``docs/configuration.md``'s reference: a table a section, with type, default and meaning of each key."""
+    """``docs/configuration.md``'s reference: a table a section, with type, default and meaning of each
+    key."""
     lines: list[str] = []
     for name, field in Parameters.model_fields.items():
         section = field.annotation
