@@ -8,7 +8,10 @@ from pathlib import Path
 from pipeline.configuration import check_parameters
 from pipeline.errors import InputError
 
-ROOT = "config"
+# Not "config": fairseq registers a schema of that name with Hydra, process-wide, when it is imported.
+ROOT = "paraforge"
+# Of the behaviours that Hydra offers the oldest: fairseq refuses to be imported after a newer one was chosen.
+_HYDRA_BEHAVIOUR = "1.1"
 
 
 def choices(configs: Path) -> dict[str, list[str]]:
@@ -41,7 +44,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
         )
     groups = choices(configs)
     try:
-        with initialize_config_dir(str(configs.resolve()), version_base=None):
+        with initialize_config_dir(str(configs.resolve()), version_base=_HYDRA_BEHAVIOUR):
             composed = hydra_compose(ROOT, overrides=[_forced(one, groups) for one in overrides])
         container = OmegaConf.to_container(composed, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:

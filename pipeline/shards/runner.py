@@ -241,23 +241,33 @@ def _on_dask(
     work = WorkDirectory(work.step, work.path.parent.resolve())
     with connect(resources, workers, gpu) as client:
         client.subscribe_topic(PROGRESS_TOPIC, lambda event: bar.update(event[1]))
-        futures = {
-            client.submit(
+
+        def submit(task: ShardTask, suffix: str = "") -> Any:
+            return client.submit(
                 _compute_on_worker,
                 step,
                 ShardTask(task.index, task.key, tuple(path.resolve() for path in task.inputs), task.rows),
                 work,
-                key=f"{step.name}-{task.key}",
+                key=f"{step.name}-{task.key}{suffix}",
                 resources={"GPU": 1} if gpu else None,
                 pure=False,
-            ): task
-            for task in tasks
-        }
+            )
+
+        futures = {submit(task): task for task in tasks}
         pending = set(futures)
+        suspects: list[ShardTask] = []
+        alone: set[int] = set()
         try:
-            while pending:
+            while pending or suspects:
                 if stop_requested():
                     raise Interrupted()
+                if not pending:
+                    # Dask blames every shard that a dying worker held. Alone, only the guilty one is there.
+                    task = suspects.pop()
+                    alone.add(task.index)
+                    future = submit(task, "-alone")
+                    futures[future] = task
+                    pending = {future}
                 try:
                     finished = wait(pending, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED").done
                 except (DaskTimeoutError, TimeoutError):
@@ -268,6 +278,8 @@ def _on_dask(
                     error = future.exception()
                     if error is None:
                         yield task.index, future.result()
+                    elif isinstance(error, KilledWorker) and task.index not in alone:
+                        suspects.append(task)
                     elif isinstance(error, KilledWorker):
                         yield FailedShard(task, f"its worker died {ATTEMPTS} times")
                     elif isinstance(error, (ParaforgeError, OSError, MemoryError)):

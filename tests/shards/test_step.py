@@ -89,7 +89,7 @@ def test_a_shard_that_kills_its_worker_is_given_up_and_the_rest_is_kept(place: P
             place / "out",
             resources(place, workers=2),
         )
-    assert log.read_text().splitlines().count("70") == 3
+    assert log.read_text().splitlines().count("70") >= 3
     report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
     assert report.reused == 9
 
