@@ -23,6 +23,7 @@ from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
+from torch.optim.adam import adam
 
 TableUpdates = Literal["lazy", "deferred", "dense"]
 
@@ -40,7 +41,10 @@ class Optimiser(Protocol):
         """A copy of the current values of distinct rows of a table, (rows, dimension)."""
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
-        """Update distinct rows, whose values are as `read_rows` gave them in this step, by their gradient."""
+        """Update distinct rows by their gradient.
+
+        values: as `read_rows` gave them in this step; they may be overwritten.
+        """
 
     def update(self, name: str, gradient: Tensor) -> None:
         """Update a whole parameter."""
@@ -50,6 +54,24 @@ class Optimiser(Protocol):
 
     def synchronise(self) -> None:
         """Between steps: make every row of every table hold its current value."""
+
+
+def take(table: Tensor, rows: Tensor) -> Tensor:
+    """A copy of some rows."""
+    table = table.detach()
+    if table.device.type == "cpu":
+        return torch.from_numpy(table.numpy().take(rows.numpy(), axis=0))
+    return table.index_select(0, rows)
+
+
+def put(table: Tensor, rows: Tensor, values: Tensor) -> None:
+    """Write distinct rows."""
+    table, values = table.detach(), values.detach()
+    if table.device.type == "cpu":
+        # numpy copies whole rows, torch element by element: 0.05 against 0.2 ms for 1,400 rows of 300.
+        table.numpy()[rows.numpy()] = values.numpy()
+    else:
+        table.index_copy_(0, rows, values)
 
 
 class AdaGrad:
@@ -70,15 +92,15 @@ class AdaGrad:
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
         """Rows as they stand."""
-        return self._parameters[name].detach().index_select(0, rows)
+        return take(self._parameters[name], rows)
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
         """Exact: a row without gradient would not change."""
         table = self.state[f"{name}.sum"]
-        total = table.index_select(0, rows).addcmul_(gradient, gradient)
-        table.index_copy_(0, rows, total)
+        total = take(table, rows).addcmul_(gradient, gradient)
+        put(table, rows, total)
         values = values.addcdiv(gradient, total.sqrt_().add_(self.epsilon), value=-self.learning_rate)
-        self._parameters[name].detach().index_copy_(0, rows, values)
+        put(self._parameters[name], rows, values)
 
     def update(self, name: str, gradient: Tensor) -> None:
         """Update a whole parameter."""
@@ -131,17 +153,16 @@ class Adam:
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
         """Rows as they stand; deferred: after the steps that they missed."""
         self._catch_up(name, rows, self.steps - 1)
-        return self._parameters[name].detach().index_select(0, rows)
+        return take(self._parameters[name], rows)
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
         """Update the touched rows."""
         mean_table, square_table = self.state[f"{name}.mean"], self.state[f"{name}.square"]
-        mean, square = mean_table.index_select(0, rows), square_table.index_select(0, rows)
-        values = values.clone()
+        mean, square = take(mean_table, rows), take(square_table, rows)
         self._move(values, gradient, mean, square)
-        mean_table.index_copy_(0, rows, mean)
-        square_table.index_copy_(0, rows, square)
-        self._parameters[name].detach().index_copy_(0, rows, values)
+        put(mean_table, rows, mean)
+        put(square_table, rows, square)
+        put(self._parameters[name], rows, values)
         if self.table_updates == "deferred":
             self.state[f"{name}.last"][rows] = self.steps
 
@@ -167,14 +188,23 @@ class Adam:
                     self._catch_up(name, part, self.steps)
 
     def _move(self, values: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> None:
-        first, second = self.betas
-        mean.lerp_(gradient, 1 - first)
-        square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        # (mean / c1) / (sqrt(square / c2) + eps), with the corrections taken out of the arrays
-        root = math.sqrt(1 - second**self.steps)
-        denominator = square.sqrt().add_(self.epsilon * root)
-        rate = self.learning_rate * root / (1 - first**self.steps)
-        values.addcdiv_(mean, denominator, value=-rate)
+        """One step of Adam, in place, as one fused operation."""
+        adam(
+            [values],
+            [gradient],
+            [mean],
+            [square],
+            [],
+            [torch.full((), self.steps - 1, dtype=torch.float32, device=values.device)],
+            fused=True,
+            amsgrad=False,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            lr=self.learning_rate,
+            weight_decay=0.0,
+            eps=self.epsilon,
+            maximize=False,
+        )
 
     def _catch_up(self, name: str, rows: Tensor, until: int) -> None:
         if self.table_updates != "deferred":
@@ -187,17 +217,20 @@ class Adam:
         rows, last = rows[late], last[late]
         missed = until - last
         mean_table, square_table = self.state[f"{name}.mean"], self.state[f"{name}.square"]
-        mean, square = mean_table.index_select(0, rows), square_table.index_select(0, rows)
-        values = self._parameters[name].detach().index_select(0, rows)
+        mean, square, values = (
+            take(mean_table, rows),
+            take(square_table, rows),
+            take(self._parameters[name], rows),
+        )
         dtype = values.dtype
         factor = self._tails.between(last, missed, until).to(dtype).unsqueeze(1)
         values.addcdiv_(mean * factor, square.sqrt().add_(self.epsilon), value=-self.learning_rate)
         count = missed.to(torch.float64).unsqueeze(1)
         mean.mul_((self.betas[0] ** count).to(dtype))
         square.mul_((self.betas[1] ** count).to(dtype))
-        self._parameters[name].detach().index_copy_(0, rows, values)
-        mean_table.index_copy_(0, rows, mean)
-        square_table.index_copy_(0, rows, square)
+        put(self._parameters[name], rows, values)
+        put(mean_table, rows, mean)
+        put(square_table, rows, square)
         last_table[rows] = until
 
 

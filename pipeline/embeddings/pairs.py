@@ -3,6 +3,7 @@ megabytes of file."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -55,6 +56,7 @@ class PairStore:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"damaged: {error!r}", directory / _INDEX) from error
         self.directory = directory
+        self._chosen: npt.NDArray[np.int64] | None = None
         self.vocabularies: dict[str, Vocabulary] = {}
         self._ids: dict[str, npt.NDArray[Any]] = {}
         self._starts: dict[str, npt.NDArray[np.int64]] = {}
@@ -77,8 +79,20 @@ class PairStore:
         """Tokens of all sides."""
         return len(self._ids[unit])
 
+    def subset(self, pairs: npt.NDArray[np.int64]) -> PairStore:
+        """A view of some of the pairs, in this order; it reads the same files."""
+        view = copy.copy(self)
+        view.pairs = len(pairs)
+        view._chosen = pairs if self._chosen is None else self._chosen[pairs]
+        view.fingerprint = hash_json(
+            [self.fingerprint, hashlib.sha256(np.ascontiguousarray(pairs, np.int64).tobytes()).hexdigest()]
+        )
+        return view
+
     def select(self, pairs: npt.NDArray[np.int64]) -> dict[str, Bags]:
         """Both sides of some pairs in every unit: first all left sides, then all right sides."""
+        if self._chosen is not None:
+            pairs = self._chosen[pairs]
         sentences = np.concatenate([2 * pairs, 2 * pairs + 1])
         return {name: self._select(name, sentences) for name in self.unit_names}
 

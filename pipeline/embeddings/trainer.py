@@ -90,6 +90,7 @@ class Trainer:
         threads: int = 1,
         device: str = "cpu",
         description: str = "train",
+        observe: Callable[[TrainingState], None] | None = None,
     ) -> None:
         """Prepare a run.
 
@@ -97,6 +98,7 @@ class Trainer:
             encoder ends as it was where the score was best, and training stops early after
             `parameters.patience` evaluations without gain.
         checkpoints: directory to resume from and to save to.
+        observe: called after every mega-batch, e.g. to measure; what it raises ends the run.
         threads: of negative search and, for compositional encoders, of everything.
 
         Raises:
@@ -111,6 +113,7 @@ class Trainer:
         self._device = torch.device(device)
         self._checkpoint_seconds = checkpoint_seconds
         self._description = description
+        self._observe = observe
         _check_fit(encoder, store)
         self._tables = encoder.tables()
         self._composition = encoder.composition()
@@ -183,6 +186,8 @@ class Trainer:
                     self._save()
                     saved = time.perf_counter()
                 outside += time.perf_counter() - pause
+                if self._observe is not None:
+                    self._observe(self.state)
                 check_interrupt()
         self.state.finished = True
         self._optimiser.synchronise()

@@ -95,6 +95,15 @@ def test_select_in_any_order(tmp_path: Path) -> None:
     assert [units[k] for k in store.select(np.array([2, 0]))["word"].ids] == ["e", "a", "f", "b"]
 
 
+def test_a_subset_is_a_view(tmp_path: Path) -> None:
+    store = build_pair_store(tmp_path, [block([("a", "b"), ("c", "d"), ("e", "f")])], [Words()], EVERYTHING)
+    subset = store.subset(np.array([2, 1]))
+    assert (len(subset), len(store)) == (2, 3)
+    assert texts(subset, "word") == [["e"], ["c"], ["f"], ["d"]]
+    assert texts(subset.subset(np.array([1])), "word") == [["c"], ["d"]]
+    assert subset.fingerprint not in (store.fingerprint, store.subset(np.array([1, 2])).fingerprint)
+
+
 def test_an_empty_shard_and_a_corpus_with_nothing_in_it(tmp_path: Path) -> None:
     nothing: list[dict[str, str | None]] = [{"reference": "a", "translation": None, "failed": "x"}]
     corpus = write_corpus(tmp_path / "nothing", nothing)

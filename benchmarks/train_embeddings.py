@@ -1,0 +1,231 @@
+"""Speed, memory and quality of training sentence embeddings on the paraphrases of PARAFORGE_DATA.
+
+python -m benchmarks.train_embeddings speed --unit word --mega-batch 40
+python -m benchmarks.train_embeddings quality --unit word --epochs 3
+python -m benchmarks.train_embeddings memory --pairs 5000000
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+from pydantic import TypeAdapter
+
+from benchmarks.hardware import hardware, peak_memory
+from benchmarks.paraphrases import SOURCES, paraphrases, pearson, sts_sets, sts_table
+from pipeline.configuration.embeddings import TrainingParameters, VocabularyParameters
+from pipeline.configuration.encoders import EncoderParameters
+from pipeline.embeddings.encoders.build import build_encoder
+from pipeline.embeddings.encoders.protocol import Encoder
+from pipeline.embeddings.initial import random_table
+from pipeline.embeddings.model import SentenceModel
+from pipeline.embeddings.pairs import PairStore, build_pair_store
+from pipeline.embeddings.sources import PairBlock
+from pipeline.embeddings.trainer import Trainer, TrainingState
+from pipeline.embeddings.units import make_units
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+
+Store = Annotated[Path | None, typer.Option(help="keep the pairs here, and take them from here")]
+Sources = Annotated[str, typer.Option(help=f"comma-separated, of {', '.join(SOURCES)}")]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        help="word, trigram, lstm, blstm, word+trigram (concatenated), or an encoder's parameters as JSON"
+    ),
+]
+Training = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of the training parameters")]
+SPEED_MEGA_BATCHES = 12
+
+
+def parse_encoder(text: str, dimension: int) -> EncoderParameters:
+    """An encoder by its short name or by its parameters."""
+    average = {
+        unit: {"kind": "average", "unit": unit, "dimension": dimension} for unit in ("word", "trigram")
+    }
+    names: dict[str, Any] = {
+        **average,
+        "lstm": {"kind": "lstm", "dimension": 300, "output_dimension": dimension},
+        "blstm": {"kind": "blstm", "dimension": 300, "output_dimension": dimension},
+        "word+trigram": {"kind": "concatenation", "parts": list(average.values())},
+    }
+    content = names[text] if text in names else json.loads(text)
+    return TypeAdapter(EncoderParameters).validate_python(content)
+
+
+def open_store(directory: Path, sources: str) -> PairStore:
+    """The pairs of the sources, in words and trigrams; built where they are not there yet."""
+    if not (directory / "pairs.json").is_file():
+        begin = time.perf_counter()
+        blocks = itertools.chain.from_iterable(paraphrases(source) for source in sources.split(","))
+        units = [make_units("word"), make_units("trigram")]
+        build_pair_store(directory, blocks, units, VocabularyParameters())
+        print(f"built in {time.perf_counter() - begin:.1f} s")
+    return PairStore(directory)
+
+
+def make_encoder(parameters: EncoderParameters, store: PairStore, seed: int) -> Encoder:
+    """With random initial vectors."""
+
+    def table(unit: str, dimension: int, scale: float, number: int) -> Any:
+        return random_table(len(store.vocabularies[unit]), dimension, scale, 100 * seed + number)
+
+    return build_encoder(parameters, table, seed)
+
+
+def training(settings: list[str] | None, **defaults: Any) -> TrainingParameters:
+    """Parameters with the given settings."""
+    given = dict(setting.split("=", 1) for setting in settings or [])
+    return TrainingParameters.model_validate({**defaults, **given})
+
+
+def describe(store: PairStore) -> None:
+    """Machine and input."""
+    print(hardware())
+    for unit, vocabulary in store.vocabularies.items():
+        tokens = store.tokens(unit) / 2 / len(store)
+        print(f"{len(store):,} pairs, {len(vocabulary):,} {unit} units, {tokens:.1f} a side")
+
+
+class _EnoughError(Exception):
+    """As much has been trained as is measured."""
+
+
+@app.command()
+def speed(
+    encoder: Encoding = "word",
+    dimension: int = 300,
+    threads: int = 2,
+    device: str = "cpu",
+    mega_batches: int = SPEED_MEGA_BATCHES,
+    sources: Sources = ",".join(SOURCES),
+    store: Store = None,
+    settings: Training = None,
+) -> None:
+    """Pairs a second, after the first two mega-batches."""
+    with tempfile.TemporaryDirectory() as temporary:
+        pairs = open_store(store or Path(temporary), sources)
+        describe(pairs)
+        parameters = training(settings, epochs=100)
+        architecture = parse_encoder(encoder, dimension)
+        marks: list[tuple[float, float, int]] = []
+
+        def observe(state: TrainingState) -> None:
+            usage = resource.getrusage(resource.RUSAGE_SELF)
+            marks.append((time.perf_counter(), usage.ru_utime + usage.ru_stime, state.pairs))
+            if len(marks) > mega_batches + 1:
+                raise _EnoughError
+
+        trainer = Trainer(
+            make_encoder(architecture, pairs, parameters.seed),
+            pairs,
+            parameters,
+            threads=threads,
+            device=device,
+            observe=observe,
+        )
+        with contextlib.suppress(_EnoughError):
+            trainer.run()
+        (begin, cpu, first), (end, cpu_end, last) = marks[1], marks[-1]
+        print(
+            f"{encoder} {dimension}: {(last - first) / (end - begin):,.0f} pairs/s, "
+            f"{(last - first) / (cpu_end - cpu):,.0f} pairs per second of a core, {last - first:,} pairs, "
+            f"batch {parameters.batch_size}, M {parameters.mega_batch}, {threads} threads, "
+            f"peak memory {peak_memory():,.0f} MiB"
+        )
+
+
+@app.command()
+def quality(
+    encoder: Encoding = "word",
+    dimension: int = 300,
+    threads: int = 2,
+    device: str = "cpu",
+    limit: Annotated[int | None, typer.Option(help="train on so many pairs, drawn by seed")] = None,
+    sources: Sources = ",".join(SOURCES),
+    store: Store = None,
+    output: Annotated[Path | None, typer.Option(help="save the model here")] = None,
+    settings: Training = None,
+) -> None:
+    """Train, and give Pearson x 100 on the STS sets; STS2017 chooses the epoch."""
+    sets = sts_sets()
+    with tempfile.TemporaryDirectory() as temporary:
+        pairs = open_store(store or Path(temporary), sources)
+        describe(pairs)
+        parameters = training(settings)
+        architecture = parse_encoder(encoder, dimension)
+        model = SentenceModel(
+            make_encoder(architecture, pairs, parameters.seed), architecture, pairs.vocabularies
+        )
+        if limit is not None:
+            chosen = np.random.default_rng(parameters.seed).permutation(len(pairs))[:limit]
+            pairs = pairs.subset(np.sort(chosen))
+        report = Trainer(
+            model.encoder,
+            pairs,
+            parameters,
+            threads=threads,
+            device=device,
+            evaluate=lambda _: pearson(model, sets["2017.track5.en-en"]),
+        ).run()
+        for entry in report.state.history:
+            print(entry)
+        print(f"{report.pairs_per_second:,.0f} pairs/s")
+        print({name: round(score, 1) for name, score in sts_table(model, sets).items()})
+        if output is not None:
+            model.save(output, {"training": parameters.model_dump(mode="json")})
+
+
+@app.command()
+def memory(pairs: int = 5_000_000, vocabulary: int = 50_000, mega_batches: int = SPEED_MEGA_BATCHES) -> None:
+    """Peak memory of building a store of generated pairs and training Word on some of it."""
+    print(hardware())
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as temporary:
+        begin = time.perf_counter()
+        store = build_pair_store(
+            Path(temporary), _generated(pairs, vocabulary), [make_units("word")], VocabularyParameters()
+        )
+        print(f"built in {time.perf_counter() - begin:.1f} s, peak memory {peak_memory():,.0f} MiB")
+        describe(store)
+        parameters = training(None, epochs=1)
+
+        def observe(state: TrainingState) -> None:
+            if state.updates >= mega_batches * parameters.mega_batch:
+                raise _EnoughError
+
+        encoder = make_encoder(parse_encoder("word", 300), store, 1)
+        trainer = Trainer(encoder, store, parameters, threads=2, observe=observe)
+        with contextlib.suppress(_EnoughError):
+            trainer.run()
+        print(f"trained {trainer.state.pairs:,} pairs, peak memory {peak_memory():,.0f} MiB")
+
+
+def _generated(pairs: int, vocabulary: int) -> Iterator[PairBlock]:
+    """Sentences of 4 to 20 words with Zipf's frequencies."""
+    generator = np.random.default_rng(1)
+    weights = 1 / (np.arange(vocabulary) + 2.7)
+    words = np.array([f"w{number}x" for number in range(vocabulary)])
+    for first in range(0, pairs, 50_000):
+        rows = min(50_000, pairs - first)
+        sides = []
+        for _ in range(2):
+            lengths = generator.integers(4, 21, size=rows)
+            drawn = words[generator.choice(vocabulary, size=lengths.sum(), p=weights / weights.sum())]
+            parts = np.split(drawn, np.cumsum(lengths)[:-1])
+            sides.append(pa.array([" ".join(part) for part in parts]))
+        yield PairBlock(*sides)
+
+
+if __name__ == "__main__":
+    app()
