@@ -1,4 +1,4 @@
-"""CTranslate2 and fairseq over a trained model and real sentences (all 2,014: benchmarks/translate.py agreement)."""
+"""CTranslate2 and fairseq over a trained model and real sentences (more of them: benchmarks/translate.py)."""
 
 from __future__ import annotations
 
