@@ -16,7 +16,6 @@ from pipeline.errors import InputError
 from pipeline.shards.store import ShardDirectory
 from pipeline.translation import nmt
 from pipeline.translation.nmt import build_nmt, training_key
-from pipeline.translation.validation import score_hypotheses
 from tests.translation.test_binarisation import write_shards
 from tests.translation.test_training import parameters
 from tests.translation.tiny import bitext, write_tiny_fairseq
@@ -142,12 +141,3 @@ def test_a_ready_model(tmp_path: Path) -> None:
 def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         NmtParameters.model_validate(content)
-
-
-def test_scores_are_sacrebleus() -> None:
-    # The unigrams to 4-grams of an identical corpus all match.
-    scores = score_hypotheses(["a dog runs in the park"], ["a dog runs in the park"])
-    assert scores.bleu == pytest.approx(100)
-    assert scores.chrf == pytest.approx(100)
-    with pytest.raises(InputError, match="1 hypotheses for 2 references"):
-        score_hypotheses(["a"], ["a", "b"])
