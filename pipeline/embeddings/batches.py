@@ -15,6 +15,8 @@ from torch.nn import functional as F
 _PLACE_BITS = 31
 """A batch has fewer tokens than two to the power of this, and a table fewer rows."""
 
+_DERIVED = ("order", "lengths", "sentences", "row_offsets")
+
 TokenBatch = Mapping[str, "Bags"]
 """The same sentences in every unit that an encoder reads: unit name -> bags."""
 
@@ -72,7 +74,7 @@ class Bags:
         ids[self.order] = number.repeat_interleave(counts, output_size=len(ids))
         compacted = Bags(ids, self.offsets)
         # Renumbering keeps the order of ids, so the transposition and what hangs on it stay valid.
-        for name in ("order", "lengths", "sentences"):
+        for name in _DERIVED[:-1]:
             if name in self.__dict__:
                 compacted.__dict__[name] = self.__dict__[name]
         compacted.__dict__["row_offsets"] = offsets_of(counts)
@@ -85,8 +87,12 @@ class Bags:
         return offsets_of(torch.bincount(self.ids))
 
     def to(self, device: torch.device | str) -> Bags:
-        """The same batch on another device."""
-        return Bags(self.ids.to(device, non_blocking=True), self.offsets.to(device, non_blocking=True))
+        """The same batch on another device, with all that has been worked out about it."""
+        moved = Bags(self.ids.to(device, non_blocking=True), self.offsets.to(device, non_blocking=True))
+        for name in _DERIVED:
+            if name in self.__dict__:
+                moved.__dict__[name] = self.__dict__[name].to(device, non_blocking=True)
+        return moved
 
 
 def offsets_of(lengths: Tensor) -> Tensor:
