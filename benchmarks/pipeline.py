@@ -1,0 +1,160 @@
+"""Time, speed and peak memory of every stage of a project: ``python -m benchmarks.pipeline PROJECT``.
+
+It runs ``dvc repro`` there, watches the processes of each stage, and prints Markdown tables: the stages,
+where the rows went, the score bands and pairs drawn at random. What is done already is not run again and
+has no times.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import psutil
+import pyarrow as pa
+import typer
+
+from benchmarks.hardware import hardware
+from pipeline.files import read_json
+from pipeline.query.datasets import open_published
+from pipeline.query.sample import sample_pairs
+from pipeline.selection.summary import band_rows
+
+_STAGE = re.compile(r"stages\.(\w+)")
+_EVERY = 0.5
+
+
+@dataclass
+class Watched:
+    """A stage's first and last second, processor seconds, and peak memory of all its processes together."""
+
+    begin: float
+    end: float
+    cpu: dict[int, float]
+    peak_bytes: int = 0
+
+
+def watch(command: list[str], directory: Path) -> tuple[dict[str, Watched], float]:
+    """Run a command and watch the stages that it starts.
+
+    Returns:
+        What was seen of each stage, and the seconds of the whole.
+    """
+    seen: dict[str, Watched] = {}
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, cwd=directory)
+    while process.poll() is None:
+        memory: dict[str, int] = defaultdict(int)
+        now = time.perf_counter()
+        for stage, member in _members(psutil.Process(process.pid)):
+            try:
+                used = member.cpu_times()
+                memory[stage] += member.memory_full_info().pss
+            except psutil.Error:
+                continue  # it has just ended
+            watched = seen.setdefault(stage, Watched(now, now, {}))
+            watched.end = now
+            watched.cpu[member.pid] = used.user + used.system
+        for stage, size in memory.items():
+            seen[stage].peak_bytes = max(seen[stage].peak_bytes, size)
+        time.sleep(_EVERY)
+    if process.returncode:
+        sys.exit(process.returncode)
+    return seen, time.perf_counter() - begin
+
+
+def _members(root: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:
+    """Every process below ``root`` that belongs to a stage."""
+    try:
+        for child in root.children():
+            match = _STAGE.search(" ".join(child.cmdline()))
+            if match is None:
+                yield from _members(child)
+            else:
+                yield match[1], child
+                for descendant in child.children(recursive=True):
+                    yield match[1], descendant
+    except psutil.Error:
+        return
+
+
+def read_metrics(project: Path) -> dict[str, dict[str, Any]]:
+    """``metrics/STAGE.json`` by stage."""
+    return {path.stem: read_json(path) for path in sorted((project / "metrics").glob("*.json"))}
+
+
+def print_stages(seen: dict[str, Watched], metrics: dict[str, dict[str, Any]]) -> None:
+    """A row a stage that ran."""
+    print("\n| stage | wall s | CPU s | rows | rows/s | peak MiB |\n|---|---:|---:|---:|---:|---:|")
+    for stage, watched in seen.items():
+        values = metrics.get(stage, {})
+        rows = (
+            values.get("sentences") or values.get("rows") or values.get("rows_in") or values.get("pairs") or 0
+        )
+        if stage == "publish":
+            rows = values["pairs"] + values["rejected"] + values["failed"]
+        elif stage == "nmt":
+            rows = values.get("trained_on", {}).get("pairs", 0)
+        wall = max(watched.end - watched.begin, _EVERY)
+        rate = "" if stage == "nmt" else f"{rows / wall:,.0f}"
+        print(
+            f"| {stage} | {wall:,.1f} | {sum(watched.cpu.values()):,.1f} | {rows:,} | {rate} "
+            f"| {watched.peak_bytes / 2**20:,.0f} |"
+        )
+
+
+def print_corpus(metrics: dict[str, dict[str, Any]]) -> None:
+    """Translation quality, where the rows went, and the score bands."""
+    nmt, translated = metrics.get("nmt", {}), metrics.get("translate", {})
+    print(f"\nModel: BLEU {nmt.get('bleu')}, chrF {nmt.get('chrf')} on the rows held out.")
+    print(f"Marks of translate: {translated.get('marks')}; failed: {translated.get('failed')}.")
+    selected = metrics["select"]
+    print(f"\n| of {selected['rows_in']:,} rows | |\n|---|---:|\n| kept | {selected['kept']:,} |")
+    for reason, count in selected["rejected"].items():
+        print(f"| rejected: {reason} | {count:,} |")
+    for reason, count in selected["failed"].items():
+        print(f"| failed: {reason} | {count:,} |")
+    print(
+        "\n| score band | scored | trigram overlap | kept | trigram overlap of these |"
+        "\n|---|---:|---:|---:|---:|"
+    )
+    for band, values in band_rows(metrics["publish"]["bands"]):
+        print(
+            f"| {band} | {values['pairs']:,} | {values['overlap_3']:.2f} | {values['kept']:,} "
+            f"| {values['kept_overlap_3']:.2f} |"
+        )
+
+
+def print_pairs(table: pa.Table) -> None:
+    """Pairs as they are."""
+    print("\n| source | score | overlap | reference | translation |\n|---|---:|---:|---|---|")
+    for row in table.to_pylist():
+        texts = [str(row[name]).replace("|", "\\|") for name in ("reference", "translation")]
+        overlap = "" if row["overlap_3"] is None else f"{row['overlap_3']:.2f}"
+        print(f"| {row['source']} | {row['paraphrase_score']:.2f} | {overlap} | {texts[0]} | {texts[1]} |")
+
+
+def main(
+    project: Annotated[Path, typer.Argument(help="a checkout with its params.yaml")] = Path(),
+    pairs: Annotated[int, typer.Option(help="pairs of the corpus to show")] = 20,
+    seed: Annotated[int, typer.Option(help="of their draw")] = 1,
+) -> None:
+    """Run ``dvc repro`` in PROJECT and print what each stage took and what came out."""
+    print(hardware(), flush=True)
+    seen, seconds = watch([sys.executable, "-m", "dvc", "repro"], project)
+    metrics = read_metrics(project)
+    print(f"\ndvc repro: {seconds:,.1f} s")
+    print_stages(seen, metrics)
+    print_corpus(metrics)
+    print_pairs(sample_pairs(open_published(project / "data" / "corpus"), pairs, seed).pairs)
+
+
+if __name__ == "__main__":
+    typer.run(main)
