@@ -10,6 +10,7 @@ is recalled if the partner is among the first five paraphrases.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import platform
 import shutil
@@ -42,6 +43,7 @@ PLANTED = 2_000
 RECALLED_RANK = 5
 
 
+@functools.lru_cache(maxsize=1)
 def word_names(words: int) -> list[str]:
     """``words`` distinct lower-case words, short ones for frequent words."""
     letters = "etaoinshrdlcumwfgypbvkjxqz"
