@@ -1,1 +1,1 @@
-"""Semantic similarity, word similarity and transfer tasks."""
+"""How good sentence embeddings are: semantic similarity, word similarity, transfer tasks, leakage."""

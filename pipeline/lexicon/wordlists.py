@@ -31,8 +31,12 @@ class SimilarityList:
     scores: list[float]
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text of each line of a UTF-8 file, plain or compressed, without blank lines.
+def text_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Number (from 1) and text of each line of a UTF-8 file, plain or compressed, split on line feeds alone.
+
+    Args:
+        path: the file.
+        blank: whether blank lines are given too.
 
     Raises:
         InputError: the file cannot be read or is not UTF-8.
@@ -46,16 +50,17 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
             *lines, left = (left + block).split(b"\n")
             for line in lines:
                 number += 1
-                yield from _decoded(line, path, number)
-    yield from _decoded(left, path, number + 1)
+                yield from _decoded(line, path, number, blank)
+    if left:
+        yield from _decoded(left, path, number + 1, blank)
 
 
-def _decoded(line: bytes, path: Path, number: int) -> Iterator[tuple[int, str]]:
+def _decoded(line: bytes, path: Path, number: int, blank: bool) -> Iterator[tuple[int, str]]:
     try:
         text = line.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8 text", path, number) from error
-    if text.strip(" \t"):
+    if blank or text.strip(" \t"):
         yield number, text.removeprefix("\ufeff") if number == 1 else text
 
 

@@ -1,0 +1,55 @@
+"""Sentence pairs with human judgements of how similar they are: one set of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class SentencePairs:
+    """One set.
+
+    Attributes:
+        name: of the set, such as `2012.MSRpar`.
+        group: whose figure is the unweighted mean over its sets: a year, or the set itself.
+        first, second: the sentences as they stand.
+        gold: judgements, higher is more similar; NaN where a row has none.
+    """
+
+    name: str
+    group: str
+    first: Sequence[str]
+    second: Sequence[str]
+    gold: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+    @property
+    def unscored(self) -> int:
+        """Rows without a judgement."""
+        return int(np.isnan(self.gold).sum())
+
+    @property
+    def sentences(self) -> list[str]:
+        """All first sentences, then all second ones."""
+        return [*self.first, *self.second]
+
+    @cached_property
+    def scored(self) -> SentencePairs:
+        """The rows that have a judgement."""
+        return self.select(np.flatnonzero(~np.isnan(self.gold))) if self.unscored else self
+
+    def select(self, rows: npt.NDArray[np.int64]) -> SentencePairs:
+        """Some of the rows, in this order."""
+        return replace(
+            self,
+            first=[self.first[row] for row in rows],
+            second=[self.second[row] for row in rows],
+            gold=self.gold[rows],
+        )

@@ -1,0 +1,60 @@
+"""What can be evaluated on sentence pairs: something that embeds sentences, or compares them without
+vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.evaluation.sentence_pairs import SentencePairs
+from pipeline.scoring.cosine import cosine_of_rows
+
+
+@runtime_checkable
+class SentenceEmbedder(Protocol):
+    """Embeds sentences; a trained `SentenceModel` is one as it is."""
+
+    def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
+        """Vectors in the order of the texts, (texts, dimension) float32; zeros for a text that has none."""
+
+
+@runtime_checkable
+class PairSimilarity(Protocol):
+    """Compares the sentences of a pair without giving either a vector, such as the overlap of words."""
+
+    def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
+        """One number a pair, (pairs,) float64, higher is more similar."""
+
+
+@runtime_checkable
+class Adaptive(Protocol):
+    """Learns from the sentences of an evaluated set, without their scores, before it compares them."""
+
+    def adapted_to(self, texts: Sequence[str], /) -> SentenceEmbedder | PairSimilarity:
+        """What compares these sentences."""
+
+
+Comparable = SentenceEmbedder | PairSimilarity | Adaptive
+
+
+def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.float64]:
+    """How similar the model finds both sentences of each pair, (pairs,) float64.
+
+    Of an embedder it is the cosine; 0 where a sentence has the zero vector. One that adapts sees all
+    sentences of `pairs` first.
+    """
+    if isinstance(model, Adaptive):
+        return similarities(model.adapted_to(pairs.sentences), pairs)
+    if isinstance(model, SentenceEmbedder):
+        return embedded_similarities(model, pairs)
+    return np.asarray(model.similarity(pairs.first, pairs.second), dtype=np.float64)
+
+
+def embedded_similarities(model: SentenceEmbedder, pairs: SentencePairs) -> npt.NDArray[np.float64]:
+    """Cosine of the vectors of both sentences."""
+    vectors = model.embed(pairs.sentences)
+    cosine = cosine_of_rows(vectors[: len(pairs)], vectors[len(pairs) :])
+    return np.nan_to_num(cosine.astype(np.float64), nan=0.0)

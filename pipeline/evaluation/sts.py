@@ -1,0 +1,99 @@
+"""Semantic textual similarity: Pearson and Spearman of a model on each set, and a year's mean over its
+sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.evaluation.correlation import mean, pearson, spearman
+from pipeline.evaluation.sentence_pairs import SentencePairs
+from pipeline.evaluation.similarity import Comparable, similarities
+from pipeline.evaluation.sts_sets import read_sets
+
+
+@dataclass(frozen=True)
+class SetScore:
+    """A model on one set. Correlations are x 100, None where they are not defined.
+
+    Attributes:
+        pairs: scored pairs, which it was evaluated on.
+        unscored: rows without a judgement, which were passed over.
+    """
+
+    name: str
+    group: str
+    pearson: float | None
+    spearman: float | None
+    pairs: int
+    unscored: int
+
+
+@dataclass(frozen=True)
+class GroupScore:
+    """Unweighted mean over the sets of a year."""
+
+    name: str
+    pearson: float | None
+    spearman: float | None
+    sets: int
+    pairs: int
+
+
+@dataclass(frozen=True)
+class StsScores:
+    """A model on several sets."""
+
+    sets: list[SetScore]
+
+    @property
+    def groups(self) -> list[GroupScore]:
+        """Years in the order of their first sets."""
+        names = dict.fromkeys(score.group for score in self.sets)
+        return [_group(name, [score for score in self.sets if score.group == name]) for name in names]
+
+
+def evaluate_sts(model: Comparable, sets: Sequence[SentencePairs]) -> StsScores:
+    """Evaluate a model on sets; unscored rows are passed over."""
+    return StsScores([_evaluate(model, pairs) for pairs in sets])
+
+
+def _evaluate(model: Comparable, pairs: SentencePairs) -> SetScore:
+    scored = pairs.scored
+    values = similarities(model, scored) if len(scored) else scored.gold
+    return SetScore(
+        pairs.name,
+        pairs.group,
+        pearson(scored.gold, values),
+        spearman(scored.gold, values),
+        len(scored),
+        pairs.unscored,
+    )
+
+
+def _group(name: str, scores: list[SetScore]) -> GroupScore:
+    return GroupScore(
+        name,
+        mean([score.pearson for score in scores]),
+        mean([score.spearman for score in scores]),
+        len(scores),
+        sum(score.pairs for score in scores),
+    )
+
+
+def development_score(model: Comparable, sts_files: Sequence[str | Path | SentencePairs]) -> float:
+    """Unweighted mean of Pearson's r x 100 over development sets; 0 for a set where it is not defined.
+
+    sts_files: files and directories as `read_sets` takes them, or sets that were read before, which saves
+        reading them again at every evaluation of a training run.
+
+    Raises:
+        InputError: see :func:`read_sets`.
+    """
+    read = [item for item in sts_files if isinstance(item, SentencePairs)]
+    paths = [item for item in sts_files if not isinstance(item, SentencePairs)]
+    if paths or not read:
+        read += read_sets(paths)
+    scores = [score.pearson for score in evaluate_sts(model, read).sets]
+    return sum(score or 0.0 for score in scores) / len(scores)

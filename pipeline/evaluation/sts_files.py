@@ -1,0 +1,196 @@
+"""Reads files of scored sentence pairs: STS sets, STS Benchmark, SICK relatedness, PPDB-style phrases."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.evaluation.sentence_pairs import SentencePairs
+from pipeline.lexicon.wordlists import text_lines
+
+Row = tuple[int, list[str]]
+"""Line number and fields."""
+
+_PPDB = "|||"
+_PPDB_SCORE = re.compile(r"(?:^|\s)PPDB2\.0Score=(\S+)")
+_NAMES: dict[str, tuple[str, ...]] = {
+    "first": ("sentence_a", "sentence1", "sentence_1", "sent1", "s1", "text1", "phrase1"),
+    "second": ("sentence_b", "sentence2", "sentence_2", "sent2", "s2", "text2", "phrase2"),
+    "gold": ("relatedness_score", "similarity_score", "score", "gold", "gs", "similarity"),
+}
+_STS_BENCHMARK_COLUMNS = 7
+_FORMATS = (
+    "Known are: gold, sentence, sentence parted by tabs; STS Benchmark; SICK; a CSV or TSV with the header "
+    "sentence1, sentence2, score; phrase ||| phrase ||| score."
+)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the fields of a row are. exact: whether another number of fields than this is an error."""
+
+    gold: int
+    first: int
+    second: int
+    exact: int | None = None
+
+    @property
+    def needed(self) -> int:
+        return max(self.gold, self.first, self.second) + 1
+
+
+def read_scored_pairs(path: Path, name: str, group: str) -> SentencePairs:
+    """Read one file, plain or compressed; its first line tells the format.
+
+    * gold, sentence, sentence, and perhaps more columns, parted by tabs;
+    * STS Benchmark: genre, file, year, number, gold, sentence, sentence, parted by tabs, also where the
+      file's name ends in csv;
+    * any TSV or CSV with a header: SICK (`sentence_A`, `sentence_B`, `relatedness_score`), `sentence1`,
+      `sentence2`, `score`; a CSV is quoted, a TSV never is;
+    * sentence, sentence, gold;
+    * phrase ||| phrase ||| gold, and PPDB 2.0 entries with `PPDB2.0Score`.
+
+    A row whose gold field is blank is unscored.
+
+    Raises:
+        InputError: with file and line: an unknown format, too few or too many fields, a score that is no
+            number, a blank sentence in a scored row.
+    """
+    rows = _rows(path)
+    first = next(rows)
+    number, fields = first
+    layout = _by_header(fields)
+    if layout is None:
+        layout = _by_form(fields)
+        rows = chain([first], rows)
+    if layout is None:
+        raise InputError("not a format of scored sentence pairs", path, number, _FORMATS)
+    pairs = _collect(rows, layout, path, name, group)
+    if not len(pairs):
+        raise InputError("the set has a header and no pairs", path)
+    return pairs
+
+
+def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> SentencePairs:
+    """Read `STS.input.X.txt` (sentence, sentence, perhaps more) and `STS.gs.X.txt` (a score or a blank line
+    for each).
+
+    Raises:
+        InputError: with file and line: too few fields, a score that is no number, another number of lines.
+    """
+    rows: list[Row] = [(number, text.split("\t")) for number, text in text_lines(path, blank=True)]
+    golds = [text.split("\t")[0] for _, text in text_lines(gold_path, blank=True)]
+    if len(rows) != len(golds):
+        raise InputError(
+            f"{len(golds)} scores for the {len(rows)} pairs of {path.name}",
+            gold_path,
+            min(len(rows), len(golds)) + 1,
+        )
+    for (number, fields), gold in zip(rows, golds, strict=True):
+        if len(fields) < 2:
+            raise InputError("two sentences parted by a tab are expected", path, number)
+        _score(gold, gold_path, number)
+    joined = ((number, [gold, *fields]) for (number, fields), gold in zip(rows, golds, strict=True))
+    return _collect(joined, _Layout(0, 1, 2), path, name, group)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    begin = next(text_lines(path), None)
+    if begin is None:
+        raise InputError("the set is empty", path)
+    if _PPDB in begin[1] or "\t" in begin[1]:
+        split = _ppdb_fields if _PPDB in begin[1] else _tab_fields
+        for number, line in text_lines(path):
+            yield number, split(line)
+        return
+    reader = csv.reader((f"{line}\n" for _, line in text_lines(path, blank=True)), strict=True)
+    try:
+        for fields in reader:
+            if fields:
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", path, reader.line_num) from error
+
+
+def _tab_fields(text: str) -> list[str]:
+    return text.split("\t")
+
+
+def _ppdb_fields(text: str) -> list[str]:
+    """Phrase, phrase, score of either PPDB-style form."""
+    fields = [field.strip() for field in text.split(_PPDB)]
+    if not (len(fields) >= 4 and fields[0].startswith("[") and fields[0].endswith("]")):
+        return fields
+    found = _PPDB_SCORE.search(fields[3])
+    return [fields[1], fields[2], found.group(1) if found else ""]
+
+
+def _by_header(fields: Sequence[str]) -> _Layout | None:
+    lowered = [field.strip().lower() for field in fields]
+    places = {
+        role: next((lowered.index(name) for name in names if name in lowered), None)
+        for role, names in _NAMES.items()
+    }
+    gold, first, second = places["gold"], places["first"], places["second"]
+    if gold is None or first is None or second is None:
+        return None
+    return _Layout(gold, first, second)
+
+
+def _by_form(fields: Sequence[str]) -> _Layout | None:
+    count = len(fields)
+    # The last columns of STS Benchmark say where a sentence comes from; not every row has them.
+    if count >= _STS_BENCHMARK_COLUMNS and _may_be_score(fields[4]):
+        return _Layout(4, 5, 6)
+    if count >= 3 and _may_be_score(fields[0]):
+        return _Layout(0, 1, 2, exact=count)
+    if count >= 3 and _may_be_score(fields[2]):
+        return _Layout(2, 0, 1, exact=count)
+    return None
+
+
+def _may_be_score(field: str) -> bool:
+    return not field.strip() or _number(field) is not None
+
+
+def _number(field: str) -> float | None:
+    try:
+        value = float(field)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _score(field: str, path: Path, line: int) -> float:
+    if not field.strip():
+        return math.nan
+    value = _number(field)
+    if value is None:
+        raise InputError(f"the score {field[:40]!r} is no number", path, line)
+    return value
+
+
+def _collect(rows: Iterable[Row], layout: _Layout, path: Path, name: str, group: str) -> SentencePairs:
+    first: list[str] = []
+    second: list[str] = []
+    gold: list[float] = []
+    for number, fields in rows:
+        count = len(fields)
+        if count < layout.needed or (layout.exact is not None and count != layout.exact):
+            raise InputError(f"{count} fields, {layout.exact or layout.needed} are expected", path, number)
+        score = _score(fields[layout.gold], path, number)
+        left, right = fields[layout.first].strip(), fields[layout.second].strip()
+        if not math.isnan(score) and not (left and right):
+            raise InputError("a scored pair with a blank sentence", path, number)
+        first.append(left)
+        second.append(right)
+        gold.append(score)
+    return SentencePairs(name, group, first, second, np.array(gold, dtype=np.float64))

@@ -1,0 +1,115 @@
+"""Finds the sets of an evaluation: files that are named, and everything in a directory that is a set."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pipeline.errors import InputError
+from pipeline.evaluation.sentence_pairs import SentencePairs
+from pipeline.evaluation.sts_files import read_official_pairs, read_scored_pairs
+
+logger = logging.getLogger(__name__)
+
+_OFFICIAL = re.compile(r"STS(?P<year>\d{4})?\.(?P<part>input|gs)\.(?P<name>.+?)\.txt(?:\.gz)?")
+_ENDINGS = re.compile(r"(?:\.(?:tsv|csv|txt))?(?:\.(?:gz|bz2|xz|zst))?$")
+_SET_FILE = re.compile(r"(?:.*\.(?:tsv|csv)|SICK.*\.txt)(?:\.(?:gz|bz2|xz|zst))?", re.IGNORECASE)
+_YEAR_AND_NAME = re.compile(r"(?P<group>(?:19|20)\d\d[A-Za-z]*)\.(?P<name>.+)")
+_YEAR_IN_DIRECTORY = re.compile(r"(?:STS|sts)[-_]?(?:20)?(?P<short>\d\d)(?!\d)|(?<!\d)(?P<year>20\d\d)(?!\d)")
+# The union of a year's sets in the official distribution: its mean is not the mean of its sets.
+_ALL = "ALL"
+
+
+def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
+    """Read sets of scored sentence pairs.
+
+    paths: files of any format that `read_scored_pairs` knows, `STS.input.X.txt` files of the official
+        distribution (`STS.gs.X.txt` is looked for beside them), and directories, which are searched with all
+        they hold: every `.tsv` and `.csv`, SICK's `.txt`, and `STS.input.X.txt`.
+
+    A set's year is in its name (`2012.MSRpar.tsv`, `STS2016.input.headlines.txt`) or in the name of a
+    directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is a group of its own.
+
+    Raises:
+        InputError: no such file; no set in a directory; a set that cannot be read, with file and line.
+    """
+    sets: list[SentencePairs] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            found = _sets_below(path)
+            if not found:
+                raise InputError("no set of sentence pairs in this directory", path)
+            sets += [_read(file) for file in found]
+        else:
+            sets.append(_read(path))
+    return _named_apart(sets, paths)
+
+
+def _sets_below(directory: Path) -> list[Path]:
+    found, others = [], []
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        official = _OFFICIAL.fullmatch(path.name)
+        if official is not None:
+            if official["part"] == "input" and official["name"] != _ALL:
+                found.append(path)
+        elif _SET_FILE.fullmatch(path.name):
+            found.append(path)
+        else:
+            others.append(path.name)
+    if others:
+        logger.info("%s: passed over, no sets by their names: %s", directory, ", ".join(others))
+    return found
+
+
+def _read(path: Path) -> SentencePairs:
+    official = _OFFICIAL.fullmatch(path.name)
+    if official is None:
+        stem = _ENDINGS.sub("", path.name, count=1)
+        match = _YEAR_AND_NAME.fullmatch(stem)
+        return read_scored_pairs(path, stem, match["group"] if match else stem)
+    if official["part"] == "gs":
+        raise InputError("this has scores only", path, remedy="Give the STS.input file beside it.")
+    name = official["name"]
+    group = official["year"] or _year_above(path)
+    gold = _gold_of(path)
+    if group is None:
+        return read_official_pairs(path, gold, name, name)
+    return read_official_pairs(path, gold, f"{group}.{name}", group)
+
+
+def _year_above(path: Path) -> str | None:
+    for parent in path.resolve().parents[:3]:
+        if match := _YEAR_IN_DIRECTORY.search(parent.name):
+            return match["year"] or f"20{match['short']}"
+    return None
+
+
+def _gold_of(path: Path) -> Path:
+    """The scores beside a file of pairs, or in a directory beside its own, as some years have them."""
+    name = path.name.replace(".input.", ".gs.", 1)
+    if (path.parent / name).is_file():
+        return path.parent / name
+    beside = sorted(path.parent.parent.glob(f"*/{name}"))
+    if len(beside) != 1:
+        raise InputError(f"no {name} with its scores", path, remedy=f"Put {name} beside it.")
+    return beside[0]
+
+
+def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> list[SentencePairs]:
+    """A second set of a name gets a number behind it, and its group too where the two were one set each."""
+    result: list[SentencePairs] = []
+    taken: set[str] = set()
+    for item in sets:
+        name, number = item.name, 1
+        while name in taken:
+            number += 1
+            name = f"{item.name} ({number})"
+        taken.add(name)
+        own = item.group == item.name
+        result.append(item if number == 1 else replace(item, name=name, group=name if own else item.group))
+    if not result:
+        raise InputError("no sets of sentence pairs are given: " + ", ".join(map(str, paths)))
+    return result

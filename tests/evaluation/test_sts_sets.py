@@ -1,0 +1,89 @@
+"""Sets in directories: what is read, and to which year it belongs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.evaluation.sts_sets import read_sets
+
+ROW = "2.5\tA dog\tA cat\n"
+SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n1\tA dog\tA cat\t2.5\n"
+
+
+def write(path: Path, text: str = ROW) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def write_official(path: Path, name: str, prefix: str = "STS", gold: Path | None = None) -> Path:
+    write((gold or path) / f"{prefix}.gs.{name}.txt", "2.5\n")
+    return write(path / f"{prefix}.input.{name}.txt", "A dog\tA cat\n")
+
+
+def named(*paths: Path) -> list[tuple[str, str]]:
+    return [(pairs.name, pairs.group) for pairs in read_sets(paths)]
+
+
+def test_a_directory_of_tsv_files(tmp_path: Path) -> None:
+    for name in ("2012.MSRpar", "2012.MSRvid", "2012train.MSRpar", "2017.track5.en-en", "stsb-dev"):
+        write(tmp_path / f"{name}.tsv")
+    write(tmp_path / "SICK_trial.txt", SICK)
+    write(tmp_path / "stsb-LICENSE.txt", "All rights reserved.\n")
+    assert named(tmp_path) == [
+        ("2012.MSRpar", "2012"),
+        ("2012.MSRvid", "2012"),
+        ("2012train.MSRpar", "2012train"),
+        ("2017.track5.en-en", "2017"),
+        ("SICK_trial", "SICK_trial"),
+        ("stsb-dev", "stsb-dev"),
+    ]
+
+
+def test_the_official_layouts(tmp_path: Path) -> None:
+    write_official(tmp_path / "STS12-en-test", "MSRpar")
+    write_official(tmp_path / "STS12-en-test", "surprise.OnWN")
+    write_official(tmp_path / "STS12-en-test", "ALL")
+    write_official(tmp_path / "2013" / "test", "headlines", gold=tmp_path / "2013" / "test-gs")
+    write_official(tmp_path / "STS2014-en", "deft-news")
+    write_official(tmp_path / "sixteen", "answer-answer", "STS2016")
+    write_official(tmp_path / "somewhere", "track5.en-en")
+    write(tmp_path / "STSBenchmark" / "sts-dev.csv", "g\tf\t2012\t1\t2.5\tA dog\tA cat\n")
+    assert named(tmp_path) == [
+        ("2013.headlines", "2013"),
+        ("2012.MSRpar", "2012"),
+        ("2012.surprise.OnWN", "2012"),
+        ("2014.deft-news", "2014"),
+        ("sts-dev", "sts-dev"),
+        ("2016.answer-answer", "2016"),
+        ("track5.en-en", "track5.en-en"),
+    ]
+
+
+def test_files_are_read_whatever_their_names(tmp_path: Path) -> None:
+    assert named(write(tmp_path / "scores.txt")) == [("scores", "scores")]
+    assert named(write_official(tmp_path / "STS2015", "belief")) == [("2015.belief", "2015")]
+
+
+def test_two_sets_of_one_name(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a" / "dev.tsv"), write(tmp_path / "b" / "dev.tsv")
+    assert named(first, second) == [("dev", "dev"), ("dev (2)", "dev (2)")]
+
+
+def test_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_sets([tmp_path / "missing.tsv"])
+    with pytest.raises(InputError, match="no set"):
+        read_sets([tmp_path])
+    with pytest.raises(InputError, match="scores only"):
+        read_sets([write(tmp_path / "STS.gs.x.txt", "1\n")])
+    with pytest.raises(InputError, match=r"no STS\.gs\.y\.txt"):
+        read_sets([write(tmp_path / "STS.input.y.txt", "a\tb\n")])
+    broken = write(tmp_path / "sub" / "2012.x.tsv", ROW + "x\ta\tb\n")
+    with pytest.raises(InputError, match=r"2012\.x\.tsv:2: the score"):
+        read_sets([broken.parent])
+    with pytest.raises(InputError, match="no sets"):
+        read_sets([])
