@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-app = typer.Typer()
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "note   "}
 

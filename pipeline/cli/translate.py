@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer()
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()

@@ -36,7 +36,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     from hydra import initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
+    from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
     if not (configs / f"{ROOT}.yaml").is_file():
         raise InputError(
@@ -45,14 +45,44 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     groups = choices(configs)
     try:
         with initialize_config_dir(str(configs.resolve()), version_base=_HYDRA_BEHAVIOUR):
-            composed = hydra_compose(ROOT, overrides=[_forced(one, groups) for one in overrides])
+            composed = hydra_compose(ROOT, overrides=[_forced(_quoted(one), groups) for one in overrides])
         container = OmegaConf.to_container(composed, resolve=True)
+    except InterpolationKeyError as error:
+        raise InputError(
+            str(error).splitlines()[0],
+            remedy="${...} stands for another key; an environment variable is written $NAME, without braces.",
+        ) from error
     except (HydraException, OmegaConfBaseException) as error:
         available = "; ".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
         raise InputError(f"{str(error).splitlines()[0]}", remedy=f"There are {available}.") from error
     assert isinstance(container, dict)
     check_parameters({str(key): value for key, value in container.items()}, where=str(configs))
     return OmegaConf.to_yaml(composed, resolve=True)
+
+
+def _quoted(override: str) -> str:
+    """An override that Hydra's grammar can read: a value with other characters than it takes is quoted.
+
+    A user types ``nmt.model=modely/cs-en`` and, as readily, a path with an accent, a comma or a parenthesis.
+
+    Raises:
+        InputError: it has no ``=``.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        if not OverridesParser.create().parse_override(override).is_sweep_override():
+            return override
+    except HydraException:
+        pass
+    key, equals, value = override.partition("=")
+    if not equals and not override.startswith("~"):
+        raise InputError(f"'{override}' is neither GROUP=CHOICE nor KEY=VALUE")
+    if not equals or value[:1] in "[{'\"":
+        return override  # Hydra says what is wrong with it
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{escaped}'"
 
 
 def _forced(override: str, groups: dict[str, list[str]]) -> str:

@@ -51,6 +51,20 @@ def test_an_unknown_choice_or_section() -> None:
         compose(CONFIGS, ["no_such.key=1"])
 
 
+@pytest.mark.parametrize(
+    "value", ["/data/modely č/x", "a,b", "a(b)", "a=b", "it's", "100%", "C:\\x", "x: y", "$HOME/x"]
+)
+def test_values_with_characters_of_every_kind(value: str) -> None:
+    assert yaml.safe_load(compose(CONFIGS, [f"nmt.model={value}"]))["nmt"]["model"] == value
+
+
+def test_overrides_that_cannot_be_read() -> None:
+    with pytest.raises(InputError, match="'a b' is neither GROUP=CHOICE nor KEY=VALUE"):
+        compose(CONFIGS, ["a b"])
+    with pytest.raises(InputError, match=r"written \$NAME, without braces"):
+        compose(CONFIGS, ["nmt.model=${HOME}/x"])
+
+
 def test_params_yaml_that_is_missing_broken_or_empty(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     with pytest.raises(InputError, match="paraforge configure"):
