@@ -144,7 +144,9 @@ class AnnotationStore:
         self.path = path
         if not path.is_file():
             raise InputError(
-                "no such database", path, remedy="'paraforge annotate CORPUS' makes one; give its path if it lies elsewhere."
+                "no such database",
+                path,
+                remedy="'paraforge annotate CORPUS' makes one; give its path if it lies elsewhere.",
             )
         try:
             with self._connection() as connection:
