@@ -19,6 +19,8 @@ _MAGIC = {
     b"BZh": "bz2",
     b"\xfd7zXZ\x00": "xz",
     b"\x28\xb5\x2f\xfd": "zstd",
+    # Skippable frames, which pzstd and others write before the data.
+    **{bytes([0x50 + number]) + b"\x2a\x4d\x18": "zstd" for number in range(16)},
 }
 _SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
 _RAW_BLOCK = 1 << 18
@@ -56,14 +58,19 @@ def compression_of(path: Path) -> str | None:
     return found
 
 
-def refuse_binary(path: Path) -> None:
+def refuse_binary(path: Path, head: bytes | None = None) -> None:
     """Refuse at once what can never be UTF-8 text.
+
+    Args:
+        path: the file.
+        head: its first bytes after decompression; by default those of the file as it stands.
 
     Raises:
         InputError: a zip archive, UTF-16.
     """
-    with path.open("rb") as file:
-        head = file.read(4)
+    if head is None:
+        with path.open("rb") as file:
+            head = file.read(4)
     for magic, name in _UNSUPPORTED.items():
         if head.startswith(magic):
             raise InputError(

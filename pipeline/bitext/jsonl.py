@@ -93,6 +93,8 @@ def _field(item: dict[str, Any], name: str) -> Any:
         return item[name]
     value: Any = item
     for part in name.split("."):
+        if value is None:
+            return None  # the object that would have the field is null, and so is the field
         if not isinstance(value, dict) or part not in value:
             raise LookupError(repr(name))
         value = value[part]

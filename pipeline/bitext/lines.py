@@ -79,16 +79,17 @@ def line_blocks(
         InputError: an empty, missing, damaged or truncated file; binary data; with ``strict`` a line that is
             not UTF-8.
     """
-    refuse_binary(path)
     splitter = _Splitter(path, changes, strict, max_line_bytes)
     rest = b""  # of a line that is not complete yet
     overlong = False  # whether that line is over the limit
     begun = False
     for data in read_ahead(path, block_bytes):
-        if not begun and data.startswith(_BYTE_ORDER_MARK):
-            changes["byte_order_mark"] += 1
-            data = data[len(_BYTE_ORDER_MARK) :]
-        begun = True
+        if not begun:
+            refuse_binary(path, data[:4])
+            if data.startswith(_BYTE_ORDER_MARK):
+                changes["byte_order_mark"] += 1
+                data = data[len(_BYTE_ORDER_MARK) :]
+            begun = True
         if overlong:
             end = data.find(b"\n")
             if end < 0:
@@ -103,6 +104,12 @@ def line_blocks(
         if len(rest) > max_line_bytes:
             rest, overlong = _beginning(rest), True
     if rest:
+        if splitter.next_line == 1 and rest.rstrip(b"\r").count(b"\r"):
+            raise InputError(
+                "lines end in carriage returns alone, as on old Macintoshes",
+                path,
+                remedy="Convert it: tr '\\r' '\\n' < OLD > NEW.",
+            )
         yield splitter.split(rest + b"\n", overlong)
     if splitter.next_line == 1:
         raise InputError("the file is empty", path)

@@ -57,6 +57,8 @@ def _check(path: Path, schema: pa.Schema, name: str, column: str) -> tuple[str, 
     parts = (column,) if column in schema.names else tuple(column.split("."))
     kind: pa.DataType = pa.struct(list(schema))
     for part in parts:
+        if pa.types.is_struct(kind) and [field.name for field in kind].count(part) > 1:
+            raise InputError(f"more than one column {part!r} for {name}", path)
         if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
             raise InputError(f"no column {column!r} for {name}; it has {', '.join(schema.names)}", path)
         kind = kind.field(part).type

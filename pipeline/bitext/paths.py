@@ -49,8 +49,11 @@ def files_of(text: str) -> list[Path]:
         InputError: a variable is not set, there is no such file, or it is not a file.
     """
     expanded = expand(text)
-    # A file whose name has a bracket is meant as it stands.
+    # A file or directory whose name has a bracket is meant as it stands.
     if glob.has_magic(expanded) and not Path(expanded).exists():
+        parent = Path(expanded).parent
+        if glob.has_magic(str(parent)) and parent.is_dir():
+            expanded = f"{glob.escape(str(parent))}/{Path(expanded).name}"
         found = [Path(name) for name in sorted(glob.glob(expanded, recursive=True))]  # noqa: PTH207 - may be absolute
         files = [path for path in found if path.is_file()]
         if not files:

@@ -87,8 +87,12 @@ def _places(
         elif column < len(first):
             places[name] = column
         else:
+            doubt = "Columns are divided by tabs: is it divided by something else?"
             raise InputError(
-                f"no column {column} for {name}: the first line has {len(first)}, counted from 0", path, 1
+                f"no column {column} for {name}: the first line has {len(first)}, counted from 0",
+                path,
+                1,
+                doubt if len(first) == 1 else None,
             )
     return places
 

@@ -117,3 +117,9 @@ def test_a_reader_that_stops_early_leaves_no_thread(tmp_path: Path) -> None:
         next(blocks)
         blocks.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
+
+
+def test_skippable_frames_come_before_the_data(tmp_path: Path) -> None:
+    path = tmp_path / "pzstd.zst"
+    path.write_bytes(b"\x50\x2a\x4d\x18\x04\x00\x00\x00size" + COMPRESSORS[".zst"](b"text\n"))
+    assert b"".join(read_ahead(path, 10)) == b"text\n"

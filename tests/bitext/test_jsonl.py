@@ -48,6 +48,8 @@ def test_nested_fields(tmp_path: Path) -> None:
 def test_null_and_blank_line_are_blank_text(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"cs": null, "en": "b"}\n\n')
     assert read(path) == [(1, "", "b", None), (2, "", "", None)]
+    nested = write(tmp_path / "b.jsonl", '{"translation": null, "en": "b"}')
+    assert read(nested, {"cs": "translation.cs", "reference": "en"}) == [(1, "", "b", None)]
 
 
 @pytest.mark.parametrize(

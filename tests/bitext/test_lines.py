@@ -183,3 +183,14 @@ def test_unequal_line_counts_name_both_files_and_counts(tmp_path: Path, longer: 
     assert f"{longer}.txt has 7,000" in message
     assert f"{shorter}.txt has 5,000" in message
     assert "Line 5,001" in message
+
+
+def test_utf16_is_known_behind_compression(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="UTF-16"):
+        read(write(tmp_path / "a.txt.gz", "text\n".encode("utf-16")))
+
+
+def test_carriage_returns_alone_are_no_line_ends(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="carriage returns alone"):
+        read(write(tmp_path / "a.txt", b"one\rtwo\rthree\r"))
+    assert read(write(tmp_path / "b.txt", b"one\r"))[0] == ["one"]

@@ -104,6 +104,10 @@ def test_a_column_that_is_not_there_or_no_text(tmp_path: Path) -> None:
         read(path, {"cs": "cs.x", "reference": "en"})
     with pytest.raises(InputError, match="column 'en' for reference is int64, not text"):
         read(path)
+    twice = tmp_path / "b.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 3, names=["cs", "cs", "en"]), twice)
+    with pytest.raises(InputError, match="more than one column 'cs' for cs"):
+        read(twice)
 
 
 def test_no_rows(tmp_path: Path) -> None:

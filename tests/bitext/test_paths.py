@@ -43,3 +43,9 @@ def test_a_name_with_a_bracket_is_a_name_first(tmp_path: Path) -> None:
 def test_nothing_there(tmp_path: Path, name: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         files_of(f"{tmp_path}/{name}")
+
+
+def test_a_pattern_in_a_directory_with_a_bracket(tmp_path: Path) -> None:
+    (tmp_path / "corpus [1]").mkdir()
+    (tmp_path / "corpus [1]" / "a.tsv").touch()
+    assert [path.name for path in files_of(f"{tmp_path}/corpus [1]/*.tsv")] == ["a.tsv"]

@@ -116,3 +116,8 @@ def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
 
 def test_a_header_alone_gives_no_rows(tmp_path: Path) -> None:
     assert read(write(tmp_path / "a.tsv", "x\ty\tz\n"), header=True) == []
+
+
+def test_another_divider_is_guessed_at(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="divided by tabs"):
+        read(write(tmp_path / "a.tsv", "a;b\n"))
