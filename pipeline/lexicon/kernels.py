@@ -17,12 +17,12 @@ memory for a rare word in a large vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from pipeline.compiled import compiled
 
 CROSS: Final = 0
 REFERENCE: Final = 1
@@ -37,18 +37,9 @@ DROPPED: Final = 0xFFFFFFFF
 STRETCH_BITS: Final = 18
 BUFFER_ENTRIES: Final = 2048
 
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Offsets = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
-
-
-def compiled(function: FunctionT) -> FunctionT:
-    """Compile a function, keeping the machine code beside the module where that can be written."""
-    try:
-        return cast("FunctionT", numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # neither the package's nor the user's cache directory can be written
-        return cast("FunctionT", numba.njit(nogil=True)(function))
 
 
 @compiled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,6 +12,8 @@ import pyarrow as pa
 
 from pipeline.errors import ConfigurationError, require
 from pipeline.scoring.pairs import Pairs
+
+logger = logging.getLogger(__name__)
 
 PACKAGE: Final = "py3langid"
 EXTRA: Final = "language"
@@ -59,6 +62,11 @@ class LanguageIdentification:
                     [f"score.languages: {', '.join(unknown)} not known; there are {', '.join(sorted(known))}"]
                 )
             self._identifier.set_languages(list(candidates))
+        from pipeline.scoring.language_model import load_language_model
+
+        self._model = load_language_model(self._identifier)
+        if self._model is None:
+            logger.warning("%s is not as expected: identifying languages text by text", fingerprint())
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """string; null where a side has no letter."""
@@ -69,8 +77,15 @@ class LanguageIdentification:
 
     def _identify(self, texts: Any) -> Any:
         distinct = texts.dictionary_encode()
-        languages = [
-            self._identifier.classify(text)[0] if _LETTER.search(text) else None
-            for text in distinct.dictionary.to_pylist()
-        ]
+        values = distinct.dictionary.to_pylist()
+        lettered = [place for place, text in enumerate(values) if _LETTER.search(text)]
+        languages: list[str | None] = [None] * len(values)
+        for place, language in zip(lettered, self._classify([values[p] for p in lettered]), strict=True):
+            languages[place] = language
         return pa.array(languages, pa.string()).take(distinct.indices)
+
+    def _classify(self, texts: list[str]) -> list[str]:
+        if self._model is None:
+            return [self._identifier.classify(text)[0] for text in texts]
+        labels = self._model.labels
+        return [labels[number] for number in self._model.classify(texts).tolist()]

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.errors import ConfigurationError, MissingPackageError
 from pipeline.scoring import language
+from pipeline.scoring.language_model import load_language_model
 from pipeline.scoring.pairs import Pairs
 
 PAIRS = [
@@ -40,6 +41,28 @@ def test_candidates() -> None:
     assert columns["translation_language"].to_pylist() == ["en", "cs", "en", None, "en"]
     with pytest.raises(ConfigurationError, match=r"xx, yy not known; there are .*\bcs, "):
         language.LanguageIdentification(["en", "xx", "yy"])
+
+
+def test_the_model_over_a_column_answers_as_the_package_does() -> None:
+    langid = pytest.importorskip("py3langid.langid")
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    texts = [text for pair in PAIRS for text in pair]
+    texts += ["ŽLUŤOUČKÝ KŮŇ ÚPĚL ĎÁBELSKÉ ÓDY", "ĎA\u0301BEL", "Да, то је тачно.", "\U0001f600"]
+    texts += [" ", "", "do " * 400]
+    texts += [f"{first} {second}" for first in texts for second in texts]
+    for languages in (None, ["cs", "en", "sr"]):
+        identifier.set_languages(languages)
+        model = load_language_model(identifier)
+        assert model is not None
+        found = [model.labels[number] for number in model.classify(texts)]
+        assert found == [identifier.classify(text)[0] for text in texts]
+
+
+def test_a_model_that_is_kept_in_another_way_is_asked_text_by_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("py3langid")
+    monkeypatch.setattr("pipeline.scoring.language_model.LanguageModel", lambda it: it.no_such)
+    columns = language.LanguageIdentification()(pairs())
+    assert columns["translation_language"].to_pylist() == ["en", "cs", "en", None, "en"]
 
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
