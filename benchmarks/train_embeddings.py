@@ -25,7 +25,7 @@ from pydantic import TypeAdapter
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import SOURCES, paraphrases, pearson, sts_sets, sts_table
 from pipeline.configuration.embeddings import TrainingParameters, VocabularyParameters
-from pipeline.configuration.encoders import EncoderParameters
+from pipeline.configuration.encoders import EncoderParameters, VectorParameters, named_encoder
 from pipeline.embeddings.encoders.build import build_encoder
 from pipeline.embeddings.encoders.protocol import Encoder
 from pipeline.embeddings.initial import random_table
@@ -47,21 +47,18 @@ Encoding = Annotated[
 ]
 Training = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of the training parameters")]
 SPEED_MEGA_BATCHES = 12
+_ENCODER: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
 
 
 def parse_encoder(text: str, dimension: int) -> EncoderParameters:
-    """An encoder by its short name or by its parameters."""
-    average = {
-        unit: {"kind": "average", "unit": unit, "dimension": dimension} for unit in ("word", "trigram")
-    }
-    names: dict[str, Any] = {
-        **average,
-        "lstm": {"kind": "lstm", "dimension": 300, "output_dimension": dimension},
-        "blstm": {"kind": "blstm", "dimension": 300, "output_dimension": dimension},
-        "word+trigram": {"kind": "concatenation", "parts": list(average.values())},
-    }
-    content = names[text] if text in names else json.loads(text)
-    return TypeAdapter(EncoderParameters).validate_python(content)
+    """An encoder by its short name or by its parameters; of a named one the last dimension is given."""
+    if text.startswith("{"):
+        return _ENCODER.validate_python(json.loads(text))
+    content = named_encoder(text)
+    for part in content.get("parts", [content]):
+        output = part["kind"] not in ("average", "identity_rnn")
+        part["output_dimension" if output else "dimension"] = dimension
+    return _ENCODER.validate_python(content)
 
 
 def open_store(directory: Path, sources: str) -> PairStore:
@@ -78,8 +75,10 @@ def open_store(directory: Path, sources: str) -> PairStore:
 def make_encoder(parameters: EncoderParameters, store: PairStore, seed: int) -> Encoder:
     """With random initial vectors."""
 
-    def table(unit: str, dimension: int, scale: float, number: int) -> Any:
-        return random_table(len(store.vocabularies[unit]), dimension, scale, 100 * seed + number)
+    def table(part: VectorParameters, number: int) -> Any:
+        return random_table(
+            len(store.vocabularies[part.unit]), part.dimension, part.initial_scale, 100 * seed + number
+        )
 
     return build_encoder(parameters, table, seed)
 

@@ -24,6 +24,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diff": ("pipeline.cli.diff", "Say what differs between two published corpora."),
     "annotate": ("pipeline.cli.annotate", "Grade a sample of pairs in the browser, and report the grades."),
     "lexicon": ("pipeline.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
+    "train": ("pipeline.cli.train", "Train sentence embeddings on paraphrase pairs."),
+    "embed": ("pipeline.cli.embed", "Embed a file of sentences into .npy or Parquet."),
+    "similarity": ("pipeline.cli.similarity", "Cosine of the sentences of pairs under a trained model."),
+    "neighbours": ("pipeline.cli.neighbours", "Nearest neighbours of words and sentences."),
+    "export": ("pipeline.cli.export", "Export a trained model for other programs."),
+    "work": ("pipeline.cli.work", "Show and prune what is kept for resuming."),
     "doctor": (
         "pipeline.cli.doctor",
         "Say what is installed, which engines work, and how to mend what does not.",

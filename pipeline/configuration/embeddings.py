@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pipeline.configuration.encoders import AverageParameters, EncoderParameters, units_of
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 class _Section(BaseModel):
@@ -87,4 +92,71 @@ class PairFileParameters(_Section):
     def _two_columns(self) -> PairFileParameters:
         if self.columns is not None and (self.columns[0] == self.columns[1] or min(self.columns) < 0):
             raise ValueError("columns: two different columns, counted from 0")
+        return self
+
+
+class ModelParameters(_Section):
+    """One model: its architecture, what it starts from, and how it is trained."""
+
+    encoder: EncoderParameters = Field(
+        default_factory=AverageParameters, description="the architecture, see docs/embeddings.md"
+    )
+    vocabulary: VocabularyParameters = Field(
+        default_factory=VocabularyParameters, description="of words and of character trigrams"
+    )
+    vectors: str | None = Field(
+        None,
+        min_length=1,
+        description="word vectors that words start from: word2vec, GloVe or paragram format; null: random",
+    )
+    sentencepiece_model: str | None = Field(
+        None, min_length=1, description="SentencePiece model, where the encoder reads its pieces"
+    )
+    training: TrainingParameters = Field(
+        default_factory=TrainingParameters, description="loss, negatives and optimiser"
+    )
+
+    @model_validator(mode="after")
+    def _what_units_need(self) -> ModelParameters:
+        units = units_of(self.encoder)
+        if "sentencepiece" in units and self.sentencepiece_model is None:
+            raise ValueError("the encoder reads sentencepiece units: give sentencepiece_model")
+        if self.vectors is not None and "word" not in units:
+            raise ValueError("vectors are of words, and the encoder reads none")
+        return self
+
+
+class EmbeddingsParameters(_Section):
+    """Which models are trained on the corpus, and what they are judged by."""
+
+    names: list[str] = Field(
+        default_factory=lambda: ["word"], min_length=1, description="the models to train, of those in models"
+    )
+    models: dict[str, ModelParameters] = Field(
+        default_factory=lambda: {"word": ModelParameters()}, description="name -> model"
+    )
+    corpus_pairs: bool = Field(True, description="train on the published corpus")
+    pair_files: list[PairFileParameters] = Field(default_factory=list, description="train on these pairs too")
+    development: list[str] = Field(
+        default_factory=list,
+        description="STS files or directories that choose the epoch; none: the last one is taken",
+    )
+    test_sets: list[str] = Field(
+        default_factory=list, description="STS files or directories that the trained model is evaluated on"
+    )
+    drop_leaked: bool = Field(
+        True, description="leave out pairs with a sentence of development or test_sets, not only report them"
+    )
+
+    @model_validator(mode="after")
+    def _known_names(self) -> EmbeddingsParameters:
+        if not self.corpus_pairs and not self.pair_files:
+            raise ValueError("there is nothing to train on: give corpus_pairs or pair_files")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError("names: a name stands there twice")
+        for name in self.names:
+            if name not in self.models:
+                raise ValueError(f"names: there is no model '{name}'; models has {', '.join(self.models)}")
+            if not NAME.fullmatch(name):
+                raise ValueError(f"names: '{name}' names a directory: letters, digits, '-' and '_' alone")
         return self

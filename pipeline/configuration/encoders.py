@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Unit = Literal["word", "trigram", "sentencepiece"]
 
 
-class _Vectors(BaseModel):
+class VectorParameters(BaseModel):
+    """The vectors that an encoder reads."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     unit: Unit = Field(
@@ -17,22 +19,28 @@ class _Vectors(BaseModel):
     )
     dimension: int = Field(300, ge=1, le=8192, description="of the vectors")
     initial_scale: float = Field(0.01, gt=0, description="standard deviation of a random start")
+    initial_frequency: float | None = Field(
+        None,
+        gt=0,
+        description="a: a unit's random start is scaled by a / (a + its probability), so that training "
+        "starts from a frequency-weighted bag of units; null: all alike",
+    )
 
 
-class AverageParameters(_Vectors):
+class AverageParameters(VectorParameters):
     """Mean of the vectors: Word, Trigram (W16 Eq. 1, PN 4)."""
 
     kind: Literal["average"] = "average"
 
 
-class ProjectionParameters(_Vectors):
+class ProjectionParameters(VectorParameters):
     """The mean through a linear layer (W16 Eq. 2)."""
 
     kind: Literal["projection"]
     output_dimension: int = Field(300, ge=1, description="of a sentence's vector")
 
 
-class DanParameters(_Vectors):
+class DanParameters(VectorParameters):
     """Deep averaging network: the mean through one or two non-linear layers (W16 3)."""
 
     kind: Literal["dan"]
@@ -41,7 +49,7 @@ class DanParameters(_Vectors):
     activation: Literal["tanh", "relu"] = Field("tanh", description="of each layer")
 
 
-class RnnParameters(_Vectors):
+class RnnParameters(VectorParameters):
     """Recurrent network, last state (W16 Eq. 3-4)."""
 
     kind: Literal["rnn"]
@@ -49,13 +57,13 @@ class RnnParameters(_Vectors):
     activation: Literal["tanh", "relu"] = Field("tanh", description="of the state")
 
 
-class IdentityRnnParameters(_Vectors):
+class IdentityRnnParameters(VectorParameters):
     """Recurrent network that starts as the mean, and is regularised towards that (W16 3)."""
 
     kind: Literal["identity_rnn"]
 
 
-class LstmLastParameters(_Vectors):
+class LstmLastParameters(VectorParameters):
     """LSTM with peepholes, last state, with or without output gate (W16 Eq. 5-10)."""
 
     kind: Literal["lstm_last"]
@@ -63,7 +71,7 @@ class LstmLastParameters(_Vectors):
     output_gate: bool = Field(True, description="without one the state is tanh of the cell")
 
 
-class LstmParameters(_Vectors):
+class LstmParameters(VectorParameters):
     """Mean of the states of an LSTM, or of the averaged two directions of a BLSTM (PN 4)."""
 
     kind: Literal["lstm", "blstm"]
@@ -93,3 +101,36 @@ EncoderParameters = Annotated[
 ]
 
 CombinationParameters.model_rebuild()
+
+_NAMED = {
+    "word": {"kind": "average", "unit": "word"},
+    "trigram": {"kind": "average", "unit": "trigram"},
+    "sentencepiece": {"kind": "average", "unit": "sentencepiece"},
+    "projection": {"kind": "projection"},
+    "dan": {"kind": "dan"},
+    "rnn": {"kind": "rnn"},
+    "identity_rnn": {"kind": "identity_rnn"},
+    "lstm_last": {"kind": "lstm_last"},
+    "lstm": {"kind": "lstm"},
+    "blstm": {"kind": "blstm"},
+}
+
+
+def named_encoder(text: str) -> dict[str, Any]:
+    """Parameters of an encoder by its short name; names joined by `+` stand for a concatenation.
+
+    Raises ValueError where there is no such name.
+    """
+    parts = []
+    for name in text.split("+"):
+        if name not in _NAMED:
+            raise ValueError(f"there is no encoder '{name}'; there are {', '.join(_NAMED)}, joined by +")
+        parts.append(dict(_NAMED[name]))
+    return parts[0] if len(parts) == 1 else {"kind": "concatenation", "parts": parts}
+
+
+def units_of(encoder: EncoderParameters) -> set[str]:
+    """The units that an encoder reads."""
+    if isinstance(encoder, CombinationParameters):
+        return set().union(*(units_of(part) for part in encoder.parts))
+    return {encoder.unit}

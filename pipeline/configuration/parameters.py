@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pipeline.configuration.embeddings import EmbeddingsParameters
 from pipeline.configuration.ingest import IngestParameters
 from pipeline.configuration.lexicon import LexiconParameters
 from pipeline.configuration.nmt import NmtParameters
@@ -30,6 +31,7 @@ class Parameters(BaseModel):
     select: SelectParameters
     publish: PublishParameters
     lexicon: LexiconParameters = Field(default_factory=LexiconParameters)
+    embeddings: EmbeddingsParameters = Field(default_factory=EmbeddingsParameters)
     statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
     report: ReportParameters = Field(default_factory=ReportParameters)
     resources: Resources = Field(default_factory=Resources)

@@ -1,1 +1,27 @@
-"""Paraphrastic sentence embeddings: encoders, loss, negatives and trainer."""
+"""Paraphrastic sentence embeddings: encoders, loss, negatives, trainer, and trained models in use.
+
+from pipeline.embeddings import load
+model = load("models/embeddings/word")
+vectors = model.encode(["A dog runs.", "It is raining."])
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline.embeddings.model import SentenceModel
+
+
+def load(directory: str | Path, device: str = "cpu") -> SentenceModel:
+    """Open a trained model, `models/embeddings/NAME`, on a device.
+
+    Raises:
+        InputError: no model's directory, or a damaged one; pickles are never opened.
+    """
+    from pipeline.embeddings.model import SentenceModel
+
+    model = SentenceModel.open(directory)
+    model.encoder.to(device)
+    return model

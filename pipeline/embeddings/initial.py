@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -23,6 +24,18 @@ def random_table(rows: int, dimension: int, scale: float, seed: int) -> Tensor:
     """
     numbers = np.random.default_rng([seed, rows, dimension]).standard_normal((rows, dimension), np.float32)
     return torch.from_numpy(numbers * np.float32(scale))
+
+
+def frequency_weights(counts: npt.NDArray[np.int64], a: float) -> npt.NDArray[np.float32]:
+    """a / (a + p) of every unit (Arora 2017), p its probability; a unit that never occurs has the largest.
+
+    Random vectors that are scaled by these make the untrained mean a frequency-weighted bag of units under
+    a random projection: what training never touches still counts for what it is worth.
+
+    counts: occurrences of each unit, int64 (vocabulary,), not all 0.
+    """
+    probability = counts / counts.sum()
+    return (a / (a + probability)).astype(np.float32)
 
 
 def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) -> Tensor:

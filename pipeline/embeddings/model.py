@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +47,18 @@ class SentenceModel:
         parameters: EncoderParameters,
         vocabularies: Mapping[str, Vocabulary],
         sentencepiece_model: Path | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         """A model in memory.
+
+        about: what else is kept with it: training parameters, scores, data signature.
 
         Raises:
             InputError: a table and its vocabulary differ in size, or a SentencePiece model is missing.
         """
         self.encoder = encoder.eval()
         self.parameters = parameters
+        self.about = dict(about or {})
         self.vocabularies = {unit: vocabularies[unit] for unit in encoder.units()}
         self.sentencepiece_model = sentencepiece_model
         self._cutters: dict[str, Units] = {
@@ -71,7 +75,16 @@ class SentenceModel:
         """Elements of a sentence's vector."""
         return self.encoder.dimension
 
-    def embed(self, texts: Sequence[str] | Any, device: str = "cpu") -> npt.NDArray[np.float32]:
+    @property
+    def device(self) -> torch.device:
+        """Where the encoder is."""
+        return next(self.encoder.parameters()).device
+
+    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """Vectors of several texts, (texts, dimension), or of one, (dimension,), float32."""
+        return self.embed([texts])[0] if isinstance(texts, str) else self.embed(texts)
+
+    def embed(self, texts: Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order.
 
         A text without any token has the zero vector. The mean of a text's vectors does not depend on the
@@ -79,17 +92,9 @@ class SentenceModel:
         """
         column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
         parts = [
-            self._embed(column.slice(first, BATCH_TEXTS), device)
-            for first in range(0, len(column), BATCH_TEXTS)
+            self._embed(column.slice(first, BATCH_TEXTS)) for first in range(0, len(column), BATCH_TEXTS)
         ]
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), dtype=np.float32)
-
-    def embed_stream(
-        self, batches: Iterable[Sequence[str] | Any], device: str = "cpu"
-    ) -> Iterator[npt.NDArray[np.float32]]:
-        """Vectors of batch after batch."""
-        for batch in batches:
-            yield self.embed(batch, device)
 
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Cosine of each text of `first` with the text at the same place of `second`; 0 where one has no
@@ -106,13 +111,13 @@ class SentenceModel:
             batch[unit] = Bags(torch.from_numpy(ids), torch.from_numpy(cut.offsets.astype(np.int64)))
         return batch
 
-    def _embed(self, column: Any, device: str) -> npt.NDArray[np.float32]:
-        return encode(self.encoder, self.batch(column), device).float().cpu().numpy()
+    def _embed(self, column: Any) -> npt.NDArray[np.float32]:
+        return encode(self.encoder, self.batch(column), self.device).float().cpu().numpy()
 
     def save(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
         """Write the model; what stood at `directory` is replaced as a whole.
 
-        about: what else to keep with it: training parameters, scores, data signature.
+        about: what to keep with it in place of `self.about`.
         """
         with replaced_directory(directory) as temporary:
             write_json(
@@ -122,14 +127,18 @@ class SentenceModel:
                     "architecture": self.parameters.model_dump(mode="json"),
                     "dimension": self.dimension,
                     "vocabularies": {unit: len(vocabulary) for unit, vocabulary in self.vocabularies.items()},
-                    "about": dict(about or {}),
+                    "about": self.about if about is None else dict(about),
                 },
             )
             for unit, vocabulary in self.vocabularies.items():
                 vocabulary.save(temporary / f"{unit}.vocabulary.json")
             if self.sentencepiece_model is not None:
                 shutil.copyfile(self.sentencepiece_model, temporary / _SENTENCEPIECE)
-            write_tensors(temporary / _TENSORS, dict(self.encoder.named_parameters()))
+            self.save_tensors(temporary)
+
+    def save_tensors(self, directory: Path) -> None:
+        """Write the parameters alone into a model's directory."""
+        write_tensors(directory / _TENSORS, dict(self.encoder.named_parameters()))
 
     @classmethod
     def open(cls, directory: str | Path) -> SentenceModel:
@@ -150,6 +159,7 @@ class SentenceModel:
                 raise InputError(f"written in format {content['format']}, this version reads {FORMAT}", path)
             sizes = {str(unit): int(size) for unit, size in content["vocabularies"].items()}
             parameters = _PARAMETERS.validate_python(content["architecture"])
+            about = dict(content["about"])
         except (KeyError, TypeError, ValueError, AttributeError, ValidationError) as error:
             raise InputError(f"damaged: {error}", path) from error
         vocabularies = {}
@@ -163,7 +173,7 @@ class SentenceModel:
         pieces = directory / _SENTENCEPIECE
         try:
             encoder = build_encoder(
-                parameters, lambda unit, dimension, scale, number: torch.zeros(sizes[unit], dimension), seed=0
+                parameters, lambda part, number: torch.zeros(sizes[part.unit], part.dimension), seed=0
             )
         except KeyError as error:
             raise InputError(f"damaged: no vocabulary of {error} units", path) from error
@@ -171,4 +181,4 @@ class SentenceModel:
         with torch.no_grad():
             for name, value in encoder.named_parameters():
                 value.copy_(loaded[name])
-        return cls(encoder, parameters, vocabularies, pieces if pieces.is_file() else None)
+        return cls(encoder, parameters, vocabularies, pieces if pieces.is_file() else None, about)

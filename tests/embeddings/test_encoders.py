@@ -18,6 +18,7 @@ from pipeline.configuration.encoders import (
     LstmParameters,
     ProjectionParameters,
     RnnParameters,
+    VectorParameters,
 )
 from pipeline.embeddings.batches import Bags
 from pipeline.embeddings.encoders.build import build_encoder
@@ -57,9 +58,9 @@ PARAMETERS: dict[str, EncoderParameters] = {
 
 
 def build(name: str) -> Encoder:
-    def make_table(unit: str, dimension: int, scale: float, number: int) -> Tensor:
+    def make_table(part: VectorParameters, number: int) -> Tensor:
         generator = torch.Generator().manual_seed(100 + number)
-        return torch.randn(ROWS, dimension, dtype=torch.float64, generator=generator)
+        return torch.randn(ROWS, part.dimension, dtype=torch.float64, generator=generator)
 
     return build_encoder(PARAMETERS[name], make_table, seed=5).double()
 
@@ -302,10 +303,12 @@ def test_unequal_parts_cannot_be_added() -> None:
     parts = [AverageParameters(dimension=3), AverageParameters(dimension=4, unit="trigram")]
     with pytest.raises(ConfigurationError, match=r"dimensions \[3, 4\] cannot be added"):
         build_encoder(
-            CombinationParameters(kind="addition", parts=parts), lambda u, d, s, n: torch.zeros(5, d), 0
+            CombinationParameters(kind="addition", parts=parts),
+            lambda part, n: torch.zeros(5, part.dimension),
+            0,
         )
 
 
 def test_vectors_of_another_dimension_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="dimension 3, the initial vectors have 5"):
-        build_encoder(AverageParameters(dimension=3), lambda u, d, s, n: torch.zeros(5, 5), 0)
+        build_encoder(AverageParameters(dimension=3), lambda part, n: torch.zeros(5, 5), 0)

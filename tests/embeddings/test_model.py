@@ -38,7 +38,9 @@ def make_model() -> SentenceModel:
     )
     encoder = build_encoder(
         parameters,
-        lambda unit, size, scale, number: random_table(len(vocabularies[unit]), size, scale, number),
+        lambda part, number: random_table(
+            len(vocabularies[part.unit]), part.dimension, part.initial_scale, number
+        ),
         3,
     )
     return SentenceModel(encoder, parameters, vocabularies)
@@ -114,6 +116,6 @@ def test_wrong_directories_are_refused(tmp_path: Path) -> None:
 
 def test_a_table_of_another_size_than_its_vocabulary_is_refused() -> None:
     parameters = AverageParameters(dimension=2)
-    encoder = build_encoder(parameters, lambda unit, size, scale, number: torch.zeros(3, size), 0)
+    encoder = build_encoder(parameters, lambda part, number: torch.zeros(3, part.dimension), 0)
     with pytest.raises(InputError, match="table has 3 rows, the word vocabulary 2 units"):
         SentenceModel(encoder, parameters, {"word": Vocabulary([UNKNOWN, "a"])})

@@ -18,6 +18,7 @@ from pipeline.configuration.encoders import (
     LstmParameters,
     ProjectionParameters,
     RnnParameters,
+    VectorParameters,
 )
 from pipeline.embeddings.encoders.average import Average
 from pipeline.embeddings.encoders.combination import Addition, Concatenation
@@ -30,8 +31,8 @@ from pipeline.embeddings.encoders.protocol import Encoder, initialise_uniform
 from pipeline.embeddings.encoders.rnn import LastStateRnn
 from pipeline.errors import ConfigurationError
 
-MakeTable = Callable[[str, int, float, int], Tensor]
-"""Unit, dimension, standard deviation and a number that differs from table to table -> initial vectors."""
+MakeTable = Callable[[VectorParameters, int], Tensor]
+"""What vectors are wanted, and a number that differs from table to table -> initial vectors."""
 
 
 def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: int) -> Encoder:
@@ -53,7 +54,7 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
                 return Addition(parts) if part.kind == "addition" else Concatenation(parts)
             except ValueError as error:
                 raise ConfigurationError([f"encoder: {error}"]) from error
-        table = make_table(part.unit, part.dimension, part.initial_scale, next(number))
+        table = make_table(part, next(number))
         if table.shape[1] != part.dimension:
             raise ConfigurationError(
                 [f"encoder: dimension {part.dimension}, the initial vectors have {table.shape[1]}"]

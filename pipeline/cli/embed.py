@@ -1,0 +1,41 @@
+"""``paraforge embed``: vectors of a file of sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def embed(
+    model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
+    input_path: Path = typer.Argument(
+        metavar="INPUT", help="sentences, one a line; plain, gz, bz2, xz or zst; - for standard input"
+    ),
+    output: Path = typer.Argument(metavar="OUTPUT", help=".npy or .parquet"),
+    workers: int = typer.Option(0, min=0, help="processes on the CPU; 0 is one a core"),
+    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
+) -> None:
+    """Embed sentences, streaming: memory does not grow with the file.
+
+    A line without a token, also an empty one, has the zero vector, so that row k is line k + 1.
+
+    \b
+    Examples:
+      paraforge embed models/embeddings/word sentences.txt.gz vectors.npy
+      cut -f2 pairs.tsv | paraforge embed models/embeddings/word - vectors.parquet
+    """
+    from pipeline.configuration.resources import available_cores
+    from pipeline.embeddings.embed import embed_file
+    from pipeline.errors import InputError
+    from pipeline.interrupts import graceful_interrupts
+
+    if output.exists() and not force:
+        raise InputError("already there", output, remedy="Give --force to overwrite it.")
+    with graceful_interrupts():
+        rows = embed_file(model, input_path, output, workers or available_cores(), device)
+    typer.echo(f"{output}: {rows:,} sentences", err=True)

@@ -1,0 +1,46 @@
+"""``paraforge neighbours``: the words or sentences that a model finds most similar."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def neighbours(
+    model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
+    queries: list[str] = typer.Argument(metavar="WORD|SENTENCE...", help="what to find neighbours of"),
+    among: Path | None = typer.Option(
+        None, metavar="FILE", help="candidates, one a line; by default the model's words"
+    ),
+    count: int = typer.Option(10, "--count", "-n", min=1, help="neighbours of each"),
+    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    as_json: bool = typer.Option(False, "--json", help="print JSON"),
+) -> None:
+    """Nearest neighbours by cosine.
+
+    \b
+    Examples:
+      paraforge neighbours models/embeddings/word laughed respectful
+      paraforge neighbours models/embeddings/word "A man is playing a guitar." --among captions.txt.gz
+    """
+    from dataclasses import asdict
+
+    from pipeline.embeddings import load
+    from pipeline.embeddings.neighbours import neighbours as find
+    from pipeline.interrupts import graceful_interrupts
+
+    with graceful_interrupts():
+        found = find(load(model, device), queries, among, count)
+    if as_json:
+        content = {query: [asdict(one) for one in best] for query, best in zip(queries, found, strict=True)}
+        typer.echo(json.dumps(content, ensure_ascii=False, indent=2))
+        return
+    for query, best in zip(queries, found, strict=True):
+        typer.echo(query)
+        for one in best:
+            typer.echo(f"  {one.cosine:.4f}  {one.text}")

@@ -1,0 +1,62 @@
+"""``paraforge similarity``: cosines of pairs of sentences."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def similarity(
+    model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
+    first: Path = typer.Argument(help="TSV of pairs, or the first sentences, one a line"),
+    second: Path | None = typer.Argument(None, help="the second sentences, one a line"),
+    columns: str = typer.Option("0,1", help="the two columns of the TSV, counted from 0"),
+    output: Path | None = typer.Option(None, "--output", "-o", help="write here; standard output if not"),
+    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+) -> None:
+    """Cosine of both sentences of every pair, a number a line, in order; 0 where one has no token.
+
+    \b
+    Examples:
+      paraforge similarity models/embeddings/word pairs.tsv.gz
+      paraforge similarity models/embeddings/word references.txt hypotheses.txt -o cosines.txt
+    """
+    from pipeline.embeddings import load
+    from pipeline.embeddings.similarity import cosines_of_files, cosines_of_table
+    from pipeline.errors import ConfigurationError
+    from pipeline.files import atomic_path
+    from pipeline.interrupts import graceful_interrupts
+
+    try:
+        left, right = (int(number) for number in columns.split(","))
+    except ValueError:
+        raise ConfigurationError([f"--columns {columns}: two columns, such as 0,1"]) from None
+    opened = load(model, device)
+    cosines = (
+        cosines_of_table(opened, first, (left, right))
+        if second is None
+        else cosines_of_files(opened, first, second)
+    )
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(graceful_interrupts())
+            target = sys.stdout
+            if output is not None:
+                target = stack.enter_context(
+                    stack.enter_context(atomic_path(output)).open("w", encoding="utf-8")
+                )
+            for block in cosines:
+                target.write("".join(f"{cosine:.6f}\n" for cosine in block.tolist()))
+            target.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough ('| head'). Nothing more may be flushed into the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(128 + signal.SIGPIPE) from None

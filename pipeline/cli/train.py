@@ -1,0 +1,218 @@
+"""``paraforge train``: train sentence embeddings on pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline.configuration.embeddings import ModelParameters
+    from pipeline.embeddings.data import TrainingData
+    from pipeline.embeddings.training import EmbeddingsReport
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def train(
+    inputs: list[Path] = typer.Argument(
+        metavar="PAIRS... OUTPUT", help="TSV or PPDB files, published corpora; last the model's directory"
+    ),
+    encoder: str = typer.Option(
+        "", help="word (default), trigram, lstm, blstm, dan, ..., or several side by side: word+trigram"
+    ),
+    config: Path | None = typer.Option(
+        None, help="YAML of a model's parameters, as one of embeddings.models in params.yaml"
+    ),
+    settings: list[str] = typer.Option(
+        [], "--set", metavar="KEY=VALUE", help="one parameter, e.g. training.epochs=3, encoder.dimension=600"
+    ),
+    vectors: Path | None = typer.Option(None, help="word vectors to start from"),
+    columns: str = typer.Option("", help="the two columns of the files, e.g. 2,3; counted from 0"),
+    development: list[Path] = typer.Option([], help="STS file or directory that chooses the epoch"),
+    test_sets: list[Path] = typer.Option(
+        [], "--test", help="STS file or directory to evaluate on at the end"
+    ),
+    drop_leaked: Path | None = typer.Option(
+        None, metavar="DIR", help="leave out pairs with a sentence of these STS sets"
+    ),
+    keep_leaked: bool = typer.Option(
+        False, "--keep-leaked", help="only report pairs with a sentence of a development or test set"
+    ),
+    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+    checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
+    work: Path = typer.Option(Path("work"), help="where pairs and checkpoints are kept until the end"),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+) -> None:
+    """Train sentence embeddings on paraphrase pairs.
+
+    Killed at any time, the same command goes on from its last checkpoint. OUTPUT appears when the model is
+    finished.
+
+    \b
+    Examples:
+      paraforge train data/corpus models/embeddings/word
+      paraforge train pairs.tsv.gz ppdb-xl.gz models/embeddings/mixed --encoder word+trigram
+      paraforge train data/corpus models/embeddings/best --encoder blstm --set encoder.output_dimension=900 \\
+          --development sts/2017.track5.en-en.tsv --drop-leaked sts
+    """
+
+    from pipeline.configuration.resources import Resources
+    from pipeline.embeddings.training import train_model
+    from pipeline.errors import ConfigurationError, InputError
+    from pipeline.interrupts import graceful_interrupts
+    from pipeline.logs import configure_logging
+
+    if len(inputs) < 2:
+        raise ConfigurationError(["PAIRS... OUTPUT: give at least one file or corpus, and the directory"])
+    *pairs, output = inputs
+    if output.exists() and not force:
+        raise InputError("already there", output, remedy="Give --force to replace it.")
+    parameters = _parameters(encoder, config, settings, vectors)
+    data = _data(pairs, columns, development, test_sets, drop_leaked, keep_leaked)
+    configure_logging("train")
+    with graceful_interrupts():
+        report = train_model(
+            parameters,
+            data,
+            output,
+            Resources(threads=threads, work=work),
+            device=device,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+    typer.echo("\n".join(_lines(report)))
+
+
+def _parameters(
+    encoder: str, config: Path | None, settings: list[str], vectors: Path | None
+) -> ModelParameters:
+    """The model's parameters: the file's, changed by the options."""
+    import yaml
+    from pydantic import ValidationError
+
+    from pipeline.configuration.embeddings import ModelParameters
+    from pipeline.configuration.encoders import named_encoder
+    from pipeline.errors import ConfigurationError, InputError
+
+    content: Any = {}
+    if config is not None:
+        try:
+            content = yaml.safe_load(config.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise InputError("no such file", config) from error
+        except (UnicodeDecodeError, yaml.YAMLError) as error:
+            raise InputError(f"not YAML: {str(error).splitlines()[0]}", config) from error
+        if not isinstance(content, dict):
+            raise InputError("no parameters of a model", config)
+    try:
+        if encoder:
+            content["encoder"] = named_encoder(encoder)
+    except ValueError as error:
+        raise ConfigurationError([f"--encoder {encoder}: {error}"]) from error
+    if vectors is not None:
+        content["vectors"] = str(vectors)
+    for setting in settings:
+        _put(content, setting)
+    try:
+        return ModelParameters.model_validate(content)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(str(part) for part in problem['loc']) or 'model'}: {problem['msg']}"
+            for problem in error.errors()
+        ]
+        raise ConfigurationError(problems) from error
+
+
+def _put(content: dict[str, Any], setting: str) -> None:
+    """Set `a.b.0.c=value`; of several parts of an encoder, `encoder.dimension` sets that of each."""
+    import yaml
+
+    from pipeline.errors import ConfigurationError
+
+    key, equals, text = setting.partition("=")
+    if not equals or not key:
+        raise ConfigurationError([f"--set {setting}: KEY=VALUE is expected, e.g. training.epochs=3"])
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigurationError([f"--set {setting}: {str(error).splitlines()[0]}"]) from error
+    *path, last = key.split(".")
+    targets: list[Any] = [content]
+    for name in path:
+        targets = [_step(target, name, setting) for target in targets]
+    for target in targets:
+        parts = target.get("parts") if isinstance(target, dict) else None
+        if parts and last not in ("kind", "parts"):
+            for part in parts:
+                part[last] = value
+        elif isinstance(target, dict):
+            target[last] = value
+        else:
+            raise ConfigurationError([f"--set {setting}: there is nothing to set"])
+
+
+def _step(target: Any, name: str, setting: str) -> Any:
+    from pipeline.errors import ConfigurationError
+
+    if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
+        return target[int(name)]
+    if isinstance(target, dict):
+        # An encoder that is not named is the default one.
+        return target.setdefault(name, {"kind": "average"} if name == "encoder" else {})
+    raise ConfigurationError([f"--set {setting}: there is no {name}"])
+
+
+def _data(
+    pairs: list[Path],
+    columns: str,
+    development: list[Path],
+    test_sets: list[Path],
+    drop_leaked: Path | None,
+    keep_leaked: bool,
+) -> TrainingData:
+    from pydantic import ValidationError
+
+    from pipeline.configuration.embeddings import PairFileParameters
+    from pipeline.embeddings.data import TrainingData
+    from pipeline.errors import ConfigurationError, InputError
+
+    if drop_leaked is not None and keep_leaked:
+        raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
+    for path in pairs:
+        if not path.exists():
+            raise InputError("no such file or directory", path)
+    try:
+        wanted = [int(number) for number in columns.split(",")] if columns else None
+        files = [
+            PairFileParameters.model_validate({"path": str(path), "columns": wanted})
+            for path in pairs
+            if not path.is_dir()
+        ]
+    except (ValueError, ValidationError) as error:
+        raise ConfigurationError([f"--columns {columns}: two different columns, such as 0,1"]) from error
+    return TrainingData(
+        files,
+        [path for path in pairs if path.is_dir()],
+        [str(path) for path in development],
+        [str(path) for path in test_sets],
+        [] if drop_leaked is None else [str(drop_leaked)],
+        not keep_leaked,
+    )
+
+
+def _lines(report: EmbeddingsReport) -> list[str]:
+    lines = [
+        report.signature,
+        f"{report.pairs:,} pairs, {len(report.history)} evaluations, {report.updates:,} updates, "
+        f"{report.pairs_per_second:,.0f} pairs/s",
+    ]
+    if report.best_score is not None:
+        lines.append(f"development score {report.best_score:.2f}")
+    lines += [
+        f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"
+        for name, score in report.years.items()
+    ]
+    return lines

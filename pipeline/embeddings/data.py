@@ -1,0 +1,136 @@
+"""What a model is trained on and judged by: pairs of files and corpora, development and test sets."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.bitext.paths import expand
+from pipeline.configuration.embeddings import PairFileParameters
+from pipeline.embeddings.sources import PairBlock, read_corpus_pairs, read_pair_file
+from pipeline.errors import InputError
+from pipeline.evaluation.leakage import LeakageFilter
+from pipeline.evaluation.sentence_pairs import SentencePairs
+from pipeline.evaluation.sts_sets import read_sets
+from pipeline.files import hash_json, sha256_file
+from pipeline.query.datasets import open_published
+from pipeline.selection.manifest import MANIFEST_NAME
+from pipeline.shards.store import ShardDirectory
+
+_BATCH_ROWS = 50_000
+_SIDES = ["reference", "translation"]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Where pairs and judgements come from.
+
+    corpora: published corpora (`data/corpus`) or directories of shards (`data/translated`).
+    development: STS files or directories that choose the epoch.
+    test_sets: those that a trained model is evaluated on.
+    foreign: sets whose sentences may not be trained on either.
+    drop_leaked: whether pairs with a sentence of any of these are left out, or only reported.
+    """
+
+    pair_files: Sequence[PairFileParameters] = ()
+    corpora: Sequence[Path] = ()
+    development: Sequence[str] = ()
+    test_sets: Sequence[str] = ()
+    foreign: Sequence[str] = ()
+    drop_leaked: bool = True
+
+    @cached_property
+    def development_sets(self) -> list[SentencePairs]:
+        """The sets that choose the epoch."""
+        return _sets(self.development)
+
+    @cached_property
+    def evaluated_sets(self) -> list[SentencePairs]:
+        """The sets that the trained model is evaluated on."""
+        return _sets(self.test_sets)
+
+    @cached_property
+    def foreign_sets(self) -> list[SentencePairs]:
+        """Sets whose sentences may not be trained on."""
+        return _sets(self.foreign)
+
+    @property
+    def all_sets(self) -> list[SentencePairs]:
+        """Development, test and foreign sets."""
+        return [*self.development_sets, *self.evaluated_sets, *self.foreign_sets]
+
+    def leakage_filter(self) -> LeakageFilter:
+        """Looks for pairs with a sentence of any of the sets; a set that is given twice counts once."""
+        return LeakageFilter({pairs.name: pairs.sentences for pairs in self.all_sets}, self.drop_leaked)
+
+    def blocks(self) -> Iterator[PairBlock]:
+        """All pairs, block by block, corpora first; leaked ones are among them.
+
+        Raises:
+            InputError: a file or corpus is missing, damaged or of another form.
+        """
+        for corpus in self.corpora:
+            yield from _corpus_blocks(corpus)
+        for file in self.pair_files:
+            yield from read_pair_file(Path(expand(file.path)), file.format, file.columns, file.limit)
+
+    def fingerprint(self) -> str:
+        """Hash of the pairs' files as bytes and of the sets' sentences and scores, 64 hexadecimal digits.
+
+        Raises:
+            InputError: a file is missing, or a set cannot be read.
+        """
+        files = []
+        for file in self.pair_files:
+            path = Path(expand(file.path))
+            if not path.is_file():
+                raise InputError("no such file", path)
+            files.append([sha256_file(path), file.format, file.columns, file.limit])
+        sets = [_digest(pairs) for pairs in self.all_sets]
+        return hash_json(
+            [files, [_corpus_digests(corpus) for corpus in self.corpora], sets, self.drop_leaked]
+        )
+
+
+def _sets(paths: Sequence[str]) -> list[SentencePairs]:
+    return read_sets([expand(path) for path in paths]) if paths else []
+
+
+def _digest(pairs: SentencePairs) -> str:
+    digest = hashlib.sha256(pairs.gold.tobytes())
+    for text in pairs.sentences:
+        digest.update(text.encode() + b"\n")
+    return digest.hexdigest()
+
+
+def _is_published(directory: Path) -> bool:
+    return (directory / MANIFEST_NAME).is_file()
+
+
+def _corpus_digests(directory: Path) -> list[str]:
+    if _is_published(directory):
+        manifest = open_published(directory).manifest
+        assert manifest is not None
+        return [file.sha256 for file in manifest.files]
+    return [record.sha256 for record in ShardDirectory(directory).records]
+
+
+def _corpus_blocks(directory: Path) -> Iterator[PairBlock]:
+    if not _is_published(directory):
+        yield from read_corpus_pairs(directory)
+        return
+    for path in open_published(directory).files:
+        try:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                for batch in file.iter_batches(_BATCH_ROWS, columns=_SIDES, use_threads=False):
+                    yield PairBlock(batch.column(0).cast(pa.string()), batch.column(1).cast(pa.string()))
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise InputError(
+                f"not a whole Parquet file of pairs: {error}", path, remedy="Publish the corpus again."
+            ) from error

@@ -1,0 +1,120 @@
+"""Writes a trained model in forms that other programs read: sentence-transformers, word2vec, safetensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.configuration.encoders import AverageParameters
+from pipeline.embeddings.card import model_card
+from pipeline.embeddings.checkpoint import write_tensors
+from pipeline.embeddings.encoders.average import Average
+from pipeline.embeddings.model import SentenceModel
+from pipeline.embeddings.moses_normalizer import word_tokenizer
+from pipeline.embeddings.units import Words
+from pipeline.errors import InputError
+from pipeline.files import write_json
+from pipeline.scoring.vectors import WordVectors
+from pipeline.shards.work import link_or_copy, replaced_directory
+
+Format = Literal["sentence-transformers", "word2vec", "safetensors"]
+
+_STATIC = "sentence_transformers.models.StaticEmbedding"
+_OWN = "pipeline.embeddings.sentence_transformers_module.ParaforgeEncoder"
+_LIBRARY = "sentence-transformers"
+
+
+def export_model(directory: Path, output: Path, format: Format) -> None:
+    """Export a trained model.
+
+    sentence-transformers: a directory for `SentenceTransformer(output)`. A Word model takes the library's
+        own modules alone; any other names a module of this package, which has to be installed, and is
+        loaded with `trust_remote_code=True`.
+    word2vec: a text file of the words' vectors, of an encoder that has one table of words.
+    safetensors: a directory of the tensors, vocabularies and architecture, which `load` opens.
+
+    Raises:
+        InputError: no trained model, or one that the format cannot hold.
+    """
+    model = SentenceModel.open(directory)
+    if format == "word2vec":
+        word_vectors(model).write_text(output, header=True)
+        return
+    with replaced_directory(output) as target:
+        if format == "safetensors":
+            for file in sorted(directory.iterdir()):
+                link_or_copy(file, target / file.name)
+            usage, library = _code("from pipeline.embeddings import load", "load"), None
+        elif is_word_average(model):
+            _write_static(model, target)
+            usage, library = _code(_IMPORT, "SentenceTransformer"), _LIBRARY
+        else:
+            _write_own(directory, model, target)
+            usage = "Needs Paraforge installed beside sentence-transformers:\n\n" + _code(
+                _IMPORT, "SentenceTransformer", ", trust_remote_code=True"
+            )
+            library = _LIBRARY
+        sizes = {unit: len(vocabulary) for unit, vocabulary in model.vocabularies.items()}
+        card = model_card(output.name, model.parameters, model.dimension, sizes, model.about, usage, library)
+        (target / "README.md").write_text(card, encoding="utf-8")
+
+
+_IMPORT = "from sentence_transformers import SentenceTransformer"
+
+
+def _code(line: str, name: str, options: str = "") -> str:
+    return (
+        f'```python\n{line}\n\nmodel = {name}("PATH"{options})\nvectors = model.encode(["A dog runs."])\n```'
+    )
+
+
+def is_word_average(model: SentenceModel) -> bool:
+    """Whether a sentence is the mean of its words' vectors and nothing else."""
+    parameters = model.parameters
+    return isinstance(parameters, AverageParameters) and parameters.unit == Words.name
+
+
+def word_vectors(model: SentenceModel) -> WordVectors:
+    """The words and their vectors.
+
+    Raises:
+        InputError: the model has no table of words, or several.
+    """
+    encoder = model.encoder
+    tables = [name for name, unit in encoder.table_units().items() if unit == Words.name]
+    if len(tables) != 1:
+        raise InputError(
+            f"word2vec holds one vector a word, this model has {len(tables)} tables of words",
+            remedy="Export it as safetensors or for sentence-transformers.",
+        )
+    table = encoder.tables()[tables[0]].detach().cpu().numpy()
+    return WordVectors(model.vocabularies[Words.name].units, table)
+
+
+def _write_static(model: SentenceModel, target: Path) -> None:
+    """The library's mean of token vectors, with a tokenizer that gives our tokens."""
+    assert isinstance(model.encoder, Average)
+    vocabulary = model.vocabularies[Words.name]
+    place = target / "0_StaticEmbedding"
+    place.mkdir()
+    word_tokenizer(vocabulary.units, vocabulary.unknown).save(str(place / "tokenizer.json"))
+    write_tensors(place / "model.safetensors", {"embedding.weight": model.encoder.table})
+    _write_modules(target, place.name, _STATIC)
+
+
+def _write_own(directory: Path, model: SentenceModel, target: Path) -> None:
+    place = target / "0_ParaforgeEncoder"
+    place.mkdir()
+    for file in sorted(directory.iterdir()):
+        if file.is_file():
+            link_or_copy(file, place / file.name)
+    _write_modules(target, place.name, _OWN)
+
+
+def _write_modules(target: Path, path: str, kind: str) -> None:
+    modules: list[dict[str, Any]] = [{"idx": 0, "name": "0", "path": path, "type": kind}]
+    write_json(target / "modules.json", modules)
+    write_json(
+        target / "config_sentence_transformers.json",
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    )

@@ -1,0 +1,61 @@
+"""Cosines of pairs of sentences that stand in files, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.embeddings.model import SentenceModel
+from pipeline.embeddings.sources import read_pair_file
+from pipeline.embeddings.text_blocks import text_blocks
+from pipeline.errors import InputError
+from pipeline.interrupts import check_interrupt
+
+Cosines = npt.NDArray[np.float32]
+_BLOCK = 4096
+
+
+def cosines_of_table(
+    model: SentenceModel, path: Path, columns: tuple[int, int] = (0, 1)
+) -> Iterator[Cosines]:
+    """Cosines of two columns of a TSV, plain or compressed, in order.
+
+    Raises:
+        InputError: see `read_pair_file`.
+    """
+    if not path.is_file():
+        raise InputError("no such file", path)
+    for block in read_pair_file(path, "tsv", columns):
+        yield model.similarity(block.left, block.right)
+        check_interrupt()
+
+
+def cosines_of_files(model: SentenceModel, first: Path, second: Path) -> Iterator[Cosines]:
+    """Cosines of the lines at the same place of two files.
+
+    Raises:
+        InputError: a file is missing or not text, or one has more lines.
+    """
+    nothing: list[str] = []
+    for left, right in zip_longest(_batches(first), _batches(second), fillvalue=nothing):
+        if len(left) != len(right):
+            shorter = first if len(left) < len(right) else second
+            raise InputError("has fewer lines than the other file", shorter)
+        yield model.similarity(left, right)
+        check_interrupt()
+
+
+def _batches(path: Path) -> Iterator[list[str]]:
+    """The lines in lists of equal length, whatever the blocks they were read in."""
+    pending: list[str] = []
+    for block in text_blocks(path):
+        pending += block.texts(path).to_pylist()
+        while len(pending) >= _BLOCK:
+            yield pending[:_BLOCK]
+            pending = pending[_BLOCK:]
+    if pending:
+        yield pending

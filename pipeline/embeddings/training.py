@@ -1,0 +1,298 @@
+"""Trains a model from start to end: pairs, vocabulary, initial vectors, training, scores, the model's
+directory."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from pipeline import __version__
+from pipeline.bitext.paths import expand
+from pipeline.configuration.embeddings import EmbeddingsParameters, ModelParameters
+from pipeline.configuration.encoders import VectorParameters, units_of
+from pipeline.configuration.resources import Resources
+from pipeline.embeddings.data import TrainingData
+from pipeline.embeddings.encoders.build import MakeTable, build_encoder
+from pipeline.embeddings.encoders.protocol import Encoder
+from pipeline.embeddings.initial import frequency_weights, random_table, table_from_vectors
+from pipeline.embeddings.model import SentenceModel
+from pipeline.embeddings.pairs import PairStore, build_pair_store
+from pipeline.embeddings.trainer import Evaluate, Trainer
+from pipeline.embeddings.units import Words, make_units
+from pipeline.errors import InputError
+from pipeline.evaluation.sts import StsScores, development_score, evaluate_sts
+from pipeline.files import atomic_path, hash_json, read_json, sha256_file, write_json
+from pipeline.scoring.vectors import WordVectors
+from pipeline.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from pipeline.versions import EMBEDDINGS
+
+logger = logging.getLogger(__name__)
+
+_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class EmbeddingsReport:
+    """What a training gave; the metrics of stage `embeddings`.
+
+    signature: one line on the data and the version.
+    pairs: trained on in each epoch. skipped: left out because a side has no unit. leakage: see
+        `LeakageReport`; None where no sets are given.
+    pairs_per_second: of the last process that trained.
+    best_score: development score of the model that was kept.
+    history: one entry an evaluation or epoch.
+    sets, years: Pearson and Spearman x 100 on the test sets, by name.
+    """
+
+    signature: str
+    dimension: int
+    parameters: int
+    vocabularies: dict[str, int]
+    pairs: int
+    skipped: int
+    leakage: dict[str, Any] | None
+    updates: int
+    pairs_per_second: float
+    seconds: float
+    best_score: float | None
+    history: list[dict[str, Any]]
+    sets: dict[str, dict[str, Any]]
+    years: dict[str, dict[str, Any]]
+
+
+def train_named_model(
+    name: str,
+    parameters: EmbeddingsParameters,
+    corpus: Path,
+    output: Path,
+    resources: Resources,
+    curve: Path,
+) -> EmbeddingsReport:
+    """Stage `embeddings`: train one of the section's models on the published corpus and the given files.
+
+    Raises:
+        InputError: there is no model of that name; and see `train_model`.
+    """
+    if name not in parameters.models:
+        raise InputError(f"there is no model '{name}'; params.yaml has {', '.join(parameters.models)}")
+    data = TrainingData(
+        parameters.pair_files,
+        [corpus] if parameters.corpus_pairs else [],
+        parameters.development,
+        parameters.test_sets,
+        drop_leaked=parameters.drop_leaked,
+    )
+    report = train_model(parameters.models[name], data, output, resources, description=name)
+    write_curve(curve, report.history)
+    return report
+
+
+def train_model(
+    parameters: ModelParameters,
+    data: TrainingData,
+    output: Path,
+    resources: Resources,
+    *,
+    device: str = "cpu",
+    checkpoint_seconds: float = 300.0,
+    description: str = "train",
+) -> EmbeddingsReport:
+    """Train a model into a directory, which is replaced as a whole when the model is finished.
+
+    The pairs, checkpoints and finished models of a training lie in `resources.work`/embeddings/KEY, the key
+    being the hash of all that the result depends on: the same call goes on where a killed one stopped, and
+    a call with other parameters or data begins afresh.
+
+    Raises:
+        InputError: a file is missing or wrong, there is no pair to train on, the initial vectors do not fit.
+        ConfigurationError: the parts of the encoder do not fit each other.
+        Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
+        WorkLockedError: another process is at the same training.
+    """
+    key = _key(parameters, data)
+    work = WorkDirectory(f"embeddings/{key[:40]}", resources.work)
+    with work.lock():
+        model, report = work.path / "model", work.path / "report.json"
+        if report.is_file() and _is_whole(model):
+            logger.info("this model has been trained before: taken from %s", work.path)
+        else:
+            trained = _train(parameters, data, work.path, resources, device, checkpoint_seconds, description)
+            write_json(report, asdict(trained))
+            for name in ("pairs", "checkpoints"):
+                shutil.rmtree(work.path / name, ignore_errors=True)
+        with replaced_directory(output) as temporary:
+            for file in sorted(model.iterdir()):
+                link_or_copy(file, temporary / file.name)
+        return EmbeddingsReport(**read_json(report))
+
+
+def _key(parameters: ModelParameters, data: TrainingData) -> str:
+    files = {}
+    for path in (parameters.vectors, parameters.sentencepiece_model):
+        if path is not None:
+            if not Path(expand(path)).is_file():
+                raise InputError("no such file", expand(path))
+            files[path] = sha256_file(expand(path))
+    return hash_json(
+        {
+            "version": EMBEDDINGS,
+            "parameters": parameters.model_dump(mode="json"),
+            "files": files,
+            "data": data.fingerprint(),
+        }
+    )
+
+
+def _is_whole(model: Path) -> bool:
+    try:
+        SentenceModel.open(model)
+    except InputError:
+        return False
+    return True
+
+
+def _train(
+    parameters: ModelParameters,
+    data: TrainingData,
+    directory: Path,
+    resources: Resources,
+    device: str,
+    checkpoint_seconds: float,
+    description: str,
+) -> EmbeddingsReport:
+    begin = time.perf_counter()
+    store, leakage = _open_or_build(directory / "pairs", parameters, data)
+    encoder = build_encoder(parameters.encoder, _tables(parameters, store), parameters.training.seed)
+    pieces = parameters.sentencepiece_model
+    model = SentenceModel(
+        encoder, parameters.encoder, store.vocabularies, Path(expand(pieces)) if pieces else None
+    )
+    trainer = Trainer(
+        encoder,
+        store,
+        parameters.training,
+        evaluate=_evaluation(model, data),
+        checkpoints=directory / "checkpoints",
+        checkpoint_seconds=checkpoint_seconds,
+        threads=resources.thread_count(),
+        device=device,
+        description=description,
+    )
+    trained = trainer.run()
+    scores = evaluate_sts(model, data.evaluated_sets)
+    report = EmbeddingsReport(
+        signature=_signature(store, data, leakage),
+        dimension=model.dimension,
+        parameters=sum(value.numel() for value in encoder.parameters()),
+        vocabularies={unit: len(vocabulary) for unit, vocabulary in model.vocabularies.items()},
+        pairs=len(store),
+        skipped=store.skipped,
+        leakage=leakage,
+        updates=trained.state.updates,
+        pairs_per_second=trained.pairs_per_second,
+        seconds=time.perf_counter() - begin,
+        best_score=trained.state.best_score,
+        history=trained.state.history,
+        **_tables_of(scores),
+    )
+    about = {**asdict(report), "training": parameters.training.model_dump(mode="json")}
+    # The same training gives the same bytes: what it took is in the metrics.
+    for name in ("pairs_per_second", "seconds"):
+        del about[name]
+    model.save(directory / "model", about)
+    return report
+
+
+def _open_or_build(
+    directory: Path, parameters: ModelParameters, data: TrainingData
+) -> tuple[PairStore, dict[str, Any] | None]:
+    """The pairs as ids, from an earlier run where they are whole."""
+    found = directory / "leakage.json"
+    try:
+        store = PairStore(directory)
+        return store, read_json(found)
+    except InputError:  # not there, or not whole
+        pass
+    leakage = data.leakage_filter()
+    pieces = parameters.sentencepiece_model
+    units = [
+        make_units(unit, Path(expand(pieces)) if pieces else None)
+        for unit in sorted(units_of(parameters.encoder))
+    ]
+    store = build_pair_store(directory, leakage(data.blocks()), units, parameters.vocabulary)
+    looked = bool(data.all_sets)
+    if looked:
+        for line in leakage.report.lines():
+            logger.info("%s", line)
+    report = leakage.report.as_json() if looked else None
+    write_json(found, report)
+    return store, report
+
+
+def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
+    """What makes the initial vectors of each table."""
+    seed = parameters.training.seed
+    given = None if parameters.vectors is None else WordVectors.from_text(expand(parameters.vectors))
+
+    def make(part: VectorParameters, number: int) -> Tensor:
+        vocabulary = store.vocabularies[part.unit]
+        if given is not None and part.unit == Words.name:
+            return table_from_vectors(vocabulary, given, seed + number)
+        table = random_table(len(vocabulary), part.dimension, part.initial_scale, seed + number)
+        if part.initial_frequency is not None:
+            weights = frequency_weights(store.counts(part.unit), part.initial_frequency)
+            table.numpy()[:] *= weights[:, None]
+        return table
+
+    return make
+
+
+def _evaluation(model: SentenceModel, data: TrainingData) -> Evaluate | None:
+    sets = data.development_sets
+    if not sets:
+        return None
+
+    def score(_: Encoder) -> float:
+        return development_score(model, sets)
+
+    return score
+
+
+def _tables_of(scores: StsScores) -> dict[str, dict[str, dict[str, Any]]]:
+    def row(score: Any) -> dict[str, Any]:
+        return {"pearson": score.pearson, "spearman": score.spearman, "pairs": score.pairs}
+
+    return {
+        "sets": {score.name: row(score) for score in scores.sets},
+        "years": {score.name: row(score) for score in scores.groups},
+    }
+
+
+def _signature(store: PairStore, data: TrainingData, leakage: Mapping[str, Any] | None) -> str:
+    """One line in the manner of a corpus' signature."""
+    fields: Sequence[tuple[str, Any]] = [
+        ("pairs", len(store)),
+        ("data", data.fingerprint()[:_DIGITS]),
+        ("leaked", "unknown" if leakage is None else f"{leakage['leaked']}:{leakage['dropped']}dropped"),
+        ("tok", "moses-lc"),
+        ("v", __version__),
+    ]
+    return "|".join(f"{key}:{value}" for key, value in fields)
+
+
+def write_curve(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
+    """Loss and development score over the pairs seen, as CSV."""
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["pairs_seen", "epoch", "loss", "development_pearson"])
+        for entry in history:
+            score = "" if entry["score"] is None else f"{entry['score']:.4f}"
+            writer.writerow([entry["pairs"], entry["epoch"], f"{entry['loss']:.6f}", score])

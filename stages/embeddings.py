@@ -1,0 +1,29 @@
+"""DVC stage ``embeddings``: one of the models of section ``embeddings``, trained on the published corpus."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pipeline.configuration import load_parameters
+from pipeline.embeddings.training import train_named_model
+from stages.common import run_stage, write_metrics
+
+
+def main() -> None:
+    """Make models/embeddings/NAME, NAME being the argument."""
+    name = sys.argv[1]
+    parameters = load_parameters()
+    report = train_named_model(
+        name,
+        parameters.embeddings,
+        corpus=Path("data/corpus"),
+        output=Path("models/embeddings") / name,
+        resources=parameters.resources,
+        curve=Path("plots") / f"embeddings-{name}.csv",
+    )
+    write_metrics(f"metrics/embeddings-{name}.json", report)
+
+
+if __name__ == "__main__":
+    run_stage("embeddings", main)
