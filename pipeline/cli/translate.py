@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -23,7 +25,7 @@ def translate(
     model: Path = typer.Option(
         None, "--model", metavar="DIR", help="models/nmt, a CTranslate2 or fairseq directory, OPUS-MT, ..."
     ),
-    engine: str = typer.Option("ctranslate2", help="ctranslate2, fairseq or fake (needs no model)"),
+    engine: str = typer.Option("ctranslate2", help="ctranslate2, torch, fairseq or fake (needs no model)"),
     beam: int = typer.Option(12, min=1, max=128, help="width of the beam"),
     nbest: int = typer.Option(1, min=1, max=127, help="hypotheses of a sentence, at most the beam"),
     compute_type: str = typer.Option("float32", help="float32, int8, float16, ... or auto: the fastest"),
@@ -33,6 +35,9 @@ def translate(
     device: str = typer.Option("auto", help="auto, cpu, cuda, cuda:1, ..."),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
     batch_tokens: int = typer.Option(0, min=0, help="source tokens of a batch; 0 lets the engine choose"),
+    setting: list[str] = typer.Option(
+        [], metavar="NAME=VALUE", help="a setting of the engine, as params.yaml has it under its name"
+    ),
 ) -> None:
     """Translate a file of sentences, one a line.
 
@@ -45,6 +50,7 @@ def translate(
       paraforge translate news.cs.gz news.tsv --model models/nmt
       paraforge translate news.cs news.tsv.gz --model models/nmt --compute-type int8
       paraforge translate news.cs nbest.tsv --model models/nmt --nbest 12
+      paraforge translate news.cs varied.tsv --model models/nmt --engine torch --nbest 3 --setting groups=3
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
     from pipeline.configuration.resources import available_cores
@@ -67,7 +73,7 @@ def translate(
     placement = Placement(device, threads or available_cores(), batch_tokens)
     # Looks at the input before a large model is loaded.
     sentences = read_sentences(input_path)
-    translator = open_translator(engine, model, options, placement)
+    translator = open_translator(engine, model, options, placement, _settings(setting))
     try:
         with graceful_interrupts():
             translate_lines(translator, sentences, output_path)
@@ -75,3 +81,18 @@ def translate(
         # Whoever reads has seen enough ('| head'). Nothing more may be flushed into the pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(128 + signal.SIGPIPE) from None
+
+
+def _settings(given: Sequence[str]) -> dict[str, Any]:
+    """``NAME=VALUE`` as names and values, which are written as in YAML."""
+    import yaml
+
+    from pipeline.errors import ConfigurationError
+
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigurationError([f"--setting {text}: write NAME=VALUE"])
+        found[name.strip()] = yaml.safe_load(value) if value else ""
+    return found

@@ -28,6 +28,9 @@ class Resources(BaseModel):
     batch_tokens: int = Field(
         0, ge=0, description="source tokens of a translation batch; 0 lets the engine choose"
     )
+    cuda_graphs: bool = Field(
+        False, description="engine torch on a GPU: record the steps of the search and replay them"
+    )
     memory_limit: str = Field(
         "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
     )

@@ -51,12 +51,42 @@ class FakeParameters(BaseModel):
     _patterns = field_validator("fail_pattern", "slow_pattern")(_check_pattern)
 
 
+class TorchParameters(BaseModel):
+    """Settings of the engine ``torch``; see pipeline/translation/torch_search/settings.py."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: Literal["beam", "sampling"] = Field("beam", description="sampling: beam samples a sentence")
+    target_factor: float = Field(
+        0.0,
+        ge=0,
+        description="at most target_factor * source tokens + target_extra target tokens; 0: as many as any",
+    )
+    target_extra: int = Field(0, ge=0)
+    no_repeat_ngram: int = Field(0, ge=0, description="no n-gram of so many tokens twice; 0: it may be")
+    forced_prefix: str = Field("", description="text that every hypothesis begins with")
+    groups: int = Field(1, ge=1, description="diverse beam search: groups that share the beam")
+    diversity: float = Field(
+        0.5, ge=0, description="what a token costs that an earlier group took at this step, in nats"
+    )
+    temperature: float = Field(1.0, gt=0, description="sampling: logits are divided by it")
+    top_k: int = Field(0, ge=0, description="sampling: among so many most probable tokens; 0: all")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="sampling: among the fewest tokens that have this probability together"
+    )
+    seed: int = Field(1, description="sampling: another seed draws other translations")
+
+    def changed(self) -> dict[str, Any]:
+        """The settings that are not as they are by default."""
+        return self.model_dump(exclude_defaults=True)
+
+
 class TranslateParameters(BaseModel):
     """Section ``translate``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    engine: Literal["ctranslate2", "fairseq", "fake"] = "ctranslate2"
+    engine: Literal["ctranslate2", "fairseq", "fake", "torch"] = "ctranslate2"
     beam: int = Field(12, ge=1, le=128, description="width of the beam (PN 3: 12)")
     nbest: int = Field(
         1, ge=1, le=127, description="hypotheses kept of a sentence, at most beam; each is a row"
@@ -74,11 +104,18 @@ class TranslateParameters(BaseModel):
         description="distinct sentences that are translated and saved together: what a kill may cost",
     )
     fake: FakeParameters = Field(default_factory=FakeParameters)
+    torch: TorchParameters = Field(default_factory=TorchParameters)
 
     @model_validator(mode="after")
-    def _nbest_within_beam(self) -> TranslateParameters:
+    def _consistent(self) -> TranslateParameters:
         if self.nbest > self.beam:
             raise ValueError(f"nbest is {self.nbest}, the beam only {self.beam}")
+        if self.torch.changed() and self.engine != "torch":
+            raise ValueError(f"settings of the engine torch are given, but the engine is {self.engine}")
+        if self.beam % self.torch.groups:
+            raise ValueError(f"a beam of {self.beam} cannot be shared by {self.torch.groups} groups")
+        if self.torch.groups > 1 and self.torch.method == "sampling":
+            raise ValueError("torch.groups is for method beam: samples have no groups")
         return self
 
     def options(self) -> DecodingOptions:
@@ -94,4 +131,6 @@ class TranslateParameters(BaseModel):
 
     def settings(self) -> dict[str, Any]:
         """The engine's own settings."""
-        return self.fake.model_dump() if self.engine == "fake" else {}
+        if self.engine == "fake":
+            return self.fake.model_dump()
+        return self.torch.changed() if self.engine == "torch" else {}

@@ -21,6 +21,8 @@ NO_MODEL = "none"
 _SOURCE_SENTENCEPIECE = ("source.spm", "source.model", "spm.source.model")
 _TARGET_SENTENCEPIECE = ("target.spm", "target.model", "spm.target.model")
 _SHARED_SENTENCEPIECE = ("sentencepiece.model", "sentencepiece.bpe.model", "spm.model", "spiece.model")
+# Engines that read another's form of a model.
+_SAME_FORM = {"torch": "ctranslate2"}
 _DICTIONARY = re.compile(r"dict\.(.+)\.txt")
 
 
@@ -60,14 +62,16 @@ class TranslationModel:
         Raises:
             InputError: this model is not there in a form that the engine reads.
         """
-        if engine not in self.folders:
-            available = ", ".join(self.folders) or "none"
+        form = _SAME_FORM.get(engine, engine)
+        if form not in self.folders:
+            readers = [name for name, read in _SAME_FORM.items() if read in self.folders]
+            available = ", ".join([*self.folders, *readers]) or "none"
             raise InputError(
                 f"the model is not there for the engine '{engine}'",
                 self.path,
                 remedy=f"Engines that can read it: {available}.",
             )
-        return self.folders[engine]
+        return self.folders[form]
 
 
 def open_model(path: Path, engine: str | None = None, *, verify: bool = True) -> TranslationModel:
@@ -75,8 +79,8 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
 
     A directory with ``model.json`` is what the stage ``nmt`` makes. Otherwise it may be a CTranslate2 model,
     or a fairseq checkpoint with its dictionaries, each beside its SentencePiece model; any other kind that
-    can be imported, and a fairseq checkpoint that CTranslate2 is to read, is converted once into the user's
-    cache.
+    can be imported, and a fairseq checkpoint that CTranslate2 or torch is to read, is converted once into
+    the user's cache.
 
     Args:
         path: the directory.
@@ -91,7 +95,7 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
     if (path / MODEL_INDEX).is_file():
         return _open_indexed(path, verify)
     bare = _open_bare(path)
-    if bare is None or (engine is not None and engine not in bare.folders):
+    if bare is None or (engine is not None and _SAME_FORM.get(engine, engine) not in bare.folders):
         return _open_imported(path, verify)
     return bare
 

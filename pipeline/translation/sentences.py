@@ -48,7 +48,7 @@ class EngineChoice:
     Attributes:
         engine: its name.
         options: how it searches; nothing in them is ``auto``.
-        settings: its own settings.
+        settings: its own settings; of the engine torch those that are not as they are by default.
         weights: SHA-256 of weights and vocabulary.
         model: directory of the model; None for an engine without one.
     """
@@ -61,7 +61,9 @@ class EngineChoice:
 
     def parameters(self) -> dict[str, Any]:
         """What the result depends on beside the weights."""
-        return {"engine": self.engine, **self.options.description()}
+        # An engine without a model has its settings in place of weights.
+        settings = {} if self.engine in MODEL_FREE or not self.settings else {"settings": self.settings}
+        return {"engine": self.engine, **self.options.description(), **settings}
 
 
 def choose_engine(
@@ -76,7 +78,7 @@ def choose_engine(
     module = engine_module(engine)
     # Workers of a cluster may have devices that this machine has not: they check for themselves.
     if resources.scheduler is None or options.compute_type == "auto":
-        options = module.resolve(options, Placement(device=devices_of(resources)[0]))
+        options = module.resolve(options, Placement(device=devices_of(resources, engine)[0]))
     opened: TranslationModel | None = None if engine in MODEL_FREE else open_model(model, engine)
     if opened is not None:
         opened.folder(engine)
@@ -84,13 +86,19 @@ def choose_engine(
     return EngineChoice(engine, options, settings, weights, None if opened is None else opened.path.resolve())
 
 
-def devices_of(resources: Resources) -> list[str]:
-    """The devices to use: those named, or every GPU that there is, or the CPU."""
+def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
+    """The devices to use: those named, or every GPU that the engine sees, or the CPU."""
     if resources.devices != ["auto"] or resources.scheduler is not None:
         return list(resources.devices)
-    import ctranslate2
+    if engine == "torch":
+        import torch
 
-    return [f"cuda:{number}" for number in range(ctranslate2.get_cuda_device_count())] or ["cpu"]
+        count = torch.cuda.device_count()
+    else:
+        import ctranslate2
+
+        count = ctranslate2.get_cuda_device_count()
+    return [f"cuda:{number}" for number in range(count)] or ["cpu"]
 
 
 @dataclass(frozen=True)
@@ -102,12 +110,14 @@ class Workplace:
         devices: worker n takes device n, counted round.
         threads: CPU threads of a process.
         batch_tokens: source tokens of a batch; 0 lets the engine choose.
+        graphs: whether the engine torch uses CUDA graphs.
     """
 
     workers: int | None
     devices: tuple[str, ...]
     threads: int
     batch_tokens: int
+    graphs: bool = False
 
     @property
     def on_gpu(self) -> bool:
@@ -117,12 +127,14 @@ class Workplace:
 
 def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workplace:
     """One process a GPU; on a CPU one process with all cores as threads, which holds the model once."""
-    devices = tuple(devices_of(resources))
+    devices = tuple(devices_of(resources, engine))
     cores = available_cores()
     if devices[0].startswith("cuda"):
-        return Workplace(len(devices), devices, resources.threads or 1, resources.batch_tokens)
+        threads = resources.threads or 1
+        return Workplace(len(devices), devices, threads, resources.batch_tokens, resources.cuda_graphs)
     if resources.scheduler is not None:
-        return Workplace(None, devices, resources.threads or 1, resources.batch_tokens)
+        threads = resources.threads or 1
+        return Workplace(None, devices, threads, resources.batch_tokens, resources.cuda_graphs)
     workers = resources.workers or (cores if engine in MODEL_FREE else 1)
     if sentences <= resources.in_process_rows:
         workers = 1
@@ -148,7 +160,7 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
 def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
     """Load the model on this worker's device; gives the function from sentences to hypotheses."""
     device = workplace.devices[worker_number() % len(workplace.devices)]
-    placement = Placement(device, workplace.threads, workplace.batch_tokens)
+    placement = Placement(device, workplace.threads, workplace.batch_tokens, workplace.graphs)
     model = None if choice.model is None else open_model(choice.model, choice.engine, verify=False)
     translator = open_translator(choice.engine, model, choice.options, placement, choice.settings)
 

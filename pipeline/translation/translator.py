@@ -54,11 +54,13 @@ class Placement:
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         threads: CPU threads.
         batch_tokens: source tokens of a batch, padding included; 0 lets the engine choose.
+        graphs: whether the engine torch records its steps on a GPU as CUDA graphs.
     """
 
     device: str = "auto"
     threads: int = 1
     batch_tokens: int = 0
+    graphs: bool = False
 
 
 @dataclass(frozen=True)

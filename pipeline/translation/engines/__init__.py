@@ -10,12 +10,12 @@ from pipeline.errors import InputError
 from pipeline.translation.model import TranslationModel, open_model
 from pipeline.translation.translator import DecodingOptions, Placement, Translator
 
-# Name of an engine: its module, which offers what EngineModule says. Another engine over the same models (a
-# beam search of our own for GPUs, say) is one more line here and one more module.
+# Name of an engine: its module, which offers what EngineModule says.
 ENGINES: dict[str, str] = {
     "ctranslate2": "pipeline.translation.engines.ctranslate2",
     "fairseq": "pipeline.translation.engines.fairseq",
     "fake": "pipeline.translation.engines.fake",
+    "torch": "pipeline.translation.engines.torch",
 }
 # Engines that translate without a model.
 MODEL_FREE = frozenset({"fake"})
@@ -69,7 +69,7 @@ def open_translator(
         model: directory of the model, or an opened one; None for an engine that needs none.
         options: what the translation depends on.
         placement: where it runs.
-        settings: the engine's own settings; those of ``fake`` are described in its module.
+        settings: the engine's own settings; those of ``fake`` and ``torch`` are described in their modules.
 
     Raises:
         InputError: no such engine or model, or the engine cannot read this model.
