@@ -1,0 +1,45 @@
+"""Section ``embeddings``: what is allowed, and what is said where it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from pipeline.configuration.embeddings import EmbeddingsParameters, ModelParameters
+from pipeline.configuration.encoders import EncoderParameters, named_encoder, units_of
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"names": ["word", "other"]}, "there is no model 'other'; models has word"),
+        ({"names": ["word", "word"]}, "stands there twice"),
+        ({"names": []}, "at least 1 item"),
+        ({"names": ["../x"], "models": {"../x": {}}}, "names a directory"),
+        ({"corpus_pairs": False}, "nothing to train on"),
+    ],
+    ids=["unknown", "twice", "none", "path", "no pairs"],
+)
+def test_mistakes(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        EmbeddingsParameters.model_validate(changes)
+
+
+def test_what_an_encoder_needs() -> None:
+    with pytest.raises(ValidationError, match="give sentencepiece_model"):
+        ModelParameters.model_validate({"encoder": named_encoder("word+sentencepiece")})
+    with pytest.raises(ValidationError, match="the encoder reads none"):
+        ModelParameters.model_validate({"encoder": named_encoder("trigram"), "vectors": "vectors.txt"})
+
+
+def test_named_encoders_are_encoders() -> None:
+    adapter: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
+    names = ["word", "trigram", "lstm", "blstm", "dan", "projection", "rnn", "identity_rnn", "lstm_last"]
+    for name in names:
+        adapter.validate_python(named_encoder(name))
+    combined = adapter.validate_python(named_encoder("+".join(names)))
+    assert units_of(combined) == {"word", "trigram"}
+    with pytest.raises(ValueError, match="there is no encoder 'gru'"):
+        named_encoder("word+gru")
