@@ -84,6 +84,7 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
         work.publish([plan.key for plan in plans], [result.record for result in results], output, description)
         for left in work.path.glob("groups-*"):
             shutil.rmtree(left, ignore_errors=True)
+        _note_used(work, plans, read)
     report.seconds = round(time.monotonic() - started, 3)
     report.pairs_per_second = round(report.rows / max(report.seconds, 1e-3))
     log_report(report)
@@ -153,6 +154,19 @@ def _join_files(
             first_row += rows
         line_offset += report.last_line
     return parts
+
+
+def _note_used(work: WorkDirectory, plans: Sequence[ShardPlan], read: Sequence[ReadSource]) -> None:
+    """Note the shards, the parts that they were made of, and the sample bitext if it was read."""
+    parts = {f"files/{part.path.parent.name}" for source in read for part in source.parts}
+    inside = {
+        path.relative_to(work.path).parts[0]
+        for source in read
+        for file in source.files.files
+        for path in file.paths.values()
+        if path.is_relative_to(work.path)
+    }
+    work.note_used({plan.key for plan in plans} | parts | inside)
 
 
 def _run_key(parameters: IngestParameters, read: Sequence[ReadSource]) -> str:

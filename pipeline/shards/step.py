@@ -141,6 +141,7 @@ def run_step(
                     )
         if output is not None:
             work.publish(keys, records, output, step.description())
+        work.note_used(keys)
     return StepReport(
         rows=sum(record.rows for record in records),
         shards=len(records),

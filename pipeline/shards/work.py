@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from pipeline.files import atomic_path, hash_json, read_json, sha256_file, sync_
 from pipeline.shards.store import ShardRecord, shard_name, write_index, write_parquet
 
 WORK = Path("work")
+LOCK_NAME = "lock"
+CURRENT_NAME = "current.json"
 _KEY = b"paraforge.key"
 
 
@@ -80,7 +82,7 @@ class WorkDirectory:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         holder = self.path / "holder.json"
-        lock = FileLock(self.path / "lock")
+        lock = FileLock(self.path / LOCK_NAME)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
@@ -93,6 +95,14 @@ class WorkDirectory:
         finally:
             holder.unlink(missing_ok=True)
             lock.release()
+
+    def note_used(self, names: Iterable[str]) -> None:
+        """Note what a finished run used: ``paraforge work prune`` removes what is of earlier runs.
+
+        Args:
+            names: keys of shards, and names of directories below the step's own.
+        """
+        write_json(self.path / CURRENT_NAME, sorted(set(names)))
 
     def publish(
         self, keys: Sequence[str], records: Sequence[ShardRecord], output: Path, description: dict[str, Any]

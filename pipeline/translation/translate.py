@@ -130,6 +130,7 @@ def translate(
             donors, digest = Donors(None, 0), "none"
         step = _rows_step(choice, distinct, hypotheses_path, donors, digest)
         run_step(step, [ingested, distinct.places], output, resources)
+        work.note_used(["distinct", "donors", "published"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences, report.tasks, report.reused_tasks = sentences, first.shards, first.reused
     report.seconds = round(time.monotonic() - started, 3)

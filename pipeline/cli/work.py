@@ -1,0 +1,119 @@
+"""``paraforge work``: what lies in the work directory, and removing what no stage uses any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline.shards.inventory import State, StepWork
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+PUBLISHED = ("data", "models", "models/embeddings")
+
+
+@app.callback()
+def _work() -> None:
+    """The work directory: finished shards and models by the hash of what made them.
+
+    It only ever grows: going back to earlier parameters finds the earlier results again.
+    """
+
+
+@app.command("list")
+def list_command(
+    project: Path = typer.Argument(Path(), metavar="[PROJECT]", help="directory of the project"),
+    work: Path | None = typer.Option(None, "--work", help="work directory; by default resources.work"),
+) -> None:
+    """Show what each step keeps: what the last run used, what is unfinished, and what is old.
+
+    \b
+    Example:
+      paraforge work list
+    """
+    _, _, steps = _look(project, work)
+    typer.echo(f"{'step':<24} {'current':>18} {'unfinished':>18} {'old':>18}")
+    for step in steps:
+        cells = [_cell(step, state) for state in ("current", "unfinished", "old")]
+        held = f"  in use by {step.holder}" if step.holder else ""
+        typer.echo(f"{step.name:<24} {cells[0]:>18} {cells[1]:>18} {cells[2]:>18}{held}")
+    old = sum(step.size("old") for step in steps)
+    typer.echo(f"'paraforge work prune' frees {_size(old)}.")
+
+
+@app.command()
+def prune(
+    project: Path = typer.Argument(Path(), metavar="[PROJECT]", help="directory of the project"),
+    steps: list[str] = typer.Option([], "--step", help="only this step; may be given several times"),
+    unfinished: bool = typer.Option(
+        False, "--unfinished", help="also what a run left that has not finished: it then begins anew"
+    ),
+    everything: bool = typer.Option(False, "--all", help="also what the last run used"),
+    dry_run: bool = typer.Option(False, "--dry-run", help="only say what would be freed"),
+    work: Path | None = typer.Option(None, "--work", help="work directory; by default resources.work"),
+) -> None:
+    """Remove what earlier parameters or input left. The published corpus and models stay as they are.
+
+    A step that a process is writing in is left alone. What is removed costs its work again if its parameters
+    come back; nothing else.
+
+    \b
+    Examples:
+      paraforge work prune --dry-run
+      paraforge work prune
+      paraforge work prune --step translate-sentences --unfinished
+    """
+    from pipeline.errors import InputError
+    from pipeline.shards.inventory import prune as remove
+
+    root, published, found = _look(project, work)
+    unknown = [name for name in steps if name not in {step.name for step in found}]
+    if unknown:
+        raise InputError(
+            f"no step {', '.join(unknown)}", remedy=f"There are {', '.join(step.name for step in found)}."
+        )
+    states: list[State] = ["old"]
+    states += ["unfinished"] if unfinished or everything else []
+    states += ["current"] if everything else []
+    total = 0
+    for step in found:
+        entries = step.of(*states)
+        if (steps and step.name not in steps) or not entries:
+            continue
+        if step.holder:
+            typer.echo(f"{step.name}: left alone, in use by {step.holder}")
+            continue
+        freed = step.size(*states) if dry_run else remove(root, published, step, states)
+        total += freed
+        noun = "entry" if len(entries) == 1 else "entries"
+        typer.echo(f"{step.name}: {len(entries):,} {noun}, {_size(freed)}")
+    typer.echo(f"{_size(total)} {'would be freed' if dry_run else 'freed'}")
+
+
+def _look(project: Path, work: Path | None) -> tuple[Path, list[Path], list[StepWork]]:
+    """The work directory, the directories of published outputs, and what lies in the former."""
+    from pipeline.configuration import load_parameters
+    from pipeline.shards.inventory import list_work
+
+    if work is None:
+        parameters = project / "params.yaml"
+        work = project / (load_parameters(parameters).resources.work if parameters.is_file() else "work")
+    published = [project / name for name in PUBLISHED if (project / name).is_dir()]
+    return work, published, list_work(work, published)
+
+
+def _cell(step: StepWork, state: State) -> str:
+    entries = step.of(state)
+    return f"{len(entries):,}: {_size(step.size(state))}" if entries else "-"
+
+
+def _size(number: int) -> str:
+    size = float(number)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"

@@ -1,0 +1,34 @@
+"""``paraforge work``: what is listed and what is removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from pipeline.cli.work import app
+from pipeline.configuration.resources import Resources
+from pipeline.errors import InputError
+from pipeline.shards.step import run_step
+from tests.shards.steps import multiply_step, write_input
+
+RUNNER = CliRunner()
+
+
+def test_list_and_prune(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", rows=45)
+    resources = Resources(workers=1, work=tmp_path / "work")
+    for factor in (2, 3):
+        run_step(multiply_step(factor), [tmp_path / "in"], tmp_path / "data" / "out", resources)
+    listed = RUNNER.invoke(app, ["list", str(tmp_path)])
+    assert listed.exit_code == 0
+    row = next(line for line in listed.stdout.splitlines() if line.startswith("multiply"))
+    assert row.count("5: ") == 2
+    assert "would be freed" in RUNNER.invoke(app, ["prune", str(tmp_path), "--dry-run"]).stdout
+    files = set((tmp_path / "work" / "multiply").glob("*.parquet"))
+    assert len(files) == 10
+    result = RUNNER.invoke(app, ["prune", str(tmp_path)])
+    assert result.exit_code == 0 and "multiply: 5 entries" in result.stdout
+    assert len(set((tmp_path / "work" / "multiply").glob("*.parquet"))) == 5
+    wrong = RUNNER.invoke(app, ["prune", str(tmp_path), "--step", "nonsense"])
+    assert isinstance(wrong.exception, InputError)
