@@ -30,7 +30,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "neighbours": ("pipeline.cli.neighbours", "Nearest neighbours of words and sentences."),
     "export": ("pipeline.cli.export", "Export a trained model for other programs."),
     "work": ("pipeline.cli.work", "Show and prune what is kept for resuming."),
-    "work": ("pipeline.cli.work", "Show and prune what is kept for resuming."),
     "doctor": (
         "pipeline.cli.doctor",
         "Say what is installed, which engines work, and how to mend what does not.",
