@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ BASELINES: Final[dict[Baseline, str]] = {
     "tfidf-trigrams": "cosine of TF-IDF vectors of the character trigrams inside words",
     "jaccard": "words that both sentences have / words that either has",
 }
+_LEAST_SENTENCES: Final = 2
+_NO_WORD: Final = "\ufffd\ufffd\ufffd"
 _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
 
 
@@ -30,26 +32,23 @@ class TfIdf:
     """Cosine of the vectors `(1 + ln tf) * (1 + ln((1 + N) / (1 + N_t)))` of both sentences.
 
     N is the number of sentences that it is fitted on, N_t how many of them have the term. A term is a word,
-    or a trigram of a word with a space before and behind it.
+    or a trigram of a word with a space before and behind it; one that fewer than two sentences have is left
+    out.
     """
 
     def __init__(self, texts: Sequence[str], terms: Literal["words", "trigrams"] = "words") -> None:
-        """Fit the inverse document frequencies.
-
-        texts: each distinct sentence counts once; scikit-learn does the counting.
+        """Fit the inverse document frequencies; scikit-learn does the counting.
 
         Raises:
             MissingPackageError: scikit-learn is not installed.
         """
         package = require("sklearn.feature_extraction.text", "evaluation")
+        cut: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 3)}
         if terms == "words":
-            self._vectorizer = package.TfidfVectorizer(analyzer=words_and_marks, sublinear_tf=True)
-        else:
-            self._vectorizer = package.TfidfVectorizer(
-                analyzer="char_wb", ngram_range=(3, 3), sublinear_tf=True
-            )
-        # A sentence without any term would leave the vectorizer without a vocabulary where it stands alone.
-        self._vectorizer.fit([*dict.fromkeys(texts), "."])
+            cut = {"analyzer": words_and_marks}
+        self._vectorizer = package.TfidfVectorizer(sublinear_tf=True, min_df=_LEAST_SENTENCES, **cut)
+        # Without any term the vectorizer would refuse to be fitted; these two never match a sentence.
+        self._vectorizer.fit([*texts, _NO_WORD, _NO_WORD])
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
         """0 to 1; 0 where a sentence has no term that was fitted."""

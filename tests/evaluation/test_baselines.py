@@ -13,9 +13,9 @@ from pipeline.evaluation.baselines import Jaccard, TfIdf, make_baseline, words_a
 from pipeline.evaluation.sts import evaluate_sts
 from pipeline.evaluation.sts_sets import read_sets
 
-TEXTS = ["The dog runs.", "a dog sits, a cat sits", "Cats!", "it's the dog", "The dog runs.", "x", ""]
-FIRST = ["The dog runs.", "a cat sits", "unseen", "", "dog dog cat"]
-SECOND = ["the dog sits", "a cat sits", "The dog", "dog", "cat dog"]
+TEXTS = ["The dog runs.", "a dog sits, a cat sits", "Cats!", "it's the dog", "The dog runs.", "A cat sits", "x", ""]
+FIRST = ["The dog runs.", "a cat sits", "unseen", "", "dog dog sits"]
+SECOND = ["the dog sits", "a cat sits", "The dog", "dog", "sits dog"]
 
 
 def trigrams(text: str) -> list[str]:
@@ -29,7 +29,7 @@ def tf_idf_cosine(first: list[str], second: list[str], documents: list[list[str]
         return {
             term: (1 + math.log(count)) * (1 + math.log((1 + len(documents)) / (1 + known[term])))
             for term, count in Counter(terms).items()
-            if known[term]
+            if known[term] > 1
         }
 
     left, right = vector(first), vector(second)
@@ -40,7 +40,7 @@ def tf_idf_cosine(first: list[str], second: list[str], documents: list[list[str]
 @pytest.mark.parametrize(("name", "terms"), [("tfidf", words_and_marks), ("tfidf-trigrams", trigrams)])
 def test_tf_idf_against_a_loop(name: str, terms: object) -> None:
     assert callable(terms)
-    documents = [terms(text) for text in [*dict.fromkeys(TEXTS), "."]]
+    documents = [terms(text) for text in [*TEXTS, "\ufffd" * 3, "\ufffd" * 3]]
     expected = [tf_idf_cosine(terms(a), terms(b), documents) for a, b in zip(FIRST, SECOND, strict=True)]
     model = make_baseline("tfidf" if name == "tfidf" else "tfidf-trigrams", TEXTS)
     np.testing.assert_allclose(model.similarity(FIRST, SECOND), expected, atol=1e-12)
@@ -58,7 +58,7 @@ def test_tf_idf_of_nothing() -> None:
 
 
 def test_yardsticks_on_real_sets(data_directory: Path) -> None:
-    """Figures measured elsewhere on the same sets. Jaccard: to the digit. Trigrams: within 0.4, as the
+    """Figures measured elsewhere on the same sets. Jaccard: to the digit. Trigrams: within 0.2, as the
     sentences that the document frequencies came from are not known."""
     years = {"2012", "2013", "2014", "2017", "stsb-dev", "SICK_trial"}
     everything = read_sets([data_directory / "sts"])
@@ -72,4 +72,4 @@ def test_yardsticks_on_real_sets(data_directory: Path) -> None:
     assert figures(Jaccard()) == pytest.approx(jaccard, abs=0.05)
     found = figures(TfIdf(sentences, "trigrams"))
     trigram = {"2012": 62.8, "2013": 61.3, "2014": 70.3, "2017": 81.5, "SICK_trial": 66.6, "stsb-dev": 78.5}
-    assert found == pytest.approx(trigram, abs=0.4)
+    assert found == pytest.approx(trigram, abs=0.25)
