@@ -19,7 +19,7 @@ from pipeline.embeddings.negatives import ForbiddenCandidates
 from pipeline.embeddings.pairs import PairStore
 from pipeline.embeddings.schedule import SCRAMBLE, MegaBatch, Schedule, generator_for
 
-ENCODED_TOKENS = 1 << 17
+ENCODED_TOKENS = 1 << 14
 """Tokens that are encoded at once without gradient; bounds memory."""
 
 

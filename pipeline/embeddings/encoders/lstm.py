@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.embeddings.batches import TokenBatch
+from pipeline.embeddings.encoders.packed_lstm import packed_lstm
 from pipeline.embeddings.encoders.packing import pack
 from pipeline.embeddings.encoders.protocol import TableEncoder
 
@@ -39,7 +42,26 @@ class MeanLstm(TableEncoder):
         sentences = pack(batch[self.unit])
         if not sentences:
             return self.table.new_zeros(len(batch[self.unit]), self.dimension)
-        states = self.cell(sentences.vectors(self.rows(tables)))[0].data
+        vectors = sentences.vectors(self.rows(tables))
+        if self.table.device.type == "cpu":
+            return sentences.mean(self._states(vectors))
+        states = self.cell(vectors)[0].data
         if self.bidirectional:
             states = (states[:, : self.dimension] + states[:, self.dimension :]) / 2
         return sentences.mean(states)
+
+    def _states(self, vectors: PackedSequence) -> Tensor:
+        """What `self.cell` gives, faster than torch does it on a CPU; of two directions the mean."""
+        sizes = vectors.batch_sizes.tolist()
+        products = torch.bfloat16 if torch.is_autocast_enabled("cpu") else None
+        directions = []
+        for suffix in ("", "_reverse")[: 1 + self.bidirectional]:
+            weight_input, weight_state, bias_input, bias_state = (
+                getattr(self.cell, f"{name}_l0{suffix}")
+                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            )
+            bias = bias_input + bias_state
+            directions.append(
+                packed_lstm(vectors.data, sizes, weight_input, weight_state, bias, suffix != "", products)
+            )
+        return directions[0] if len(directions) == 1 else (directions[0] + directions[1]) / 2
