@@ -22,6 +22,7 @@ import torch
 from pipeline.embeddings import load
 from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.text_blocks import TextBlock, text_blocks
+from pipeline.embeddings.threads import torch_threads
 from pipeline.errors import InputError
 from pipeline.files import atomic_path
 from pipeline.interrupts import check_interrupt
@@ -73,6 +74,8 @@ def embed_file(
         work = file.work
         source = str(input_path)
         if one:
+            # Look-ups are small: a second thread costs them more than it gains.
+            stack.enter_context(torch_threads(workers if model.encoder.composition() else 1))
             _start_worker(model_directory, model)
             done: Iterator[Any] = (work(temporary, block, source) for block in chain(begun, blocks))
         else:
@@ -157,7 +160,7 @@ class _NpyFile:
         place = _NPY_HEADER_BYTES + (block.first_line - 1) * vectors.shape[1] * vectors.itemsize
         descriptor = os.open(path, os.O_WRONLY)
         try:
-            view = memoryview(vectors.astype("<f4", copy=False).tobytes())
+            view = vectors.astype("<f4", copy=False).data.cast("B")
             while view:
                 written = os.pwrite(descriptor, view, place)
                 view, place = view[written:], place + written

@@ -110,14 +110,19 @@ def mini_batches(
 
 def encode(encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu") -> Tensor:
     """Vectors of all sentences under the current parameters, without gradient, (sentences, dimension)."""
+    return torch.cat(list(encoded_parts(encoder, batch, device)))
+
+
+def encoded_parts(
+    encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu"
+) -> Iterator[Tensor]:
+    """The same, part by part."""
     lengths = torch.stack([bags.lengths for bags in batch.values()]).amax(0)
-    parts = []
-    with torch.no_grad():
-        for first, last in _parts(lengths):
-            numbers = torch.arange(first, last)
-            part = {unit: bags.select(numbers).to(device) for unit, bags in batch.items()}
-            parts.append(encoder(part))
-    return torch.cat(parts)
+    for first, last in _parts(lengths):
+        numbers = torch.arange(first, last)
+        part = {unit: bags.select(numbers).to(device) for unit, bags in batch.items()}
+        with torch.no_grad():
+            yield encoder(part)
 
 
 def _parts(lengths: Tensor) -> Iterator[tuple[int, int]]:

@@ -18,7 +18,7 @@ from pipeline.embeddings.batches import Bags
 from pipeline.embeddings.checkpoint import read_tensors, write_tensors
 from pipeline.embeddings.encoders.build import build_encoder
 from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.embeddings.mega_batches import encode
+from pipeline.embeddings.mega_batches import encoded_parts
 from pipeline.embeddings.units import Units, make_units
 from pipeline.embeddings.vocabulary import Vocabulary
 from pipeline.errors import InputError
@@ -30,7 +30,8 @@ _DESCRIPTION = "encoder.json"
 _TENSORS = "model.safetensors"
 _SENTENCEPIECE = "sentencepiece.model"
 _PARAMETERS: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
-BATCH_TEXTS = 4096
+BATCH_TEXTS = 1 << 14
+"""Texts that are cut at once: a distinct word among them is looked at once."""
 
 
 class SentenceModel:
@@ -91,10 +92,14 @@ class SentenceModel:
         other texts.
         """
         column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
-        parts = [
-            self._embed(column.slice(first, BATCH_TEXTS)) for first in range(0, len(column), BATCH_TEXTS)
-        ]
-        return np.concatenate(parts) if parts else np.empty((0, self.dimension), dtype=np.float32)
+        vectors = np.empty((len(column), self.dimension), dtype=np.float32)
+        for first in range(0, len(column), BATCH_TEXTS):
+            batch = self.batch(column.slice(first, BATCH_TEXTS))
+            row = first
+            for part in encoded_parts(self.encoder, batch, self.device):
+                vectors[row : row + len(part)] = part.float().cpu().numpy()
+                row += len(part)
+        return vectors
 
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Cosine of each text of `first` with the text at the same place of `second`; 0 where one has no
@@ -110,9 +115,6 @@ class SentenceModel:
             ids = self.vocabularies[unit].ids_of(cut.vocabulary)[cut.ids]
             batch[unit] = Bags(torch.from_numpy(ids), torch.from_numpy(cut.offsets.astype(np.int64)))
         return batch
-
-    def _embed(self, column: Any) -> npt.NDArray[np.float32]:
-        return encode(self.encoder, self.batch(column), self.device).float().cpu().numpy()
 
     def save(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
         """Write the model; what stood at `directory` is replaced as a whole.

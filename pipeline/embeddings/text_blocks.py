@@ -14,7 +14,7 @@ from pipeline.bitext.compression import read_ahead, refuse_binary
 from pipeline.errors import InputError
 
 PIPE = Path("-")
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 21
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from pipeline.embeddings.optimisers import AdaGrad, Adam, Optimiser
 from pipeline.embeddings.pairs import PairStore
 from pipeline.embeddings.regularisation import Regularisation
 from pipeline.embeddings.schedule import MIX, Schedule, generator_for
+from pipeline.embeddings.threads import torch_threads
 from pipeline.errors import InputError, ParaforgeError
 from pipeline.files import hash_json
 from pipeline.interrupts import check_interrupt, stop_requested
@@ -367,17 +368,6 @@ def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
     scale = (largest / norm.clamp(min=1e-30)).clamp(max=1.0)
     for gradient in gradients:
         gradient.mul_(scale)
-
-
-@contextmanager
-def torch_threads(threads: int) -> Iterator[None]:
-    """Run the block with so many threads inside each operation of this Python thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager
