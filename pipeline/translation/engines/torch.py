@@ -317,7 +317,8 @@ class TorchTranslator:
         tokens = self._vocabulary.encode(source.tokens)
         return Request(
             tokens=tuple(tokens),
-            cap=self._settings.cap(len(tokens), self._options.maximum_target_tokens),
+            # As in CTranslate2 language tags count.
+            cap=max(2, self._settings.cap(len(tokens), self._options.maximum_target_tokens) - self._tags),
             prefix=self._prefix,
             seed=sentence_seed(self._settings.seed, tokens) if self._rules.sampling else 0,
         )

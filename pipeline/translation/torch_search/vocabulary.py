@@ -71,6 +71,8 @@ def open_vocabulary(folder: Path, file: ModelFile) -> Vocabulary:
     values = file.configuration
     end = str(values.get("eos_token") or "</s>")
     start = str(values.get("decoder_start_token") or end)
+    if file.scalar("decoder/start_from_zero_embedding"):
+        start = end  # any will do: its embedding is not looked at
     sources = {token: number for number, token in enumerate(source)}
     targets = {token: number for number, token in enumerate(target)}
     unknown = str(values.get("unk_token") or "<unk>")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -243,8 +244,8 @@ class _Loader:
 
 def layers_of(file: ModelFile, side: str) -> int:
     """Number of layers of ``encoder`` or ``decoder``."""
-    numbers = [int(name.split("/")[1][6:]) for name in file.names_under(f"{side}/layer_")]
-    return 1 + max((n for n in numbers if n >= 0), default=-1)
+    found = (re.match(r"layer_(\d+)$", name.split("/")[1]) for name in file.names_under(f"{side}/"))
+    return 1 + max((int(match[1]) for match in found if match), default=-1)
 
 
 def check_architecture(file: ModelFile) -> None:

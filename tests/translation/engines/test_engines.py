@@ -37,10 +37,11 @@ def production(tiny_ctranslate2: Path) -> list[Hypotheses]:
     return run("ctranslate2", tiny_ctranslate2, SENTENCES)
 
 
-def test_both_engines_give_the_same_best_hypothesis_and_score(
-    reference: list[Hypotheses], production: list[Hypotheses]
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_engines_give_the_same_best_hypothesis_and_score(
+    engine: str, reference: list[Hypotheses], tiny_ctranslate2: Path
 ) -> None:
-    for expected, found in zip(reference, production, strict=True):
+    for expected, found in zip(reference, run(engine, tiny_ctranslate2, SENTENCES), strict=True):
         assert found.hypotheses[0].text == expected.hypotheses[0].text
         assert found.hypotheses[0].score == pytest.approx(expected.hypotheses[0].score, abs=1e-5)
         assert found.hypotheses[0].tokens == expected.hypotheses[0].tokens
@@ -64,7 +65,7 @@ def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
         assert best.score == pytest.approx(sum(scored.log_probs) / best.tokens, abs=1e-5)
 
 
-@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2"])
+@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_length_penalty_is_in_the_score(
     engine: str, length_penalty: float, tiny_fairseq: Path, tiny_ctranslate2: Path
@@ -78,7 +79,7 @@ def test_length_penalty_is_in_the_score(
         assert found.score == pytest.approx(mean.score * mean.tokens / found.tokens**length_penalty, abs=1e-4)
 
 
-@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2"])
+@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
 def test_nbest_is_ranked_and_begins_with_the_best(
     engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path
 ) -> None:
@@ -93,7 +94,7 @@ def test_nbest_is_ranked_and_begins_with_the_best(
         assert not any(hypothesis.empty for hypothesis in many.hypotheses)
 
 
-@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2"])
+@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
 def test_inputs_and_outputs_over_the_cap_are_marked(
     engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path
 ) -> None:
@@ -112,10 +113,11 @@ def test_inputs_and_outputs_over_the_cap_are_marked(
     assert long.hypotheses == fits.hypotheses
 
 
-def test_engines_agree_at_the_cap_too(tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_engines_agree_at_the_cap_too(engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
     options = DecodingOptions(beam=1, maximum_target_tokens=4)
     expected = run("fairseq", tiny_fairseq, SENTENCES[:40], options)
-    found = run("ctranslate2", tiny_ctranslate2, SENTENCES[:40], options)
+    found = run(engine, tiny_ctranslate2, SENTENCES[:40], options)
     assert any(one.hypotheses[0].output_truncated for one in expected)
     for one, other in zip(expected, found, strict=True):
         assert one.hypotheses[0].text == other.hypotheses[0].text
@@ -123,7 +125,7 @@ def test_engines_agree_at_the_cap_too(tiny_fairseq: Path, tiny_ctranslate2: Path
         assert one.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-5)
 
 
-@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2"])
+@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
 def test_weights_that_are_not_numbers_are_marked_not_raised(
     engine: str, tiny_fairseq: Path, tmp_path: Path
 ) -> None:
@@ -136,7 +138,7 @@ def test_weights_that_are_not_numbers_are_marked_not_raised(
     state["model"]["decoder.layers.1.final_layer_norm.weight"].fill_(float("nan"))
     torch.save(state, tmp_path / "fairseq" / "checkpoint.pt")
     model = tmp_path / "fairseq"
-    if engine == "ctranslate2":
+    if engine != "fairseq":
         model = write_ctranslate2(model, tmp_path / "ctranslate2")
     for result in run(engine, model, SENTENCES[:3]):
         assert result.failed is None
@@ -144,19 +146,19 @@ def test_weights_that_are_not_numbers_are_marked_not_raised(
         assert result.hypotheses[0].score != result.hypotheses[0].score
 
 
-def test_threads_do_not_change_a_byte(tiny_ctranslate2: Path, production: list[Hypotheses]) -> None:
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_threads_do_not_change_a_byte(engine: str, tiny_ctranslate2: Path) -> None:
     for threads in (2, 4):
-        assert run("ctranslate2", tiny_ctranslate2, SENTENCES, threads=threads, batch_tokens=64) == run(
-            "ctranslate2", tiny_ctranslate2, SENTENCES, threads=1, batch_tokens=64
+        assert run(engine, tiny_ctranslate2, SENTENCES, threads=threads, batch_tokens=64) == run(
+            engine, tiny_ctranslate2, SENTENCES, threads=1, batch_tokens=64
         )
 
 
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
 def test_batch_size_changes_rounding_and_no_more(
-    tiny_ctranslate2: Path, production: list[Hypotheses]
+    engine: str, tiny_ctranslate2: Path, production: list[Hypotheses]
 ) -> None:
-    for one, other in zip(
-        production, run("ctranslate2", tiny_ctranslate2, SENTENCES, batch_tokens=1), strict=True
-    ):
+    for one, other in zip(production, run(engine, tiny_ctranslate2, SENTENCES, batch_tokens=1), strict=True):
         assert one.hypotheses[0].text == other.hypotheses[0].text
         assert one.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-5)
 
@@ -174,13 +176,16 @@ def test_int8_is_close_and_auto_says_what_it_chose(
     assert chosen == named
 
 
-def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(tiny_ctranslate2: Path) -> None:
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
+    engine: str, tiny_ctranslate2: Path
+) -> None:
     import ctranslate2
 
     from pipeline.translation.model import open_model
 
     model = dataclasses.replace(open_model(tiny_ctranslate2), target_prefix=("▁house", "▁big"))
-    (result,) = open_translator("ctranslate2", model, OPTIONS).translate(["pes spí velký dům"])
+    (result,) = open_translator(engine, model, OPTIONS).translate(["pes spí velký dům"])
     best = result.hypotheses[0]
     assert best.text == "sleeps dog"
     assert best.tokens == 3
@@ -199,8 +204,13 @@ def test_what_an_engine_cannot_do_is_refused(tiny_fairseq: Path, tiny_ctranslate
         open_translator(
             "ctranslate2", tiny_ctranslate2, DecodingOptions(compute_type="bfloat16x"), Placement("cpu")
         )
-    with pytest.raises(InputError, match="no device is called 'tpu'"):
-        open_translator("ctranslate2", tiny_ctranslate2, placement=Placement("tpu"))
+    for engine in ("ctranslate2", "torch"):
+        with pytest.raises(InputError, match="no device is called 'tpu'"):
+            open_translator(engine, tiny_ctranslate2, placement=Placement("tpu"))
+    with pytest.raises(InputError, match=r"no compute type int8.*ctranslate2"):
+        open_translator("torch", tiny_ctranslate2, int8)
+    with pytest.raises(InputError, match="float16 is for GPUs"):
+        open_translator("torch", tiny_ctranslate2, DecodingOptions(compute_type="float16"), Placement("cpu"))
     with pytest.raises(InputError, match="no engine is called 'marian'"):
         open_translator("marian", tiny_ctranslate2)
     with pytest.raises(InputError, match="needs a model"):
