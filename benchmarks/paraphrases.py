@@ -18,6 +18,8 @@ from pipeline.embeddings.sources import PairBlock, read_pair_file
 
 SOURCES = ("captions", "bible", "news", "ppdb")
 BIBLE_PAIRS_A_VERSE = 5
+DROPPED_SHARE = 0.3
+DROPPED_SENTENCES = 150_000
 _BLOCK = 20_000
 
 
@@ -34,7 +36,8 @@ def paraphrases(source: str) -> Iterator[PairBlock]:
 
     captions: any two of an image's five captions, images whose English stands in an STS or SICK set left out.
     bible: up to five pairs of versions a verse. news: any two of two human references and eight systems.
-        ppdb: lexical pairs.
+        ppdb: lexical pairs. dropped: no paraphrases but two copies of a novel's sentence, each without three
+        tenths of its words.
     """
     data = data_directory()
     if source == "ppdb":
@@ -42,7 +45,8 @@ def paraphrases(source: str) -> Iterator[PairBlock]:
             data / "ppdb" / "ppdb-1.0-xxxl-lexical.extended.synonyms.uniquepairs.gz", "tsv"
         )
         return
-    texts = {"captions": _captions, "bible": _bible, "news": _news}[source](data)
+    makers = {"captions": _captions, "bible": _bible, "news": _news, "dropped": _dropped}
+    texts = makers[source](data)
     generator = np.random.default_rng(1)
     pairs: list[tuple[str, str]] = []
     for versions in texts:
@@ -83,6 +87,17 @@ def _bible(data: Path) -> Iterator[list[str]]:
 def _news(data: Path) -> Iterator[list[str]]:
     for row in _lines(data / "mt_outputs" / "newstest2021.cs-en.tsv.gz")[1:]:
         yield row[1:]
+
+
+def _dropped(data: Path) -> Iterator[list[str]]:
+    generator = np.random.default_rng(2)
+    rows = _lines(data / "books" / "sentences.tsv.gz")
+    chosen = generator.choice(len(rows), DROPPED_SENTENCES, replace=False)
+    for number in np.sort(chosen).tolist():
+        words = rows[number][-1].split()
+        if len(words) >= 6:
+            kept = generator.random((2, len(words))) >= DROPPED_SHARE
+            yield [" ".join(word for word, keep in zip(words, row, strict=True) if keep) for row in kept]
 
 
 ScoredPairs = tuple[list[float], list[str], list[str]]

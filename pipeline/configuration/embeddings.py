@@ -26,13 +26,17 @@ class VocabularyParameters(_Section):
 
 
 class TrainingParameters(_Section):
-    """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting."""
+    """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting, but that
+    M grows to its 40."""
 
     epochs: int = Field(5, ge=1, description="passes over the pairs")
     batch_size: int = Field(100, ge=1, description="pairs of a mini-batch")
     mega_batch: int = Field(40, ge=1, description="mini-batches of a mega-batch (M), the set of negatives")
     anneal: int = Field(
-        0, ge=0, description="updates after which M grows by one, from 1 to mega_batch; 0: M is fixed"
+        100,
+        ge=0,
+        description="updates after which M grows by one, from 1 to mega_batch; 0: M is fixed, which a random "
+        "start does not survive if M is large",
     )
     margin: float = Field(0.4, ge=0, le=2, description="d of the loss")
     two_sided: bool = Field(

@@ -31,6 +31,13 @@ class AverageParameters(VectorParameters):
     """Mean of the vectors: Word, Trigram (W16 Eq. 1, PN 4)."""
 
     kind: Literal["average"] = "average"
+    initial_scale: float = Field(0.05, gt=0, description="standard deviation of a random start")
+    initial_frequency: float | None = Field(
+        0.001,
+        gt=0,
+        description="a: a unit's random start is scaled by a / (a + its probability), so that training "
+        "starts from a frequency-weighted bag of units; null: all alike",
+    )
 
 
 class ProjectionParameters(VectorParameters):

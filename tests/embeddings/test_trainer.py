@@ -49,6 +49,7 @@ def parameters(**values: Any) -> TrainingParameters:
         "epochs": 2,
         "batch_size": 8,
         "mega_batch": 3,
+        "anneal": 0,
         "learning_rate": 0.01,
         "negative_precision": "float32",
         "exclude_identical": False,

@@ -1,0 +1,303 @@
+"""Experiments on sentence embeddings: mega-batches, negatives, deciles, sources, data size, optimisers, best.
+
+W=/tmp/experiments
+python -m benchmarks.embedding_experiments run --work $W --only mega_batch --only size
+python -m benchmarks.embedding_experiments run --work $W --corpus data/translated --corpus data/selected
+python -m benchmarks.embedding_experiments table --work $W
+
+Each result is a line of WORK/results.jsonl; what is there is not done again, so a killed run goes on. Pairs
+with a sentence of any STS set are left out. Figures are Pearson x 100 after the last epoch: no test set
+chooses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import TypeAdapter
+
+from benchmarks.embedding_pairs import LOCAL, Pool
+from benchmarks.hardware import hardware, peak_memory
+from benchmarks.paraphrases import data_directory
+from pipeline.configuration.embeddings import TrainingParameters
+from pipeline.configuration.encoders import EncoderParameters, VectorParameters
+from pipeline.embeddings.encoders.build import build_encoder
+from pipeline.embeddings.initial import frequency_weights, random_table
+from pipeline.embeddings.model import SentenceModel
+from pipeline.embeddings.pairs import PairStore
+from pipeline.embeddings.trainer import Trainer, TrainingState
+from pipeline.evaluation.sts import evaluate_sts
+from pipeline.evaluation.sts_sets import read_sets
+from pipeline.files import hash_json
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+
+_ENCODER: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
+SETS = [
+    *(f"2012.{name}" for name in ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews")),
+    *(f"2013.{name}" for name in ("FNWN", "OnWN", "headlines")),
+    *(f"2014.{name}" for name in ("OnWN", "deft-forum", "deft-news", "headlines", "images", "tweet-news")),
+    "2017.track5.en-en",
+    "stsb-dev",
+]
+YEARS = ["2012", "2013", "2014", "2017", "stsb-dev", "SICK_trial"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One training and its scores.
+
+    encoder: parameters of the encoder. training: what differs from the defaults.
+    sources, limit, decile: which pairs, see `Pool.choose`.
+    start: name of an experiment whose trained tables this one starts from.
+    """
+
+    group: str
+    name: str
+    encoder: dict[str, Any]
+    training: dict[str, Any] = field(default_factory=dict)
+    sources: list[str] | None = None
+    limit: int | None = None
+    decile: int | None = None
+    start: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Hash of all that the result depends on but the pool."""
+        return hash_json(asdict(self))[:16]
+
+
+def average(unit: str, dimension: int = 300, weighted: bool = True) -> dict[str, Any]:
+    """Word or Trigram from a random start, weighted by frequency or not."""
+    start: dict[str, Any] = {"initial_scale": 0.05, "initial_frequency": 0.001} if weighted else {}
+    return {"kind": "average", "unit": unit, "dimension": dimension, **start}
+
+
+def concatenation(*parts: dict[str, Any]) -> dict[str, Any]:
+    """Encoders side by side."""
+    return {"kind": "concatenation", "parts": list(parts)}
+
+
+MIXED = ["captions", "bible", "news", "corpus"]
+ENCODERS = {"word": average("word"), "trigram": average("trigram")}
+
+
+def experiments(pool: Pool) -> Iterator[Experiment]:
+    """All of them, the most telling first."""
+    yield from _mega_batches()
+    yield from _sides()
+    yield from _sizes(len(pool.store))
+    yield from _sources(pool)
+    yield from _deciles(pool)
+    yield from _updates()
+    yield from _starts()
+    yield from _best()
+
+
+def _mega_batches() -> Iterator[Experiment]:
+    """M = 1, 20, 40: from a random start, growing to M, and from trained vectors as in the paper."""
+    common: dict[str, Any] = {"sources": MIXED, "limit": 150_000}
+    for unit, encoder in ENCODERS.items():
+        first = f"{unit} M=1"
+        for size in (1, 20, 40):
+            fixed = {"epochs": 1, "mega_batch": size, "anneal": 0}
+            yield Experiment("mega_batch", f"{unit} M={size}", encoder, fixed, **common)
+        for size in (20, 40):
+            grown = {"epochs": 1, "mega_batch": size, "anneal": 100}
+            yield Experiment("mega_batch", f"{unit} M grows to {size}", encoder, grown, **common)
+        for size in (1, 20, 40):
+            fixed = {"epochs": 1, "mega_batch": size, "anneal": 0}
+            yield Experiment(
+                "mega_batch", f"{unit} trained with M=1, then M={size}", encoder, fixed, **common, start=first
+            )
+
+
+def _sides() -> Iterator[Experiment]:
+    for unit, encoder in ENCODERS.items():
+        for two_sided in (True, False):
+            for negatives in ("max", "mix"):
+                name = f"{unit} {'two' if two_sided else 'one'}-sided {negatives}"
+                training = {"epochs": 1, "mega_batch": 10, "two_sided": two_sided, "negatives": negatives}
+                yield Experiment("sides", name, encoder, training, MIXED, 150_000)
+
+
+def _sizes(pairs: int) -> Iterator[Experiment]:
+    """Wieting 2016, Figure 1: the same number of updates for few pairs as one pass takes for many is not
+    given; each size is passed over until 200,000 pairs have been seen, at least once, at most ten times."""
+    for unit, encoder in ENCODERS.items():
+        for size in (1_000, 5_000, 20_000, 50_000, 100_000, 200_000, 400_000, 800_000):
+            if size < 2 * pairs:
+                epochs = min(10, max(1, 200_000 // size))
+                training = {"epochs": epochs, "mega_batch": 5, "anneal": 0}
+                yield Experiment("size", f"{unit} {min(size, pairs):,} pairs", encoder, training, None, size)
+
+
+def _sources(pool: Pool) -> Iterator[Experiment]:
+    for unit, encoder in ENCODERS.items():
+        for source, count in pool.counts().items():
+            if count >= 2_000:
+                training = {"epochs": min(5, max(1, 100_000 // count)), "mega_batch": 5}
+                yield Experiment("sources", f"{unit} {source}", encoder, training, [source], 100_000)
+
+
+def _deciles(pool: Pool) -> Iterator[Experiment]:
+    size = min((int((pool.deciles == decile).sum()) for decile in range(1, 11)), default=0)
+    if size:
+        for unit, encoder in ENCODERS.items():
+            for decile in range(1, 11):
+                training = {"epochs": 3, "mega_batch": 5}
+                yield Experiment("deciles", f"{unit} decile {decile}", encoder, training, None, size, decile)
+
+
+def _updates() -> Iterator[Experiment]:
+    """How Adam treats rows that a mini-batch does not touch, and AdaGrad."""
+    for updates in ("lazy", "deferred", "dense"):
+        training = {"epochs": 1, "mega_batch": 5, "table_updates": updates}
+        yield Experiment("updates", f"word Adam {updates}", average("word"), training, MIXED, 60_000)
+    adagrad: dict[str, Any] = {"optimiser": "adagrad", "learning_rate": 0.05, "epochs": 1, "mega_batch": 5}
+    yield Experiment("updates", "word AdaGrad", average("word"), adagrad, MIXED, 60_000)
+
+
+def _starts() -> Iterator[Experiment]:
+    """Random start, all units alike or weighted by frequency."""
+    for unit in ENCODERS:
+        for weighted in (False, True):
+            name = f"{unit} {'weighted by frequency' if weighted else 'all alike'}"
+            training = {"epochs": 1, "mega_batch": 5}
+            yield Experiment("start", name, average(unit, 300, weighted), training, MIXED, 150_000)
+
+
+def _best() -> Iterator[Experiment]:
+    training = {"epochs": 2, "mega_batch": 20, "anneal": 500}
+    everything = [*LOCAL, "corpus"]
+    yield Experiment("best", "trigram 1024", average("trigram", 1024), training, everything)
+    both = concatenation(average("word", 300), {**average("trigram", 768), "initial_scale": 0.1})
+    yield Experiment("best", "word 300 + trigram 768", both, training, everything)
+
+
+class _EnoughError(Exception):
+    """The experiment's time is up."""
+
+
+def perform(
+    experiment: Experiment, pool: Pool, models: Path, seconds: float, threads: int, seed: int
+) -> dict[str, Any]:
+    """Train and evaluate; the model is kept in `models`."""
+    store = pool.choose(experiment.sources, experiment.limit, experiment.decile)
+    parameters = TrainingParameters.model_validate({"seed": seed, **experiment.training})
+    model = _model(experiment, store, parameters.seed)
+    if experiment.start is not None:
+        start = SentenceModel.open(models / experiment.start.replace(" ", "_"))
+        model.encoder.load_state_dict(start.encoder.state_dict())
+    begin = time.perf_counter()
+
+    def observe(state: TrainingState) -> None:
+        if time.perf_counter() - begin > seconds:
+            raise _EnoughError
+
+    trainer = Trainer(
+        model.encoder, store, parameters, threads=threads, observe=observe, description=experiment.name
+    )
+    stopped = True
+    with contextlib.suppress(_EnoughError):
+        trainer.run()
+        stopped = False
+    elapsed = time.perf_counter() - begin
+    scores = evaluate_sts(model, read_sets([*(data_directory() / "sts" / f"{name}.tsv" for name in SETS),
+                                            data_directory() / "sts" / "SICK_trial.txt"]))  # fmt: skip
+    model.save(models / experiment.name.replace(" ", "_"), {"experiment": asdict(experiment)})
+    return {
+        "pairs": len(store),
+        "seen": trainer.state.pairs,
+        "stopped": stopped,
+        "seconds": round(elapsed, 1),
+        "pairs_per_second": round(trainer.state.pairs / elapsed),
+        "loss": [round(entry["loss"], 4) for entry in trainer.state.history],
+        "years": {score.name: score.pearson for score in scores.groups},
+        "sets": {score.name: score.pearson for score in scores.sets},
+    }
+
+
+def _model(experiment: Experiment, store: PairStore, seed: int) -> SentenceModel:
+    parameters = _ENCODER.validate_python(experiment.encoder)
+
+    def table(part: VectorParameters, number: int) -> Any:
+        rows = random_table(
+            len(store.vocabularies[part.unit]), part.dimension, part.initial_scale, 100 * seed + number
+        )
+        if part.initial_frequency is not None:
+            rows.numpy()[:] *= frequency_weights(store.counts(part.unit), part.initial_frequency)[:, None]
+        return rows
+
+    return SentenceModel(build_encoder(parameters, table, seed), parameters, store.vocabularies)
+
+
+def _done(path: Path) -> dict[str, dict[str, Any]]:
+    if not path.is_file():
+        return {}
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.endswith("}")]
+    return {line["key"]: line for line in lines}
+
+
+Work = Annotated[Path, typer.Option(help="pairs, models and results are kept here")]
+Corpora = Annotated[
+    list[Path] | None, typer.Option("--corpus", help="row-aligned shard directories with more pairs")
+]
+
+
+@app.command()
+def run(
+    work: Work,
+    corpus: Corpora = None,
+    only: Annotated[list[str] | None, typer.Option(help="groups to run; all by default")] = None,
+    seconds: Annotated[float, typer.Option(help="of training at most, for each experiment")] = 600,
+    threads: int = 2,
+    seed: int = 1,
+) -> None:
+    """Run what is not done yet."""
+    work.mkdir(parents=True, exist_ok=True)
+    pool = Pool(work, corpus or [])
+    print(hardware())
+    print("\n".join(pool.leakage))
+    print(pool.counts())
+    results = work / "results.jsonl"
+    for experiment in experiments(pool):
+        if (only and experiment.group not in only) or f"{experiment.key}-{seed}" in _done(results):
+            continue
+        outcome = perform(experiment, pool, work / "models", seconds, threads, seed)
+        line = {"key": f"{experiment.key}-{seed}", **asdict(experiment), "seed": seed, **outcome}
+        with results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        print(_row(line), flush=True)
+    print(f"peak memory {peak_memory():,.0f} MiB")
+
+
+@app.command()
+def table(work: Work) -> None:
+    """Print the results as Markdown tables."""
+    lines = list(_done(work / "results.jsonl").values())
+    for group in dict.fromkeys(line["group"] for line in lines):
+        print(f"\n### {group}\n\n| | pairs | seen | pairs/s | {' | '.join(YEARS)} |")
+        print(f"|---|---:|---:|---:|{'---:|' * len(YEARS)}")
+        for line in lines:
+            if line["group"] == group:
+                print(_row(line))
+
+
+def _row(line: dict[str, Any]) -> str:
+    scores = " | ".join(
+        "-" if (score := line["years"].get(year)) is None else f"{score:.1f}" for year in YEARS
+    )
+    name = line["name"] + (" (stopped)" if line["stopped"] else "")
+    return f"| {name} | {line['pairs']:,} | {line['seen']:,} | {line['pairs_per_second']:,} | {scores} |"
+
+
+if __name__ == "__main__":
+    app()

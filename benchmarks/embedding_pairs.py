@@ -1,0 +1,138 @@
+"""One store of all training pairs that the experiments choose from, each pair with its source and decile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.paraphrases import data_directory, paraphrases
+from pipeline.configuration.embeddings import VocabularyParameters
+from pipeline.embeddings.pairs import PairStore, build_pair_store
+from pipeline.embeddings.sources import PairBlock
+from pipeline.embeddings.units import make_units
+from pipeline.evaluation.leakage import LeakageFilter
+from pipeline.files import read_json, write_json
+from pipeline.shards.store import ShardView
+
+LOCAL = ("captions", "bible", "news", "ppdb", "dropped")
+"""Sources of PARAFORGE_DATA, see `benchmarks.paraphrases`."""
+_COLUMNS = ["source", "reference", "translation"]
+_DECILE = "paraphrase_score_decile"
+
+
+class Pool:
+    """All pairs as ids. A pair's source is `names[codes[k]]`; its decile is 1 to 10, 0 where it has none.
+
+    Pairs with a sentence of an STS set are left out; what the filter found is in `leakage`.
+    """
+
+    def __init__(self, directory: Path, corpora: list[Path]) -> None:
+        """Open the pool in `directory`, made the first time.
+
+        corpora: row-aligned shard directories with source, reference, translation, and perhaps deciles; all
+            pairs with a translation are taken, also those that selection refused.
+        """
+        self._origin = [str(path) for path in corpora]
+        index = directory / "pool.json"
+        if not index.is_file() or read_json(index)["corpora"] != self._origin:
+            self._build(directory, corpora)
+        content = read_json(index)
+        self.names: list[str] = content["names"]
+        self.leakage: list[str] = content["leakage"]
+        self.codes: npt.NDArray[np.int16] = np.load(directory / "codes.npy")
+        self.deciles: npt.NDArray[np.int8] = np.load(directory / "deciles.npy")
+        self.store = PairStore(directory / "pairs")
+
+    def _build(self, directory: Path, corpora: list[Path]) -> None:
+        leakage = LeakageFilter.of_files([data_directory() / "sts"])
+        names: list[str] = []
+        codes: list[npt.NDArray[np.int16]] = []
+        deciles: list[npt.NDArray[np.int8]] = []
+
+        def blocks() -> Iterator[PairBlock]:
+            for name, decile, block in _labelled(corpora):
+                if name not in names:
+                    names.append(name)
+                for kept in leakage([_with_letters(block)]):
+                    codes.append(np.full(len(kept), names.index(name), dtype=np.int16))
+                    deciles.append(np.full(len(kept), decile, dtype=np.int8))
+                    yield kept
+
+        units = [make_units("word"), make_units("trigram")]
+        limits = {
+            "word": VocabularyParameters(maximum_size=60_000),
+            "trigram": VocabularyParameters(maximum_size=60_000),
+        }
+        store = build_pair_store(directory / "pairs", blocks(), units, limits)
+        if store.skipped:
+            raise SystemExit(f"{store.skipped} pairs without a token: their labels would be wrong")
+        np.save(directory / "codes.npy", np.concatenate(codes))
+        np.save(directory / "deciles.npy", np.concatenate(deciles))
+        write_json(
+            directory / "pool.json",
+            {"corpora": self._origin, "names": names, "leakage": leakage.report.lines()},
+        )
+
+    def choose(
+        self,
+        sources: list[str] | None = None,
+        limit: int | None = None,
+        decile: int | None = None,
+        seed: int = 1,
+    ) -> PairStore:
+        """Some of the pairs.
+
+        sources: names, or the first part of names before a `/`; None: all.
+        limit: so many of them, drawn at random. decile: of the corpus' pairs alone.
+        """
+        keep = np.ones(len(self.codes), dtype=bool)
+        if sources is not None:
+            wanted = [
+                n for n, name in enumerate(self.names) if name in sources or name.split("/")[0] in sources
+            ]
+            keep &= np.isin(self.codes, wanted)
+        if decile is not None:
+            keep &= self.deciles == decile
+        chosen = np.flatnonzero(keep)
+        if limit is not None and len(chosen) > limit:
+            chosen = np.sort(np.random.default_rng(seed).permutation(chosen)[:limit])
+        return self.store.subset(chosen)
+
+    def counts(self) -> dict[str, int]:
+        """Pairs of each source."""
+        return dict(zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True))
+
+
+def _labelled(corpora: list[Path]) -> Iterator[tuple[str, int, PairBlock]]:
+    """Blocks of one source and decile each."""
+    for source in LOCAL:
+        for block in paraphrases(source):
+            yield source, 0, block
+    if not corpora:
+        return
+    view = ShardView(*corpora)
+    optional = [name for name in ("failed", _DECILE) if name in view.column_names]
+    for table in view.tables([*_COLUMNS, *optional]):
+        table = table.filter(pc.is_valid(table.column("translation")))
+        if "failed" in optional:
+            table = table.filter(pc.is_null(table.column("failed")))
+        tenths = np.zeros(len(table), dtype=np.int64)
+        if _DECILE in optional:
+            tenths = pc.fill_null(table.column(_DECILE), 0).to_numpy().astype(np.int64)
+        for source in sorted(pc.unique(table.column("source")).to_pylist()):
+            of_source = pc.equal(table.column("source"), source).to_numpy()
+            for tenth in np.unique(tenths[of_source]).tolist():
+                part = table.filter(pa.array(of_source & (tenths == tenth)))
+                left, right = (part.column(name).cast(pa.string()).combine_chunks() for name in _COLUMNS[1:])
+                yield f"corpus/{source}", tenth, PairBlock(left, right)
+
+
+def _with_letters(block: PairBlock) -> PairBlock:
+    """The pairs with a letter or digit on both sides: they have a token, so none is skipped later on."""
+    keep = pc.and_(*(pc.match_substring_regex(side, r"[\pL\pN]") for side in (block.left, block.right)))
+    return PairBlock(block.left.filter(keep), block.right.filter(keep))
