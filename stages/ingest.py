@@ -6,12 +6,14 @@ from pathlib import Path
 
 from pipeline.bitext.ingest import ingest
 from pipeline.configuration import load_parameters
+from pipeline.configuration.inputs import link_inputs
 from stages.common import run_stage, write_metrics
 
 
 def main() -> None:
     """Ingest the sources into data/ingested."""
     parameters = load_parameters()
+    link_inputs(parameters, ["ingest"])
     report = ingest(parameters.ingest, Path("data/ingested"), parameters.resources)
     write_metrics("metrics/ingest.json", report.metrics())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.configuration import load_parameters
+from pipeline.configuration.inputs import link_inputs
 from pipeline.embeddings.paragram import build_paragram
 from stages.common import run_stage, write_metrics
 
@@ -12,6 +13,7 @@ from stages.common import run_stage, write_metrics
 def main() -> None:
     """Make models/paragram."""
     parameters = load_parameters()
+    link_inputs(parameters, ["paragram"])
     report = build_paragram(
         parameters.paragram,
         translated=Path("data/translated"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.configuration import load_parameters
+from pipeline.configuration.inputs import link_inputs
 from pipeline.selection.select import select
 from stages.common import run_stage, write_metrics
 
@@ -12,6 +13,7 @@ from stages.common import run_stage, write_metrics
 def main() -> None:
     """Judge the pairs of data/translated and data/scored into data/selected."""
     parameters = load_parameters()
+    link_inputs(parameters, ["select"])
     report = select(
         parameters.select,
         inputs=[Path("data/translated"), Path("data/scored")],

@@ -23,8 +23,10 @@ def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
 
     Some sentences fail and some hypotheses are defective, so that every kind of count is above zero.
     """
-    for name in ("pipeline", "stages", "configs"):
-        shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pipeline", "stages", "configs", "inputs"):
+        shutil.copytree(
+            ROOT / name, directory / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
+        )
     shutil.copy(ROOT / "dvc.yaml", directory)
     parameters = yaml.safe_load(compose(ROOT / "configs", [*CHOICES, *overrides]))
     parameters["ingest"]["sources"][0]["pairs"] = pairs

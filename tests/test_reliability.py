@@ -69,6 +69,21 @@ def test_a_changed_threshold_runs_only_select_and_publish(finished: Path, tmp_pa
 
 
 @pytest.mark.slow
+def test_a_changed_file_of_test_sentences_runs_select_again(finished: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished, project)
+    held_out = tmp_path / "held-out.txt"
+    held_out.write_text("Nobody says this.\n")
+    parameters = read_parameters(project)
+    parameters["select"]["filters"] = [{"kind": "decontamination", "files": [{"path": str(held_out)}]}]
+    write_parameters(project, parameters)
+    assert stages_run(run("dvc", "repro", "publish", cwd=project).stdout) == ["select", "publish"]
+    assert stages_run(run("dvc", "repro", "publish", cwd=project).stdout) == []
+    held_out.write_text("Nobody says this.\nNor this.\n")
+    assert stages_run(run("dvc", "repro", "publish", cwd=project).stdout)[0] == "select"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 4])
 def test_any_number_of_workers_gives_the_same_files(finished: Path, tmp_path: Path, workers: int) -> None:
     project = make_project(tmp_path / "project")

@@ -32,7 +32,9 @@ def configure(
       paraforge configure corpus=my translate.beam=4           your own configs/corpus/my.yaml
       paraforge configure --groups                             what there is to choose from
     """
+    from pipeline.configuration import load_parameters
     from pipeline.configuration.composition import choices, compose
+    from pipeline.configuration.inputs import INPUTS, link_inputs
     from pipeline.files import atomic_path
 
     if groups:
@@ -45,4 +47,6 @@ def configure(
         return
     with atomic_path(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
+    if (output.parent / "dvc.yaml").is_file():
+        link_inputs(load_parameters(output), root=output.parent / INPUTS)
     typer.echo(f"{output} written. Run 'dvc repro' next; it runs only what this changes.")
