@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from pipeline.configuration import load_parameters
+from pipeline.configuration.inputs import link_inputs
 from pipeline.embeddings.training import train_named_model
 from stages.common import run_stage, write_metrics
 
@@ -14,6 +15,7 @@ def main() -> None:
     """Make models/embeddings/NAME, NAME being the argument."""
     name = sys.argv[1]
     parameters = load_parameters()
+    link_inputs(parameters, ["embeddings"])
     report = train_named_model(
         name,
         parameters.embeddings,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pipeline.bitext.paths import expand, files_of
+from pipeline.configuration.embeddings import EmbeddingsParameters
 from pipeline.configuration.ingest import CatalogueSource, IngestParameters, MosesSource, SampleSource
 from pipeline.configuration.paragram import ParagramParameters
 from pipeline.configuration.parameters import Parameters
@@ -81,8 +82,18 @@ def _select_files(parameters: SelectParameters) -> list[Path]:
     return [file.location() for one in filters for file in one.files if file.location().is_file()]
 
 
+def _embeddings_files(parameters: EmbeddingsParameters) -> list[Path]:
+    named = [file.path for file in parameters.pair_files]
+    for name in parameters.names:
+        model = parameters.models[name]
+        named += [path for path in (model.vectors, model.sentencepiece_model) if path is not None]
+    sets = [*parameters.development, *parameters.test_sets]
+    return _found([*named, *(f"{path}/**/*" if _is_directory(path) else path for path in sets)])
+
+
 READ_BY: dict[str, Callable[[Parameters], list[Path]]] = {
     "ingest": lambda parameters: _ingest_files(parameters.ingest),
+    "embeddings": lambda parameters: _embeddings_files(parameters.embeddings),
     "paragram": lambda parameters: _paragram_files(parameters.paragram),
     "select": lambda parameters: _select_files(parameters.select),
 }

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from pipeline.configuration import check_parameters
+from pipeline.configuration.composition import compose
 from pipeline.configuration.embeddings import EmbeddingsParameters, ModelParameters
 from pipeline.configuration.encoders import EncoderParameters, named_encoder, units_of
+from pipeline.configuration.inputs import link_inputs
+from tests.project import ROOT
 
 
 @pytest.mark.parametrize(
@@ -43,3 +49,20 @@ def test_named_encoders_are_encoders() -> None:
     assert units_of(combined) == {"word", "trigram"}
     with pytest.raises(ValueError, match="there is no encoder 'gru'"):
         named_encoder("word+gru")
+
+
+def test_dvc_watches_the_files_that_are_named(tmp_path: Path) -> None:
+    (tmp_path / "sts" / "2012").mkdir(parents=True)
+    for name in ("pairs.tsv", "vectors.txt", "sts/2012/a.tsv", "dev.tsv"):
+        (tmp_path / name).touch()
+    content = yaml.safe_load(compose(ROOT / "configs", []))
+    content["embeddings"] |= {
+        "pair_files": [{"path": str(tmp_path / "pairs.tsv")}],
+        "models": {"word": {"vectors": str(tmp_path / "vectors.txt")}},
+        "development": [str(tmp_path / "dev.tsv")],
+        "test_sets": [str(tmp_path / "sts")],
+    }
+    link_inputs(check_parameters(content, "here"), ["embeddings"], tmp_path / "inputs")
+    found = sorted(path.readlink() for path in (tmp_path / "inputs" / "embeddings").iterdir())
+    names = ("dev.tsv", "pairs.tsv", "sts/2012/a.tsv", "vectors.txt")
+    assert found == [tmp_path / name for name in names]
