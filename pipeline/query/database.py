@@ -56,18 +56,19 @@ def open_database(
 
     views = {dataset.name: dataset for dataset in datasets} | dict(names or {})
     with tempfile.TemporaryDirectory(prefix="paraforge-query-") as spill:
-        connection = duckdb.connect(
-            ":memory:",
-            config={
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                # Otherwise a name in a statement may stand for a variable of this program.
-                "python_enable_replacements": False,
-                "memory_limit": memory,
-                "temp_directory": spill,
-                "max_temp_directory_size": SPILL_LIMIT,
-            },
-        )
+        with explained("Memory is given as, e.g., 600MB or 2GB."):
+            connection = duckdb.connect(
+                ":memory:",
+                config={
+                    "autoinstall_known_extensions": False,
+                    "autoload_known_extensions": False,
+                    # Otherwise a name in a statement may stand for a variable of this program.
+                    "python_enable_replacements": False,
+                    "memory_limit": memory,
+                    "temp_directory": spill,
+                    "max_temp_directory_size": SPILL_LIMIT,
+                },
+            )
         try:
             with explained():
                 # The default is the number of cores, as far as a container's limits allow.

@@ -23,6 +23,8 @@ TABLE, PARQUET = "table", "parquet"
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".parquet": PARQUET}
 FORMATS = (TABLE, *SUFFIXES.values())
 _GROUP_ROWS = 50_000
+# Of a table's column; with less, values are broken into unreadable pieces.
+_LEAST_WIDTH = 12
 
 
 def chosen_format(name: str | None, output: Path | None, otherwise: str = TABLE) -> str:
@@ -235,6 +237,8 @@ def render_table(rows: Rows, limit: int, width: int, terminal: bool = False) -> 
         )
     if rows.schema.names == ["explain_key", "explain_value"]:
         return "\n".join(str(values[1]).rstrip() for values in shown), more
+    if len(rows.schema) * _LEAST_WIDTH > width:
+        return _render_records(rows.schema.names, shown), more
     for values in shown:
         table.add_row(*(Text("" if value is None else one_line(_shown(value))) for value in values))
     buffer = io.StringIO()
@@ -248,6 +252,18 @@ def render_table(rows: Rows, limit: int, width: int, terminal: bool = False) -> 
         color_system="standard",
     ).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines() if line.strip()), more
+
+
+def _render_records(names: list[str], shown: list[tuple[Any, ...]]) -> str:
+    """A line a value: of more columns than fit side by side, nothing can be read in a table."""
+    space = max(map(len, names))
+    lines = [] if shown else ["no rows; the columns are", *map(one_line, names)]
+    for number, values in enumerate(shown, start=1):
+        lines.append(f"{'' if number == 1 else chr(10)}row {number}")
+        for name, value in zip(names, values, strict=True):
+            text = "" if value is None else one_line(_shown(value))
+            lines.append(f"  {one_line(name):<{space}}  {text}".rstrip())
+    return "\n".join(lines)
 
 
 def _shown(value: Any) -> str:

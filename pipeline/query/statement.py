@@ -60,7 +60,21 @@ def run_statement(
             # A statement without rows, such as COPY.
             return Rows(pa.schema([]), iter(()))
         reader = arrow_reader(relation, ROWS_AT_ONCE)
-    return Rows(reader.schema, _batches(reader))
+    names = _distinct(reader.schema.names)
+    schema = pa.schema([field.with_name(name) for name, field in zip(names, reader.schema, strict=True)])
+    return Rows(schema, (batch.rename_columns(names) for batch in _batches(reader)))
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of columns, a repeated one with a number: JSON and Parquet would lose the others."""
+    found: list[str] = []
+    for name in names:
+        number, distinct = 0, name
+        while distinct in found:
+            number += 1
+            distinct = f"{name}_{number}"
+        found.append(distinct)
+    return found
 
 
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

@@ -24,6 +24,7 @@ from pipeline.selection.manifest import (
 from pipeline.selection.parallel import map_shards
 from pipeline.selection.publication import CARD_NAME
 from pipeline.selection.statistics import count_sources
+from pipeline.shards.schema import SCHEMA_VERSION
 from pipeline.shards.store import INDEX_NAME, read_parquet
 
 AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
@@ -70,6 +71,9 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         return Verification(None, [Problem(Path(error.path or corpus), error.message, remedy)])
     path = corpus / MANIFEST_NAME
     problems = [Problem(path, message, AGAIN) for message in _count_problems(manifest)]
+    if manifest.schema_version > SCHEMA_VERSION:
+        message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
+        problems.append(Problem(path, message, "Upgrade paraforge."))
     problems += _strangers(corpus, manifest)
     problems += _index_problems(corpus, manifest)
     total = Counts()

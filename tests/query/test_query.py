@@ -111,6 +111,26 @@ def test_the_statement_may_come_from_standard_input(corpus: Path) -> None:
     assert result.stdout == "one\n1\n"
 
 
+def test_more_columns_than_fit_are_shown_below_each_other(corpus: Path, table: pa.Table) -> None:
+    lines = ask(corpus, "SELECT * FROM corpus LIMIT 2").splitlines()
+    assert lines[0] == "row 1" and "row 2" in lines
+    shown = dict(line.split(maxsplit=1) for line in lines[1:5])
+    assert shown["source"] in table["source"].to_pylist()
+    assert "reference" in ask(corpus, "SELECT * FROM corpus WHERE false")
+
+
+def test_two_columns_of_one_name(corpus: Path, tmp_path: Path) -> None:
+    sql = "SELECT 1 AS x, 2 AS x, 3 AS x"
+    assert json.loads(ask(corpus, sql, "-f", "json")) == [{"x": 1, "x_1": 2, "x_2": 3}]
+    ask(corpus, sql, "-o", str(tmp_path / "x.parquet"))
+    assert pq.read_table(tmp_path / "x.parquet").to_pylist() == [{"x": 1, "x_1": 2, "x_2": 3}]
+
+
+def test_an_amount_of_memory_that_is_none(corpus: Path) -> None:
+    with pytest.raises(InputError, match="Memory is given as"):
+        ask(corpus, "SELECT 1", "--memory", "lots")
+
+
 def test_terminals_are_not_steered_by_text() -> None:
     assert one_line("a\x1b[31mb\r\nc\td\u2028e") == "a\ufffd[31mb  c d e"
     assert one_line("žluťoučký 日本 👍🏽") == "žluťoučký 日本 👍🏽"

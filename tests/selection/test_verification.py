@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.files import hash_json, sha256_file
+from pipeline.files import hash_json, read_json, sha256_file, write_json
 from pipeline.selection.verification import Problem, verify
 from tests.selection.published import publish_pairs
 
@@ -162,6 +162,14 @@ def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
 
         rewrite(mark)(target)
         assert any(message in problem.message for problem in check(target))
+
+
+def test_a_newer_schema(copy: Path) -> None:
+    path = copy / "manifest.json"
+    value = {key: part for key, part in read_json(path).items() if key != "sha256"}
+    value["schema_version"] = 99
+    write_json(path, {**value, "sha256": hash_json(value)})
+    assert [problem.message for problem in check(copy)] == ["written with schema 99, this version knows 1"]
 
 
 def test_no_such_corpus(tmp_path: Path) -> None:
