@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pipeline import __version__
@@ -90,9 +91,17 @@ def train_named_model(
         parameters.test_sets,
         drop_leaked=parameters.drop_leaked,
     )
-    report = train_model(parameters.models[name], data, output, resources, description=name)
+    device = device_of(resources)
+    report = train_model(parameters.models[name], data, output, resources, device=device, description=name)
     write_curve(curve, report.history)
     return report
+
+
+def device_of(resources: Resources) -> str:
+    """The first device that is named; `auto` is a GPU where torch sees one."""
+    if resources.devices[0] != "auto":
+        return resources.devices[0]
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def train_model(
