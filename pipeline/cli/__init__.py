@@ -28,6 +28,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "embed": ("pipeline.cli.embed", "Embed a file of sentences into .npy or Parquet."),
     "similarity": ("pipeline.cli.similarity", "Cosine of the sentences of pairs under a trained model."),
     "neighbours": ("pipeline.cli.neighbours", "Nearest neighbours of words and sentences."),
+    "evaluate": ("pipeline.cli.evaluate", "Evaluate a model on sentence and word similarity and transfer."),
+    "sif": ("pipeline.cli.sif", "Fit SIF sentence embeddings over word vectors."),
     "export": ("pipeline.cli.export", "Export a trained model for other programs."),
     "work": ("pipeline.cli.work", "Show and prune what is kept for resuming."),
     "doctor": (

@@ -15,9 +15,9 @@ from pipeline.scoring.cosine import cosine_of_rows
 
 @runtime_checkable
 class SentenceEmbedder(Protocol):
-    """Embeds sentences; a trained `SentenceModel` is one as it is."""
+    """Embeds sentences; a trained `SentenceModel` is one as it is, and so is a `SentenceTransformer`."""
 
-    def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
         """Vectors in the order of the texts, (texts, dimension) float32; zeros for a text that has none."""
 
 
@@ -48,6 +48,7 @@ def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.floa
     """
     if isinstance(model, Adaptive):
         return similarities(model.adapted_to(pairs.sentences), pairs)
+    # Those that embed may have a method `similarity` of their own, for vectors or otherwise.
     if isinstance(model, SentenceEmbedder):
         return embedded_similarities(model, pairs)
     return np.asarray(model.similarity(pairs.first, pairs.second), dtype=np.float64)
@@ -55,6 +56,6 @@ def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.floa
 
 def embedded_similarities(model: SentenceEmbedder, pairs: SentencePairs) -> npt.NDArray[np.float64]:
     """Cosine of the vectors of both sentences."""
-    vectors = model.embed(pairs.sentences)
+    vectors = np.asarray(model.encode(pairs.sentences), dtype=np.float32)
     cosine = cosine_of_rows(vectors[: len(pairs)], vectors[len(pairs) :])
     return np.nan_to_num(cosine.astype(np.float64), nan=0.0)

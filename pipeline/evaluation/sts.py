@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from pipeline.evaluation.correlation import mean, pearson, spearman
 from pipeline.evaluation.sentence_pairs import SentencePairs
 from pipeline.evaluation.similarity import Comparable, similarities
 from pipeline.evaluation.sts_sets import read_sets
+from pipeline.interrupts import check_interrupt
 
 
 @dataclass(frozen=True)
@@ -54,21 +58,49 @@ class StsScores:
         return [_group(name, [score for score in self.sets if score.group == name]) for name in names]
 
 
+@dataclass(frozen=True)
+class Compared:
+    """What a model found on one set.
+
+    pairs: with a judgement each. values: its similarities, (pairs,). unscored: rows passed over.
+    """
+
+    pairs: SentencePairs
+    values: npt.NDArray[np.float64]
+    unscored: int
+
+
+def compare(model: Comparable, sets: Sequence[SentencePairs]) -> list[Compared]:
+    """Let a model compare the pairs of sets; unscored rows are passed over."""
+    return [_compare(model, pairs) for pairs in sets]
+
+
+def score(compared: Sequence[Compared]) -> StsScores:
+    """Correlations of what :func:`compare` found."""
+    return StsScores([_score(item) for item in compared])
+
+
 def evaluate_sts(model: Comparable, sets: Sequence[SentencePairs]) -> StsScores:
     """Evaluate a model on sets; unscored rows are passed over."""
-    return StsScores([_evaluate(model, pairs) for pairs in sets])
+    return score(compare(model, sets))
 
 
-def _evaluate(model: Comparable, pairs: SentencePairs) -> SetScore:
+def _compare(model: Comparable, pairs: SentencePairs) -> Compared:
+    check_interrupt()
     scored = pairs.scored
     values = similarities(model, scored) if len(scored) else scored.gold
+    return Compared(scored, values, pairs.unscored)
+
+
+def _score(compared: Compared) -> SetScore:
+    scored, values = compared.pairs, compared.values
     return SetScore(
-        pairs.name,
-        pairs.group,
+        scored.name,
+        scored.group,
         pearson(scored.gold, values),
         spearman(scored.gold, values),
         len(scored),
-        pairs.unscored,
+        compared.unscored,
     )
 
 

@@ -47,7 +47,7 @@ class WordAverage:
         """Elements of a sentence's vector."""
         return self.vectors.dimension
 
-    def embed(self, texts: Sequence[str] | Any) -> FloatArray:
+    def encode(self, texts: Sequence[str] | Any) -> FloatArray:
         """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order.
 
         A text without any word that has a vector has the zero vector, and so has one of which nothing but

@@ -38,17 +38,7 @@ class SentenceTransformerCosine:
             MissingPackageError: sentence-transformers is not installed.
             InputError: no such directory, or no model in it.
         """
-        directory = Path(directory)
-        check_directory(directory)
-        package = require(PACKAGE, EXTRA)
-        try:
-            self._model = package.SentenceTransformer(
-                str(directory), device=device, local_files_only=True, trust_remote_code=False
-            )
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise InputError(
-                f"cannot be loaded as a sentence-transformers model: {error}", directory
-            ) from error
+        self._model = load_sentence_transformer(Path(directory), device)
         self._batch_size = batch_size
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
@@ -71,6 +61,23 @@ class SentenceTransformerCosine:
             show_progress_bar=False,
         )
         return np.asarray(embeddings, dtype=np.float32)[distinct.indices.to_numpy()]
+
+
+def load_sentence_transformer(directory: Path, device: str = "cpu") -> Any:
+    """Load a model from its directory; nothing is fetched and no code from the directory is run.
+
+    Raises:
+        MissingPackageError: sentence-transformers is not installed.
+        InputError: no such directory, or no model in it.
+    """
+    check_directory(directory)
+    package = require(PACKAGE, EXTRA)
+    try:
+        return package.SentenceTransformer(
+            str(directory), device=device, local_files_only=True, trust_remote_code=False
+        )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise InputError(f"cannot be loaded as a sentence-transformers model: {error}", directory) from error
 
 
 def check_directory(directory: Path) -> None:

@@ -13,7 +13,16 @@ from pipeline.evaluation.baselines import Jaccard, TfIdf, make_baseline, words_a
 from pipeline.evaluation.sts import evaluate_sts
 from pipeline.evaluation.sts_sets import read_sets
 
-TEXTS = ["The dog runs.", "a dog sits, a cat sits", "Cats!", "it's the dog", "The dog runs.", "A cat sits", "x", ""]
+TEXTS = [
+    "The dog runs.",
+    "a dog sits, a cat sits",
+    "Cats!",
+    "it's the dog",
+    "The dog runs.",
+    "A cat sits",
+    "x",
+    "",
+]
 FIRST = ["The dog runs.", "a cat sits", "unseen", "", "dog dog sits"]
 SECOND = ["the dog sits", "a cat sits", "The dog", "dog", "sits dog"]
 

@@ -30,7 +30,7 @@ def test_saved_and_opened(tmp_path: Path, weighting: Weighting | None, component
     save_sif(model, tmp_path / "sif", {"fitted": "here"})
     opened = open_sif(tmp_path / "sif")
     assert isinstance(opened, WordAverage)
-    assert np.array_equal(opened.embed(TEXTS), model.embed(TEXTS))
+    assert np.array_equal(opened.encode(TEXTS), model.encode(TEXTS))
     before = {path.name: path.read_bytes() for path in (tmp_path / "sif").iterdir()}
     save_sif(opened, tmp_path / "sif", {"fitted": "here"})
     assert {path.name: path.read_bytes() for path in (tmp_path / "sif").iterdir()} == before
@@ -40,8 +40,8 @@ def test_one_that_is_fitted_to_each_set(tmp_path: Path) -> None:
     save_sif(SifOfEachSet(WordAverage(table(True), WEIGHTING), 2), tmp_path / "sif")
     opened = open_sif(tmp_path / "sif")
     assert isinstance(opened, SifOfEachSet)
-    expected = WordAverage(table(True), WEIGHTING).fitted_to(TEXTS[:5], 2).embed(TEXTS[:5])
-    assert np.array_equal(opened.adapted_to(TEXTS[:5]).embed(TEXTS[:5]), expected)
+    expected = WordAverage(table(True), WEIGHTING).fitted_to(TEXTS[:5], 2).encode(TEXTS[:5])
+    assert np.array_equal(opened.adapted_to(TEXTS[:5]).encode(TEXTS[:5]), expected)
 
 
 def test_damaged(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ VECTORS = {
 class Compass:
     """Embeds directions."""
 
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         return np.array([VECTORS[text] for text in texts], dtype=np.float32)
 
 

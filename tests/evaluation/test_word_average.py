@@ -59,7 +59,7 @@ def test_against_algorithm_1(
     model = WordAverage(table(unknown), weighting)
     if components:
         model = model.fitted_to(TEXTS, components)
-    vectors = model.embed(TEXTS)
+    vectors = model.encode(TEXTS)
     assert vectors.dtype == np.float32
     expected = algorithm_1(TEXTS, table(unknown), weighting, components)
     np.testing.assert_allclose(vectors, expected, atol=2e-6)
@@ -67,10 +67,10 @@ def test_against_algorithm_1(
 
 def test_fitted_on_one_set_and_used_on_another() -> None:
     model = WordAverage(table(True), WEIGHTING).fitted_to(TEXTS[:4])
-    plain = WordAverage(table(True), WEIGHTING).embed(["a dog sits"])
-    component = np.linalg.svd(WordAverage(table(True), WEIGHTING).embed(TEXTS[:4]))[2][0]
+    plain = WordAverage(table(True), WEIGHTING).encode(["a dog sits"])
+    component = np.linalg.svd(WordAverage(table(True), WEIGHTING).encode(TEXTS[:4]))[2][0]
     np.testing.assert_allclose(
-        model.embed(["a dog sits"]), plain - (plain @ component)[:, None] * component, atol=1e-6
+        model.encode(["a dog sits"]), plain - (plain @ component)[:, None] * component, atol=1e-6
     )
     assert model.components.shape == (1, 5)
     assert model.components[0, np.abs(model.components[0]).argmax()] > 0
@@ -78,14 +78,14 @@ def test_fitted_on_one_set_and_used_on_another() -> None:
 
 def test_what_is_left_of_one_direction_is_nothing() -> None:
     model = WordAverage(table(False)).fitted_to(["dog", "dog dog"])
-    assert (model.embed(["dog"]) == 0).all()
-    assert (model.embed(["cat"]) != 0).any()
+    assert (model.encode(["dog"]) == 0).all()
+    assert (model.encode(["cat"]) != 0).any()
 
 
 def test_no_texts_and_no_vectors() -> None:
     model = WordAverage(table(False), WEIGHTING)
-    assert model.embed([]).shape == (0, 5)
-    assert (model.embed(["zebra", ""]) == 0).all()
+    assert model.encode([]).shape == (0, 5)
+    assert (model.encode(["zebra", ""]) == 0).all()
     with pytest.raises(InputError, match="no sentence has a vector"):
         model.fitted_to(["zebra"])
     with pytest.raises(InputError, match="6 components"):

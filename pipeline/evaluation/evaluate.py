@@ -1,0 +1,93 @@
+"""Evaluates a model on everything that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.errors import ConfigurationError
+from pipeline.evaluation.details import by_length, difference
+from pipeline.evaluation.opening import OpenedModel, open_model
+from pipeline.evaluation.report import Evaluation
+from pipeline.evaluation.similarity import SentenceEmbedder
+from pipeline.evaluation.sts import compare, evaluate_sts, score
+from pipeline.evaluation.sts_sets import read_sets
+from pipeline.evaluation.transfer.evaluate import evaluate_transfer
+from pipeline.evaluation.words import evaluate_words
+from pipeline.lexicon.evaluation import Correlation
+from pipeline.lexicon.wordlists import SimilarityList, read_similarity_list
+
+
+def evaluate(
+    name: str,
+    *,
+    sts: Sequence[Path] = (),
+    word_lists: Sequence[Path] = (),
+    transfer: Sequence[Path] = (),
+    lengths: bool = False,
+    beside: Sequence[str] = (),
+    against: Sequence[str] = (),
+    seed: int = 1,
+    device: str = "cpu",
+) -> Evaluation:
+    """Evaluate a model, and others beside it.
+
+    name: see :func:`~pipeline.evaluation.opening.open_model`.
+    sts: files and directories of scored sentence pairs.
+    word_lists: word similarity, for models that give a word a vector.
+    transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` too.
+    lengths: whether STS is told by length too.
+    beside: other models whose STS scores are told too. against: the same, and how far they differ.
+    seed: of the transfer tasks.
+
+    All files are read and all models opened before anything is computed.
+
+    Raises:
+        ConfigurationError: nothing is asked for, or something that needs `sts` without it.
+        InputError: a file or model that cannot be read, with file and line.
+    """
+    _check(sts, word_lists, transfer, lengths, [*beside, *against])
+    sets = read_sets(sts) if sts else []
+    lists = [read_similarity_list(path) for path in word_lists]
+    sentences = [sentence for pairs in sets for sentence in pairs.sentences]
+    opened = open_model(name, sentences, device)
+    others = {other: open_model(other, sentences, device) for other in dict.fromkeys([*beside, *against])}
+    result = Evaluation(opened.name, opened.kind)
+    result.words = {judgements.name: _words(opened, judgements) for judgements in lists}
+    if sets:
+        compared = compare(opened.model, sets)
+        result.sts = score(compared)
+        result.lengths = by_length(compared) if lengths else []
+        result.beside = {other: evaluate_sts(model.model, sets) for other, model in others.items()}
+        result.differences = {other: difference(result.sts, result.beside[other]) for other in against}
+    if transfer:
+        directories = [*transfer, *(path for path in sts if path.is_dir())]
+        result.transfer = evaluate_transfer(opened.model, directories, seed)
+    return result
+
+
+def _check(
+    sts: Sequence[Path],
+    word_lists: Sequence[Path],
+    transfer: Sequence[Path],
+    lengths: bool,
+    others: Sequence[str],
+) -> None:
+    problems = []
+    if not (sts or word_lists or transfer):
+        problems.append("nothing to evaluate on: give --sts, --similarity or --transfer")
+    if not sts and lengths:
+        problems.append("--by-length needs --sts")
+    if not sts and others:
+        problems.append("--baseline and --against need --sts")
+    problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _words(opened: OpenedModel, judgements: SimilarityList) -> Correlation:
+    if opened.words is not None:
+        return evaluate_words(opened.words, judgements)
+    if isinstance(opened.model, SentenceEmbedder):
+        return evaluate_words(opened.model, judgements)
+    raise ConfigurationError([f"--similarity: {opened.name} gives words no vectors"])

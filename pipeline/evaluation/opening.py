@@ -1,0 +1,128 @@
+"""Opens whatever can be evaluated by its name: a model's directory, a file of word vectors, a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import InputError
+from pipeline.evaluation.baselines import BASELINES, make_baseline
+from pipeline.evaluation.sif import DESCRIPTION as SIF_DESCRIPTION
+from pipeline.evaluation.sif import SifOfEachSet, open_sif
+from pipeline.evaluation.similarity import Comparable
+from pipeline.evaluation.word_average import WordAverage
+from pipeline.scoring.vector_cache import table_directory
+from pipeline.scoring.vectors import TABLE_NAME, WordVectors
+
+if TYPE_CHECKING:
+    from pipeline.embeddings.model import SentenceModel
+
+_TRAINED = "encoder.json"
+_SENTENCE_TRANSFORMERS = "modules.json"
+_KNOWN = (
+    f"Give a trained model, a directory of word vectors ({TABLE_NAME}), of SIF ({SIF_DESCRIPTION}) or of "
+    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a vector file, or one of {', '.join(BASELINES)}."
+)
+
+
+@dataclass(frozen=True)
+class OpenedModel:
+    """Something to evaluate.
+
+    kind: what it is, for people.
+    words: its word vectors, where it has one table of them.
+    """
+
+    name: str
+    kind: str
+    model: Comparable
+    words: WordVectors | None = None
+
+
+class SentenceTransformerEmbedder:
+    """A sentence-transformers model from a local directory."""
+
+    def __init__(self, directory: Path, device: str = "cpu", batch_size: int = 64) -> None:
+        """Load it; see :func:`~pipeline.scoring.sentence_transformer.load_sentence_transformer`."""
+        from pipeline.scoring.sentence_transformer import load_sentence_transformer
+
+        self._model: Any = load_sentence_transformer(directory, device)
+        self._batch_size = batch_size
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """(texts, dimension) float32."""
+        vectors = self._model.encode(
+            list(texts), batch_size=self._batch_size, convert_to_numpy=True, show_progress_bar=False
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+
+def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
+    """Open a model by the name that a user gives.
+
+    name: a directory (a trained model, word vectors, SIF, sentence-transformers; told apart by the file
+        that describes it), a vector file, which is averaged, or a name of `BASELINES`.
+    sentences: what a TF-IDF baseline is fitted on.
+
+    Raises:
+        InputError: nothing of the kind, or damaged; pickles are never opened.
+        MissingPackageError: a package that it needs is not installed.
+    """
+    for baseline, kind in BASELINES.items():
+        if name == baseline:
+            return OpenedModel(name, kind, make_baseline(baseline, sentences))
+    path = Path(name)
+    if (path / _TRAINED).is_file():
+        return _open_trained(path, device)
+    if (path / SIF_DESCRIPTION).is_file():
+        sif = open_sif(path)
+        average = sif.average if isinstance(sif, SifOfEachSet) else sif
+        return OpenedModel(name, describe_average(sif), sif, average.vectors)
+    if (path / _SENTENCE_TRANSFORMERS).is_file():
+        return OpenedModel(name, "sentence-transformers", SentenceTransformerEmbedder(path, device))
+    if (path / TABLE_NAME).is_file() or path.is_file():
+        vectors = WordVectors.open(table_directory(path))
+        return OpenedModel(name, "plain average of word vectors", WordAverage(vectors), vectors)
+    raise InputError("not a model" if path.exists() else "no such model", path, remedy=_KNOWN)
+
+
+def open_word_vectors(name: Path) -> WordVectors:
+    """The word vectors of a table's directory, of a vector file, or of a trained Word model.
+
+    Raises:
+        InputError: nothing of the kind, or a trained model that is more than the mean of its words' vectors.
+    """
+    if not (name / _TRAINED).is_file():
+        return WordVectors.open(table_directory(name))
+    words = _open_trained(name, "cpu").words
+    if words is None:
+        raise InputError(
+            "this model is not the mean of its words' vectors", name, remedy="Give a model of kind average."
+        )
+    return words
+
+
+def describe_average(model: WordAverage | SifOfEachSet) -> str:
+    """What an average of word vectors does, for people."""
+    average = model.average if isinstance(model, SifOfEachSet) else model
+    weighting = average.weighting
+    text = "plain average" if weighting is None else f"average weighted by {weighting.kind}"
+    if isinstance(model, SifOfEachSet):
+        return f"{text}, {model.components} component(s) of each set removed"
+    count = len(average.components)
+    return f"{text}, {count} fitted component(s) removed" if count else text
+
+
+def _open_trained(path: Path, device: str) -> OpenedModel:
+    from pipeline.embeddings import load
+    from pipeline.embeddings.export import is_word_average, word_vectors
+
+    model: SentenceModel = load(path, device)
+    words = word_vectors(model) if is_word_average(model) else None
+    kind = f"trained {model.parameters.kind}, {model.dimension} dimensions"
+    return OpenedModel(str(path), kind, model, words)

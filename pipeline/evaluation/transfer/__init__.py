@@ -1,0 +1,1 @@
+"""Transfer tasks: what a simple classifier can tell from fixed sentence embeddings."""

@@ -1,0 +1,178 @@
+"""Reads the files of transfer tasks: as tab-separated columns, and in the layout of SentEval's
+distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import InputError
+from pipeline.lexicon.wordlists import text_lines
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Texts, or pairs of texts, with labels.
+
+    first: the texts. second: the other texts of pairs, None of single texts. labels: class names, or
+    numbers as they stand.
+    """
+
+    first: list[str]
+    second: list[str] | None
+    labels: list[str]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts, those of pairs one after the other."""
+        return [*self.first, *(self.second or [])]
+
+    def repeated_in(self, other: Examples) -> int:
+        """How many of these examples, labels apart, stand in the others too."""
+        others = set(other._keys())
+        return sum(key in others for key in self._keys())
+
+    @property
+    def repeats(self) -> int:
+        """How many of these examples, labels apart, repeat an earlier one."""
+        return len(self) - len(set(self._keys()))
+
+    def _keys(self) -> Iterator[tuple[str, str]]:
+        return zip(self.first, self.second or [""] * len(self), strict=True)
+
+
+def read_labelled(path: Path) -> Examples:
+    """`label TAB text` a line.
+
+    Raises:
+        InputError: with file and line: another number of fields, a blank one, fewer than two classes.
+    """
+    rows = ((number, _fields(path, number, text, 2)) for number, text in text_lines(path))
+    return _single(path, ((number, fields[0], fields[1]) for number, fields in rows))
+
+
+def read_trec(path: Path) -> Examples:
+    """`coarse class TAB fine class TAB question` a line; the coarse class counts. Raises as
+    :func:`read_labelled`."""
+    rows = ((number, _fields(path, number, text, 3)) for number, text in text_lines(path))
+    return _single(path, ((number, fields[0], fields[2]) for number, fields in rows))
+
+
+def read_trec_labels(path: Path) -> Examples:
+    """SentEval's `COARSE:fine question` a line, in Latin-1 as it is distributed. Raises as
+    :func:`read_labelled`."""
+
+    def rows() -> Iterator[tuple[int, str, str]]:
+        # The file has single Latin-1 bytes, so it is not read as UTF-8.
+        for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+            text = line.decode("latin-1").strip()
+            if text:
+                label, _, question = text.partition(" ")
+                if ":" not in label:
+                    raise InputError("COARSE:fine and a question are expected", path, number)
+                yield number, label.partition(":")[0], question
+
+    return _single(path, rows())
+
+
+def read_sst_phrases(path: Path) -> Examples:
+    """SentEval's `text TAB label` a line. Raises as :func:`read_labelled`."""
+    rows = ((number, _fields(path, number, text, 2)) for number, text in text_lines(path))
+    return _single(path, ((number, fields[1], fields[0]) for number, fields in rows))
+
+
+def read_sst_fine(path: Path) -> Examples:
+    """SentEval's `label text` a line. Raises as :func:`read_labelled`."""
+    rows = ((number, text.partition(" ")) for number, text in text_lines(path))
+    return _single(path, ((number, label, text) for number, (label, _, text) in rows))
+
+
+def read_polarity(paths: Sequence[Path]) -> Examples:
+    """SentEval's two files of texts, one a line, the negative (or objective) class first.
+
+    Raises:
+        InputError: a file that cannot be read, or is empty.
+    """
+    texts: list[str] = []
+    labels: list[str] = []
+    for label, path in enumerate(paths):
+        found = [text.strip() for _, text in text_lines(path)]
+        if not found:
+            raise InputError("the file is empty", path)
+        texts += found
+        labels += [str(label)] * len(found)
+    return Examples(texts, None, labels)
+
+
+def read_mrpc(path: Path) -> Examples:
+    """The Microsoft paraphrase corpus: a header, then quality, two numbers and two sentences, parted by tabs.
+    Raises as :func:`read_labelled`."""
+    return _pairs(path, ["quality", "#1 string", "#2 string"])
+
+
+def read_sick(path: Path, label: str) -> Examples:
+    """SICK: a header, then columns that it names; `label` is `relatedness_score` or `entailment_judgment`.
+    Raises as :func:`read_labelled`, and where a score is no number from 1 to 5."""
+    examples = _pairs(path, [label, "sentence_a", "sentence_b"])
+    if label == "relatedness_score":
+        for number, score in enumerate(examples.labels, start=2):
+            try:
+                good = 1 <= float(score) <= 5
+            except ValueError:
+                good = False
+            if not good:
+                raise InputError(f"the score {score!r} is no number from 1 to 5", path, number)
+    return examples
+
+
+def _pairs(path: Path, columns: Sequence[str]) -> Examples:
+    lines = text_lines(path)
+    header = next(lines, None)
+    if header is None:
+        raise InputError("the file is empty", path)
+    names = [name.strip().lower() for name in header[1].split("\t")]
+    places = []
+    for wanted in columns:
+        if wanted not in names:
+            raise InputError(f"no column {wanted} in the header", path, header[0])
+        places.append(names.index(wanted))
+    rows: list[list[str]] = []
+    for number, text in lines:
+        fields = [field.strip() for field in text.split("\t")]
+        if len(fields) != len(names):
+            raise InputError(f"{len(fields)} fields, {len(names)} are expected", path, number)
+        chosen = [fields[place] for place in places]
+        if not all(chosen):
+            raise InputError("a blank label or sentence", path, number)
+        rows.append(chosen)
+    labels, first, second = ([row[place] for row in rows] for place in range(3))
+    _check_classes(path, labels)
+    return Examples(first, second, labels)
+
+
+def _fields(path: Path, number: int, text: str, count: int) -> list[str]:
+    fields = [field.strip() for field in text.split("\t")]
+    if len(fields) != count:
+        raise InputError(f"{len(fields)} fields, {count} are expected", path, number)
+    return fields
+
+
+def _single(path: Path, rows: Iterator[tuple[int, str, str]]) -> Examples:
+    texts: list[str] = []
+    labels: list[str] = []
+    for number, label, text in rows:
+        if not label.strip() or not text.strip():
+            raise InputError("a blank label or text", path, number)
+        labels.append(label.strip())
+        texts.append(text.strip())
+    _check_classes(path, labels)
+    return Examples(texts, None, labels)
+
+
+def _check_classes(path: Path, labels: list[str]) -> None:
+    if len(set(labels)) < 2:
+        raise InputError(f"{len(set(labels))} distinct labels, two at least are needed", path)

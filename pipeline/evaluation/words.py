@@ -1,0 +1,36 @@
+"""Word similarity: Spearman between human judgements of word pairs and the cosine of their vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.evaluation.similarity import SentenceEmbedder
+from pipeline.lexicon.evaluation import Correlation, correlate
+from pipeline.lexicon.wordlists import SimilarityList
+from pipeline.scoring.cosine import cosine_of_rows
+from pipeline.scoring.vectors import WordVectors
+
+
+def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: SimilarityList) -> Correlation:
+    """Spearman's rho x 100; a pair with a word that has no vector of its own counts as cosine 0.
+
+    words: a table of vectors, in which the unknown word's vector stands for no word; or whatever embeds a
+        text, to which a word is a text of one word.
+    """
+    listed = list(dict.fromkeys(word for pair in judgements.pairs for word in pair))
+    if isinstance(words, WordVectors):
+        rows = words.known_rows(listed)
+        vectors = np.array(words.vectors[np.maximum(rows, 0)], dtype=np.float32)
+        vectors[rows < 0] = 0
+    else:
+        vectors = np.asarray(words.encode(listed), dtype=np.float32)
+    place = {word: number for number, word in enumerate(listed)}
+    first, second = (
+        vectors[[place[pair[side]] for pair in judgements.pairs]].reshape(-1, vectors.shape[1])
+        for side in (0, 1)
+    )
+    cosines = cosine_of_rows(first, second).tolist()
+    scores = {
+        pair: value for pair, value in zip(judgements.pairs, cosines, strict=True) if not np.isnan(value)
+    }
+    return correlate(judgements, scores)
