@@ -85,6 +85,8 @@ def concatenation(*parts: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "concatenation", "parts": list(parts)}
 
 
+PAIRS = 100_000
+"""Of an experiment that compares ways to train."""
 MIXED = ["captions", "bible", "news", "corpus"]
 ENCODERS = {"word": average("word"), "trigram": average("trigram")}
 
@@ -103,15 +105,14 @@ def experiments(pool: Pool) -> Iterator[Experiment]:
 
 def _mega_batches() -> Iterator[Experiment]:
     """M = 1, 20, 40: from a random start, growing to M, and from trained vectors as in the paper."""
-    common: dict[str, Any] = {"sources": MIXED, "limit": 150_000}
+    common: dict[str, Any] = {"sources": MIXED, "limit": PAIRS}
     for unit, encoder in ENCODERS.items():
         first = f"{unit} M=1"
         for size in (1, 20, 40):
             fixed = {"epochs": 1, "mega_batch": size, "anneal": 0}
             yield Experiment("mega_batch", f"{unit} M={size}", encoder, fixed, **common)
-        for size in (20, 40):
-            grown = {"epochs": 1, "mega_batch": size, "anneal": 100}
-            yield Experiment("mega_batch", f"{unit} M grows to {size}", encoder, grown, **common)
+        grown = {"epochs": 1, "mega_batch": 40, "anneal": 25}
+        yield Experiment("mega_batch", f"{unit} M grows to 40", encoder, grown, **common)
         for size in (1, 20, 40):
             fixed = {"epochs": 1, "mega_batch": size, "anneal": 0}
             yield Experiment(
@@ -121,20 +122,19 @@ def _mega_batches() -> Iterator[Experiment]:
 
 def _sides() -> Iterator[Experiment]:
     for unit, encoder in ENCODERS.items():
-        for two_sided in (True, False):
-            for negatives in ("max", "mix"):
-                name = f"{unit} {'two' if two_sided else 'one'}-sided {negatives}"
-                training = {"epochs": 1, "mega_batch": 10, "two_sided": two_sided, "negatives": negatives}
-                yield Experiment("sides", name, encoder, training, MIXED, 150_000)
+        for two_sided, negatives in ((True, "max"), (False, "max"), (True, "mix")):
+            name = f"{unit} {'two' if two_sided else 'one'}-sided {negatives}"
+            training = {"epochs": 1, "mega_batch": 5, "two_sided": two_sided, "negatives": negatives}
+            yield Experiment("sides", name, encoder, {**training, "anneal": 0}, MIXED, PAIRS)
 
 
 def _sizes(pairs: int) -> Iterator[Experiment]:
-    """Wieting 2016, Figure 1: the same number of updates for few pairs as one pass takes for many is not
-    given; each size is passed over until 200,000 pairs have been seen, at least once, at most ten times."""
+    """Wieting 2016, Figure 1; each size is passed over until 100,000 pairs have been seen, at least once and
+    at most ten times."""
     for unit, encoder in ENCODERS.items():
-        for size in (1_000, 5_000, 20_000, 50_000, 100_000, 200_000, 400_000, 800_000):
-            if size < 2 * pairs:
-                epochs = min(10, max(1, 200_000 // size))
+        for size in (1_000, 5_000, 20_000, 100_000, 400_000, 1_600_000):
+            if size < 4 * pairs:
+                epochs = min(10, max(1, 100_000 // size))
                 training = {"epochs": epochs, "mega_batch": 5, "anneal": 0}
                 yield Experiment("size", f"{unit} {min(size, pairs):,} pairs", encoder, training, None, size)
 
@@ -143,8 +143,9 @@ def _sources(pool: Pool) -> Iterator[Experiment]:
     for unit, encoder in ENCODERS.items():
         for source, count in pool.counts().items():
             if count >= 2_000:
-                training = {"epochs": min(5, max(1, 100_000 // count)), "mega_batch": 5}
-                yield Experiment("sources", f"{unit} {source}", encoder, training, [source], 100_000)
+                epochs = min(5, max(1, PAIRS // count))
+                training = {"epochs": epochs, "mega_batch": 5, "anneal": 0}
+                yield Experiment("sources", f"{unit} {source}", encoder, training, [source], PAIRS)
 
 
 def _deciles(pool: Pool) -> Iterator[Experiment]:
@@ -152,16 +153,17 @@ def _deciles(pool: Pool) -> Iterator[Experiment]:
     if size:
         for unit, encoder in ENCODERS.items():
             for decile in range(1, 11):
-                training = {"epochs": 3, "mega_batch": 5}
+                training = {"epochs": 3, "mega_batch": 5, "anneal": 0}
                 yield Experiment("deciles", f"{unit} decile {decile}", encoder, training, None, size, decile)
 
 
 def _updates() -> Iterator[Experiment]:
     """How Adam treats rows that a mini-batch does not touch, and AdaGrad."""
     for updates in ("lazy", "deferred", "dense"):
-        training = {"epochs": 1, "mega_batch": 5, "table_updates": updates}
+        training = {"epochs": 1, "mega_batch": 5, "anneal": 0, "table_updates": updates}
         yield Experiment("updates", f"word Adam {updates}", average("word"), training, MIXED, 60_000)
-    adagrad: dict[str, Any] = {"optimiser": "adagrad", "learning_rate": 0.05, "epochs": 1, "mega_batch": 5}
+    adagrad: dict[str, Any] = {"optimiser": "adagrad", "learning_rate": 0.05, "mega_batch": 5}
+    adagrad |= {"epochs": 1, "anneal": 0}
     yield Experiment("updates", "word AdaGrad", average("word"), adagrad, MIXED, 60_000)
 
 
@@ -170,8 +172,8 @@ def _starts() -> Iterator[Experiment]:
     for unit in ENCODERS:
         for weighted in (False, True):
             name = f"{unit} {'weighted by frequency' if weighted else 'all alike'}"
-            training = {"epochs": 1, "mega_batch": 5}
-            yield Experiment("start", name, average(unit, 300, weighted), training, MIXED, 150_000)
+            training = {"epochs": 1, "mega_batch": 5, "anneal": 0}
+            yield Experiment("start", name, average(unit, 300, weighted), training, MIXED, PAIRS)
 
 
 def _best() -> Iterator[Experiment]:

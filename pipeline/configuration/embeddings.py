@@ -33,7 +33,7 @@ class TrainingParameters(_Section):
     batch_size: int = Field(100, ge=1, description="pairs of a mini-batch")
     mega_batch: int = Field(40, ge=1, description="mini-batches of a mega-batch (M), the set of negatives")
     anneal: int = Field(
-        100,
+        200,
         ge=0,
         description="updates after which M grows by one, from 1 to mega_batch; 0: M is fixed, which a random "
         "start does not survive if M is large",
