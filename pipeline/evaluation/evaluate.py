@@ -13,6 +13,7 @@ from pipeline.evaluation.similarity import SentenceEmbedder
 from pipeline.evaluation.sts import compare, evaluate_sts, score
 from pipeline.evaluation.sts_sets import read_sets
 from pipeline.evaluation.transfer.evaluate import evaluate_transfer
+from pipeline.evaluation.transfer.tasks import find_tasks
 from pipeline.evaluation.words import evaluate_words
 from pipeline.lexicon.evaluation import Correlation
 from pipeline.lexicon.wordlists import SimilarityList, read_similarity_list
@@ -50,6 +51,8 @@ def evaluate(
     sets = read_sets(sts) if sts else []
     lists = [read_similarity_list(path) for path in word_lists]
     sentences = [sentence for pairs in sets for sentence in pairs.sentences]
+    directories = [*transfer, *(path for path in sts if path.is_dir())] if transfer else []
+    tasks, missing = find_tasks(directories)
     opened = open_model(name, sentences, device)
     others = {other: open_model(other, sentences, device) for other in dict.fromkeys([*beside, *against])}
     result = Evaluation(opened.name, opened.kind)
@@ -61,8 +64,7 @@ def evaluate(
         result.beside = {other: evaluate_sts(model.model, sets) for other, model in others.items()}
         result.differences = {other: difference(result.sts, result.beside[other]) for other in against}
     if transfer:
-        directories = [*transfer, *(path for path in sts if path.is_dir())]
-        result.transfer = evaluate_transfer(opened.model, directories, seed)
+        result.transfer, result.missing = evaluate_transfer(opened.model, tasks, seed), missing
     return result
 
 

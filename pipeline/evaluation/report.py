@@ -9,7 +9,7 @@ from typing import Any, Final
 from pipeline import __version__
 from pipeline.evaluation.details import Difference, LengthScore
 from pipeline.evaluation.sts import StsScores
-from pipeline.evaluation.transfer.evaluate import TransferScores
+from pipeline.evaluation.transfer.evaluate import TransferScore
 from pipeline.lexicon.evaluation import Correlation
 from pipeline.scoring.tokens import TOKENIZER_NAME
 
@@ -27,7 +27,7 @@ class Evaluation:
         lengths: by the length of the longer sentence.
         differences: how far each other model differs, by name.
         words: by the name of the list.
-        transfer: transfer tasks.
+        transfer: transfer tasks. missing: names of those whose files are not there.
     """
 
     model: str
@@ -37,7 +37,8 @@ class Evaluation:
     lengths: list[LengthScore] = field(default_factory=list)
     differences: dict[str, Difference] = field(default_factory=dict)
     words: dict[str, Correlation] = field(default_factory=dict)
-    transfer: TransferScores | None = None
+    transfer: list[TransferScore] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """All figures x 100, four digits behind the point; null where one is not defined."""
@@ -57,8 +58,9 @@ class Evaluation:
             content["differences"] = {name: _rounded(asdict(d)) for name, d in self.differences.items()}
         if self.words:
             content["words"] = {name: asdict(found) for name, found in self.words.items()}
-        if self.transfer is not None:
-            content["transfer"] = _rounded(asdict(self.transfer))
+        if self.transfer or self.missing:
+            tasks = [_rounded(asdict(task)) for task in self.transfer]
+            content["transfer"] = {"tasks": tasks, "missing": self.missing}
         return content
 
     def lines(self) -> list[str]:
@@ -81,8 +83,10 @@ class Evaluation:
                 for name, found in self.words.items()
             ]
             lines += ["", *text_table(["words", "pairs", "found", "Spearman"], rows)]
-        if self.transfer is not None:
-            lines += ["", *self._transfer_table(self.transfer)]
+        if self.transfer:
+            lines += ["", *self._transfer_table()]
+        if self.missing:
+            lines += ["", f"missing tasks: {', '.join(self.missing)}"]
         return lines
 
     def _set_table(self) -> list[str]:
@@ -115,24 +119,20 @@ class Evaluation:
         ]
         return text_table(["mean of", "sets", "Pearson", "Spearman", *self.beside], rows)
 
-    @staticmethod
-    def _transfer_table(scores: TransferScores) -> list[str]:
+    def _transfer_table(self) -> list[str]:
         rows = [
             [
                 task.name,
                 f"{task.train:,}",
                 f"{task.test:,}",
                 f"{task.repeated:,}",
-                _figure(task.accuracy if task.accuracy is not None else task.pearson),
-                "accuracy" if task.accuracy is not None else "Pearson",
+                _figure(task.pearson if task.accuracy is None else task.accuracy),
+                "Pearson" if task.accuracy is None else "accuracy",
                 f" {task.tested_on}",
             ]
-            for task in scores.tasks
+            for task in self.transfer
         ]
-        lines = text_table(["task", "train", "tested", "repeated", "score", "", ""], rows) if rows else []
-        if scores.missing:
-            lines.append(f"missing: {', '.join(scores.missing)}")
-        return lines
+        return text_table(["task", "train", "tested", "repeated", "score", "", ""], rows)
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

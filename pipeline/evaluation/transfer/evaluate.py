@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from pipeline.evaluation.transfer.classification import Labels, accuracy_on_test
 from pipeline.evaluation.transfer.features import features, fixed_embedder
 from pipeline.evaluation.transfer.files import Examples
 from pipeline.evaluation.transfer.relatedness import Scores, relatedness
-from pipeline.evaluation.transfer.tasks import Task, find_tasks
+from pipeline.evaluation.transfer.tasks import Task
 from pipeline.progress import progress
 from pipeline.scoring.vectors import FloatArray
 
@@ -40,32 +39,24 @@ class TransferScore:
     repeated: int
 
 
-@dataclass(frozen=True)
-class TransferScores:
-    """A model on all tasks that are there. missing: names of the others."""
+def evaluate_transfer(model: Comparable, tasks: Sequence[Task], seed: int = 1) -> list[TransferScore]:
+    """Do tasks one after the other.
 
-    tasks: list[TransferScore]
-    missing: list[str]
-
-
-def evaluate_transfer(model: Comparable, directories: Sequence[Path], seed: int = 1) -> TransferScores:
-    """Do every task whose files are in one of the directories.
-
+    tasks: as `find_tasks` finds them.
     seed: draws folds and development examples, and starts the relatedness model; the same seed gives the
         same figures.
 
     Raises:
-        InputError: a malformed file, or a model without vectors.
+        InputError: a model without vectors.
         MissingPackageError: scikit-learn is not installed.
     """
-    tasks, missing = find_tasks(directories)
     scores = []
     with progress(total=len(tasks), unit="tasks", description="transfer") as bar:
         for task in tasks:
             bar.status(task.name)
             scores.append(do_task(model, task, seed))
             bar.update(1)
-    return TransferScores(scores, missing)
+    return scores
 
 
 def do_task(model: Comparable, task: Task, seed: int = 1) -> TransferScore:

@@ -1,0 +1,102 @@
+"""Every kind of model is told by its files, and gives the vectors that it is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.configuration.encoders import AverageParameters
+from pipeline.embeddings.encoders.average import Average
+from pipeline.embeddings.initial import random_table
+from pipeline.embeddings.model import SentenceModel
+from pipeline.embeddings.vocabulary import Vocabulary
+from pipeline.errors import InputError
+from pipeline.evaluation.baselines import Jaccard, TfIdf
+from pipeline.evaluation.opening import open_model, open_word_vectors
+from pipeline.evaluation.sif import SifOfEachSet, save_sif
+from pipeline.evaluation.similarity import SentenceEmbedder
+from pipeline.evaluation.word_average import WordAverage
+from tests.evaluation.test_word_average import TEXTS, WEIGHTING, WORDS, table
+
+
+def save_word_model(directory: Path, unit: str = "word") -> SentenceModel:
+    vectors = table(True)
+    parameters = AverageParameters(dimension=5, unit="word" if unit == "word" else "trigram")
+    vocabulary = Vocabulary(vectors.words)
+    encoder = Average(random_table(len(vocabulary), 5, 1.0, 1), unit)
+    model = SentenceModel(encoder, parameters, {unit: vocabulary})
+    model.save(directory)
+    return model
+
+
+def test_baselines() -> None:
+    assert isinstance(open_model("jaccard").model, Jaccard)
+    assert isinstance(open_model("tfidf", TEXTS).model, TfIdf)
+    assert isinstance(open_model("tfidf-trigrams", TEXTS).model, TfIdf)
+
+
+def test_a_trained_model_and_sif_over_its_words(tmp_path: Path) -> None:
+    trained = save_word_model(tmp_path / "model")
+    opened = open_model(str(tmp_path / "model"))
+    assert opened.kind == "trained average, 5 dimensions"
+    assert isinstance(opened.model, SentenceEmbedder)
+    assert np.array_equal(opened.model.encode(TEXTS), trained.encode(TEXTS))
+    plain = WordAverage(open_word_vectors(tmp_path / "model"))
+    np.testing.assert_allclose(plain.encode(TEXTS), trained.encode(TEXTS), atol=1e-6)
+    save_word_model(tmp_path / "trigrams", "trigram")
+    assert open_model(str(tmp_path / "trigrams")).words is None
+    with pytest.raises(InputError, match="not the mean of its words"):
+        open_word_vectors(tmp_path / "trigrams")
+
+
+def test_vectors_in_a_file_and_in_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    table(True).save(tmp_path / "table")
+    table(True).write_text(tmp_path / "vectors.txt")
+    expected = WordAverage(table(True)).encode(TEXTS)
+    for name in ("table", "vectors.txt"):
+        opened = open_model(str(tmp_path / name))
+        assert opened.kind == "plain average of word vectors"
+        assert opened.words is not None
+        assert opened.words.words[: len(WORDS)] == WORDS
+        assert isinstance(opened.model, SentenceEmbedder)
+        assert np.array_equal(opened.model.encode(TEXTS), expected)
+
+
+def test_sif(tmp_path: Path) -> None:
+    average = WordAverage(table(True), WEIGHTING)
+    save_sif(SifOfEachSet(average), tmp_path / "each")
+    save_sif(average.fitted_to(TEXTS), tmp_path / "fitted")
+    assert "of each set" in open_model(str(tmp_path / "each")).kind
+    opened = open_model(str(tmp_path / "fitted"))
+    assert opened.kind == "average weighted by sif, 1 fitted component(s) removed"
+    assert opened.words is not None
+
+
+def test_what_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such model"):
+        open_model(str(tmp_path / "missing"))
+    with pytest.raises(InputError, match="not a model"):
+        open_model(str(tmp_path))
+    (tmp_path / "model.pt").write_bytes(b"\x80\x04\x95\x10\x00\x00\x00")
+    with pytest.raises(InputError, match=r"model\.pt"):
+        open_model(str(tmp_path / "model.pt"))
+
+
+@pytest.mark.slow
+def test_sentence_transformers(tmp_path: Path) -> None:
+    package = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.models import Pooling, WordEmbeddings
+    from sentence_transformers.models.tokenizer import WhitespaceTokenizer
+
+    words = WordEmbeddings(WhitespaceTokenizer(WORDS, stop_words=[]), table(False).vectors)
+    pooling = Pooling(words.get_word_embedding_dimension(), pooling_mode="mean")
+    package.SentenceTransformer(modules=[words, pooling], device="cpu").save(str(tmp_path / "model"))
+    opened = open_model(str(tmp_path / "model"))
+    assert opened.kind == "sentence-transformers"
+    assert isinstance(opened.model, SentenceEmbedder)
+    texts = ["the dog runs", "a cat"]
+    expected = WordAverage(table(False)).encode(texts)
+    np.testing.assert_allclose(opened.model.encode(texts), expected, atol=1e-6)
