@@ -1,5 +1,4 @@
-"""Paraphrase pairs from the real data of PARAFORGE_DATA, and a plain Pearson score on its STS sets, for
-benchmarks."""
+"""Paraphrase pairs from the real data of PARAFORGE_DATA, and its STS sets, for benchmarks."""
 
 from __future__ import annotations
 
@@ -13,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.sources import PairBlock, read_pair_file
+from pipeline.evaluation.sentence_pairs import SentencePairs
+from pipeline.evaluation.sts_sets import read_sets
 
 SOURCES = ("captions", "bible", "news", "ppdb")
 BIBLE_PAIRS_A_VERSE = 5
@@ -100,32 +100,9 @@ def _dropped(data: Path) -> Iterator[list[str]]:
             yield [" ".join(word for word, keep in zip(words, row, strict=True) if keep) for row in kept]
 
 
-ScoredPairs = tuple[list[float], list[str], list[str]]
+STS_GROUPS = ("2012", "2013", "2014", "2017", "stsb-dev", "SICK_trial")
 
 
-def sts_sets() -> dict[str, ScoredPairs]:
-    """Name -> gold scores, first and second sentences."""
-    directory = data_directory() / "sts"
-    layouts = {path.stem: (path, 0, 0, 1, 2) for path in sorted(directory.glob("201[2347].*.tsv"))}
-    layouts["stsb-dev"] = (directory / "stsb-dev.tsv", 0, 4, 5, 6)
-    layouts["sick-trial"] = (directory / "SICK_trial.txt", 1, 3, 1, 2)
-    sets = {}
-    for name, (path, skip, gold, first, second) in layouts.items():
-        rows = _lines(path)[skip:]
-        sets[name] = ([float(r[gold]) for r in rows], [r[first] for r in rows], [r[second] for r in rows])
-    return sets
-
-
-def pearson(model: SentenceModel, scored: ScoredPairs) -> float:
-    """Pearson's r x 100 between cosine and gold."""
-    gold, first, second = scored
-    return float(np.corrcoef(model.similarity(first, second), gold)[0, 1]) * 100
-
-
-def sts_table(model: SentenceModel, sets: dict[str, ScoredPairs]) -> dict[str, float]:
-    """Unweighted mean over the sets of a year, and the single sets."""
-    scores = {name: pearson(model, scored) for name, scored in sets.items()}
-    groups: dict[str, list[float]] = {}
-    for name, score in scores.items():
-        groups.setdefault(name.partition(".")[0], []).append(score)
-    return {name: float(np.mean(values)) for name, values in groups.items()}
+def sts_sets() -> list[SentencePairs]:
+    """The sets that models are told by; those that models may be trained on are left out."""
+    return [pairs for pairs in read_sets([data_directory() / "sts"]) if pairs.group in STS_GROUPS]

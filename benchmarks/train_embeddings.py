@@ -23,7 +23,7 @@ import typer
 from pydantic import TypeAdapter
 
 from benchmarks.hardware import hardware, peak_memory
-from benchmarks.paraphrases import SOURCES, paraphrases, pearson, sts_sets, sts_table
+from benchmarks.paraphrases import SOURCES, paraphrases, sts_sets
 from pipeline.configuration.embeddings import TrainingParameters, VocabularyParameters
 from pipeline.configuration.encoders import EncoderParameters, VectorParameters, named_encoder
 from pipeline.embeddings.encoders.build import build_encoder
@@ -34,6 +34,7 @@ from pipeline.embeddings.pairs import PairStore, build_pair_store
 from pipeline.embeddings.sources import PairBlock
 from pipeline.embeddings.trainer import Trainer, TrainingState
 from pipeline.embeddings.units import make_units
+from pipeline.evaluation.sts import development_score, evaluate_sts
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -176,12 +177,13 @@ def quality(
             parameters,
             threads=threads,
             device=device,
-            evaluate=lambda _: pearson(model, sets["2017.track5.en-en"]),
+            evaluate=lambda _: development_score(model, [item for item in sets if item.group == "2017"]),
         ).run()
         for entry in report.state.history:
             print(entry)
         print(f"{report.pairs_per_second:,.0f} pairs/s")
-        print({name: round(score, 1) for name, score in sts_table(model, sets).items()})
+        groups = evaluate_sts(model, sets).groups
+        print({group.name: round(group.pearson, 1) for group in groups if group.pearson is not None})
         if output is not None:
             model.save(output, {"training": parameters.model_dump(mode="json")})
 
