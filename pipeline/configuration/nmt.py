@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.configuration.ingest import IngestParameters
 
+_LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -98,6 +100,15 @@ class NmtValidationParameters(_Section):
     )
 
 
+class NmtAffixParameters(_Section):
+    """Tokens around the sentences of a ready model, such as language tags; what is null is as its own
+    tokeniser has it."""
+
+    source_prefix: list[str] | None = Field(None, description="before every source sentence")
+    source_suffix: list[str] | None = Field(None, description="after it")
+    target_prefix: list[str] | None = Field(None, description="what every translation begins with")
+
+
 class NmtParameters(_Section):
     """``model: train`` trains on the bitext; a path takes a ready model; ``none`` where nothing is
     translated."""
@@ -105,8 +116,9 @@ class NmtParameters(_Section):
     model: str = Field(
         "train",
         min_length=1,
-        description="train, none, or the path of a fairseq checkpoint with dictionaries and SentencePiece "
-        "model, or of a CTranslate2, OPUS-MT/Marian or Transformers directory",
+        description="train, none, or a ready model: the path of a fairseq checkpoint with dictionaries and "
+        "subwords, of a CTranslate2, OPUS-MT/Marian or Transformers directory, or of a zip or tar of one, or "
+        "ORGANISATION/NAME@REVISION of the Hugging Face hub",
     )
     bitext: Path | IngestParameters | None = Field(
         None,
@@ -114,10 +126,16 @@ class NmtParameters(_Section):
         "ingest has",
     )
     source_language: str = Field(
-        "cs", pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$", description="language code"
+        "cs",
+        pattern=_LANGUAGE,
+        description="language code, or what a multilingual model calls the language",
     )
     target_language: str = Field(
-        "en", pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$", description="language code"
+        "en", pattern=_LANGUAGE, description="the same for the side that is translated into"
+    )
+    affixes: NmtAffixParameters = Field(
+        default_factory=NmtAffixParameters,
+        description="language tags of a ready model, where they are not found",
     )
     vocabulary: NmtVocabularyParameters = Field(default_factory=NmtVocabularyParameters)
     architecture: ArchitectureParameters = Field(default_factory=ArchitectureParameters)

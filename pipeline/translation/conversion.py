@@ -14,6 +14,7 @@ from pipeline.errors import InputError
 from pipeline.files import read_json, sha256_file, write_json
 from pipeline.translation.checkpoint import weights_only_state, write_checkpoint
 from pipeline.translation.fairseq_compat import import_fairseq, load_checkpoint
+from pipeline.translation.subwords import BPE, KINDS, copy_subwords
 from pipeline.translation.vocabulary import SPECIAL_TYPES
 
 SCHEMA_VERSION = 1
@@ -139,7 +140,7 @@ def write_fairseq_model(
     Args:
         state: as :func:`normalise_checkpoint` or ``weights_only_state`` gives it.
         dictionaries: dictionary file of each language.
-        sentencepiece: SentencePiece file of ``source`` and ``target``.
+        sentencepiece: SentencePiece file, or BPE codes, of ``source`` and ``target``.
         output: empty directory that becomes ``models/nmt``.
         languages: codes of source and target.
 
@@ -151,7 +152,7 @@ def write_fairseq_model(
     for language in languages:
         (folder / f"dict.{language}.txt").write_bytes(dictionaries[language].read_bytes())
     for side in ("source", "target"):
-        (output / f"{side}.spm").write_bytes(sentencepiece[side].read_bytes())
+        copy_subwords(sentencepiece[side], output, side)
     write_checkpoint(state, folder / CHECKPOINT_FILE)
     convert_fairseq(folder / CHECKPOINT_FILE, folder, output / "ctranslate2", *languages)
     arguments = model_arguments(state, folder / CHECKPOINT_FILE)
@@ -184,6 +185,7 @@ def write_description(
     entries: Mapping[str, Any],
     trained_on: Mapping[str, Any] | None = None,
     metrics: Mapping[str, Any] | None = None,
+    imported_from: str | None = None,
 ) -> dict[str, Any]:
     """Write ``model.json`` for what lies in ``output`` and return it.
 
@@ -194,6 +196,7 @@ def write_description(
         entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and affixes if there are any.
         trained_on: what a model trained here was trained on.
         metrics: BLEU and chrF with signatures.
+        imported_from: name of a ready model; of the hub's with its commit.
     """
     files = {
         path.relative_to(output).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
@@ -203,17 +206,24 @@ def write_description(
     affixes = {
         name: list(entries.get(name, [])) for name in ("source_prefix", "source_suffix", "target_prefix")
     }
+    subwords = {
+        side: f"{side}{kind}" for side in ("source", "target") for kind in KINDS if f"{side}{kind}" in files
+    }
+    decisive = dict(affixes)
+    if any(name.endswith(BPE) for name in subwords.values()):
+        decisive["languages"] = list(languages)  # Moses has rules for each
     description = {
         "schema_version": SCHEMA_VERSION,
         "origin": origin,
+        "imported_from": imported_from,
         "engines": dict(entries.get("engines", {})),
         "source_language": languages[0],
         "target_language": languages[1],
-        "sentencepiece": {side: f"{side}.spm" for side in ("source", "target") if f"{side}.spm" in files},
+        "sentencepiece": subwords,
         **affixes,
         "maximum_source_tokens": int(entries.get("maximum_source_tokens", 1024)),
         "architecture": dict(entries.get("architecture", {})),
-        "fingerprint": fingerprint({name: str(entry["sha256"]) for name, entry in files.items()}, affixes),
+        "fingerprint": fingerprint({name: str(entry["sha256"]) for name, entry in files.items()}, decisive),
         "files": files,
         "trained_on": None if trained_on is None else dict(trained_on),
         "metrics": None if metrics is None else dict(metrics),
@@ -223,15 +233,15 @@ def write_description(
 
 
 def fingerprint(digests: Mapping[str, str], affixes: Mapping[str, Sequence[str]]) -> str:
-    """SHA-256 of what decides a model's output: CTranslate2's and SentencePiece's files, and the affixes.
+    """SHA-256 of what decides a model's output: CTranslate2's files, the subwords', and the affixes.
 
     Args:
         digests: SHA-256 of each file by its path in the model's directory; other kinds do not count.
-        affixes: tokens put around sources and before targets.
+        affixes: tokens put around sources and before targets; with BPE codes also the languages.
     """
     digest = hashlib.sha256()
     for name in sorted(digests):
-        if name.startswith("ctranslate2/") or name.endswith(".spm"):
+        if name.startswith("ctranslate2/") or name.endswith(KINDS):
             digest.update(f"{digests[name]}  {name}\n".encode())
     for name in sorted(affixes):
         digest.update(f"{name}  {' '.join(affixes[name])}\n".encode())

@@ -12,15 +12,15 @@ from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.files import hash_json, read_json, sha256_file
+from pipeline.translation.subwords import find_subwords
 
 logger = logging.getLogger(__name__)
 
 MODEL_INDEX = "model.json"
 MODEL_FORMAT = 1
 NO_MODEL = "none"
-_SOURCE_SENTENCEPIECE = ("source.spm", "source.model", "spm.source.model")
-_TARGET_SENTENCEPIECE = ("target.spm", "target.model", "spm.target.model")
-_SHARED_SENTENCEPIECE = ("sentencepiece.model", "sentencepiece.bpe.model", "spm.model", "spiece.model")
+# Subwords that need no conversion.
+_READ_AS_THEY_ARE = {".spm", ".model", ".json"}
 # Engines that read another's form of a model.
 _SAME_FORM = {"torch": "ctranslate2"}
 _DICTIONARY = re.compile(r"dict\.(.+)\.txt")
@@ -33,7 +33,8 @@ class TranslationModel:
     Attributes:
         path: directory of the model.
         folders: for each engine that can read it, the directory that it reads.
-        source_sentencepiece: SentencePiece model of the source language.
+        source_sentencepiece: SentencePiece model of the source language, or what takes its place (see
+            :mod:`pipeline.translation.subwords`).
         target_sentencepiece: of the target language; the same file where they share one.
         source_language: e.g. ``cs``.
         target_language: e.g. ``en``.
@@ -155,7 +156,9 @@ def _check_files(path: Path, files: dict[str, Any], verify: bool) -> None:
 def _open_bare(path: Path) -> TranslationModel | None:
     """A CTranslate2 or fairseq directory, or None if it is neither."""
     if (path / "model.bin").is_file():
-        source, target = _sentencepiece(path)
+        source, target = find_subwords(path)
+        if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
+            return None
         vocabularies = sorted(path.glob("*vocabulary.*"))
         if not vocabularies:
             raise InputError("no vocabulary beside model.bin: not a complete CTranslate2 model", path)
@@ -169,9 +172,12 @@ def _open_bare(path: Path) -> TranslationModel | None:
             fingerprint=_fingerprint(
                 [path / "model.bin", path / "config.json", *vocabularies, source, target]
             ),
+            source_suffix=source_end(path),
         )
     if (path / "checkpoint.pt").is_file():
-        source, target = _sentencepiece(path)
+        source, target = find_subwords(path)
+        if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
+            return None
         dictionaries = sorted(file for file in path.iterdir() if _DICTIONARY.fullmatch(file.name))
         if len(dictionaries) != 2:
             raise InputError("not two dictionaries dict.LANGUAGE.txt beside checkpoint.pt", path)
@@ -190,21 +196,17 @@ def _open_bare(path: Path) -> TranslationModel | None:
     return None
 
 
-def _sentencepiece(path: Path) -> tuple[Path, Path]:
-    """SentencePiece models of source and target."""
+def source_end(ctranslate2: Path) -> tuple[str, ...]:
+    """End-of-sentence, where a CTranslate2 model wants it after a source and does not put it there itself.
 
-    def first(names: Iterable[str]) -> Path | None:
-        return next((path / name for name in names if (path / name).is_file()), None)
-
-    shared = first(_SHARED_SENTENCEPIECE)
-    source, target = first(_SOURCE_SENTENCEPIECE) or shared, first(_TARGET_SENTENCEPIECE) or shared
-    if source is None or target is None:
-        raise InputError(
-            "no SentencePiece model beside the weights",
-            path,
-            remedy="Put sentencepiece.model there, or source.spm and target.spm.",
-        )
-    return source, target
+    Models converted from Transformers are such; older ones do not say, and none of those is.
+    """
+    if not (ctranslate2 / "config.json").is_file():
+        return ()
+    configuration = read_json(ctranslate2 / "config.json")
+    if configuration.get("add_source_eos", True):
+        return ()
+    return (str(configuration.get("eos_token") or "</s>"),)
 
 
 def _fingerprint(files: Iterable[Path]) -> str:

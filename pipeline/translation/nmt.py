@@ -70,7 +70,11 @@ def build_nmt(
         description, history = _train(parameters, ingested, output, resources)
     else:
         description = import_model(
-            Path(parameters.model), output, source_language=languages[0], target_language=languages[1]
+            parameters.model,
+            output,
+            source_language=languages[0],
+            target_language=languages[1],
+            affixes=parameters.affixes.model_dump(),
         )
     write_history(history, plot)
     metrics = description["metrics"] or {}
@@ -91,7 +95,7 @@ def training_key(parameters: NmtParameters, bitext: ShardDirectory) -> str:
         {
             "step": "nmt",
             "version": versions.NMT,
-            "parameters": parameters.model_dump(mode="json", exclude={"model", "bitext"}),
+            "parameters": parameters.model_dump(mode="json", exclude={"model", "bitext", "affixes"}),
             "shards": [record.sha256 for record in bitext.records],
         }
     )[:32]

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pipeline.translation.batching import SourceTokens
 from pipeline.translation.model import TranslationModel
+from pipeline.translation.subwords import BPE, open_subwords
 from pipeline.translation.translator import DecodingOptions
-from pipeline.translation.vocabulary import load_processor
 
 
 class SentencePieces:
-    """The SentencePiece models of both sides, with the tags that the model wants around a sentence."""
+    """The subwords of both sides, with the tags that the model wants around a sentence."""
 
     def __init__(self, model: TranslationModel, options: DecodingOptions) -> None:
-        """Load both SentencePiece models.
+        """Load the subwords of both sides.
 
         Raises:
-            InputError: one is missing or damaged.
+            InputError: a file of them is missing or damaged.
         """
-        self._source: Any = load_processor(model.source_sentencepiece)
-        self._target: Any = (
+        self._source = open_subwords(model.source_sentencepiece, model.source_language)
+        self._target = (
             self._source
             if model.target_sentencepiece == model.source_sentencepiece
-            else load_processor(model.target_sentencepiece)
+            and model.source_sentencepiece.suffix != BPE  # Moses' rules are another language's
+            else open_subwords(model.target_sentencepiece, model.target_language)
         )
         self._prefix = list(model.source_prefix)
         self._suffix = list(model.source_suffix)

@@ -114,7 +114,9 @@ def load_processor(path: Path) -> Any:
 
 
 def pieces_of(processor: Any) -> list[str]:
-    """All pieces of a SentencePiece model, by identifier."""
+    """All pieces of a SentencePiece model, by identifier; of other subwords those that are known."""
+    if hasattr(processor, "known_pieces"):
+        return list(processor.known_pieces())
     pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
     return pieces
 
@@ -190,34 +192,17 @@ def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:
         InputError: they do not belong together.
     """
     words = {word for word in types if word and not word.startswith(FILLER)}
-    words.difference_update(("<s>", "</s>", "<pad>", "<blank>", "<unk>"))
-    pieces = set(pieces_of(processor)[1:])
+    specials = ("<s>", "</s>", "<pad>", "<blank>", "<unk>")
+    words.difference_update(specials)
+    # BPE has every character as it comes, whether or not a merge begins with it.
+    words = {word for word in words if len(word.removesuffix("@@")) > 1} or words
+    pieces = set(pieces_of(processor)).difference(specials)
     found = len(words & pieces)
     if found < 0.9 * min(len(words), len(pieces)):
+        name = str(getattr(processor, "name", "the SentencePiece model"))
         raise InputError(
-            f"the SentencePiece model is not of this vocabulary: {found} of {len(words)} types are among "
+            f"{name} is not of this vocabulary: {found} of {len(words)} types are among "
             f"its {len(pieces)} pieces",
             path,
-            remedy="Give the SentencePiece model that the translation model was trained with.",
+            remedy=f"Give {name} that the translation model was trained with.",
         )
-
-
-def find_sentencepiece(folder: Path) -> tuple[Path, Path]:
-    """SentencePiece models of source and target in a model's directory; one file twice if it is shared.
-
-    Raises:
-        InputError: there is none, or only one side's.
-    """
-
-    def first(names: Sequence[str]) -> Path | None:
-        return next((folder / name for name in names if (folder / name).is_file()), None)
-
-    shared = first(SHARED_FILES)
-    source, target = first(SOURCE_FILES) or shared, first(TARGET_FILES) or shared
-    if source is None or target is None:
-        raise InputError(
-            "no SentencePiece model beside the weights",
-            folder,
-            remedy="Put sentencepiece.model there, or source.spm and target.spm.",
-        )
-    return source, target

@@ -10,7 +10,6 @@ from pipeline.errors import InputError
 from pipeline.translation.binarisation import encode_sentences
 from pipeline.translation.vocabulary import (
     check_pieces,
-    find_sentencepiece,
     load_processor,
     pieces_of,
     read_dictionary,
@@ -135,13 +134,3 @@ def test_a_foreign_sentencepiece_model_is_refused(tmp_path: Path, model: Path) -
     foreign = [f"▁{word}" for word in ("úplně", "jiný", "slovník", "cizího", "modelu")] * 20
     with pytest.raises(InputError, match="is not of this vocabulary"):
         check_pieces(processor, [f"{word}{number}" for number, word in enumerate(foreign)], model)
-
-
-def test_finding_sentencepiece_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no SentencePiece model beside the weights"):
-        find_sentencepiece(tmp_path)
-    (tmp_path / "target.spm").touch()
-    with pytest.raises(InputError, match="no SentencePiece model beside the weights"):
-        find_sentencepiece(tmp_path)
-    (tmp_path / "sentencepiece.model").touch()
-    assert find_sentencepiece(tmp_path) == (tmp_path / "sentencepiece.model", tmp_path / "target.spm")

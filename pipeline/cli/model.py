@@ -1,0 +1,111 @@
+"""``paraforge model``: import a ready translation model, show one, and check one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def _model() -> None:
+    """Ready translation models: import, show, check; see docs/models.md."""
+
+
+@app.command("import")
+def import_command(
+    source: str = typer.Argument(
+        metavar="SOURCE", help="path of a model, of a zip or tar of one, or ORGANISATION/NAME[@REVISION]"
+    ),
+    destination: Path = typer.Argument(metavar="DEST", help="directory to write"),
+    source_language: str = typer.Option("cs", "--from", help="language of the sources, e.g. de, deu_Latn"),
+    target_language: str = typer.Option("en", "--to", help="language of the translations"),
+    source_prefix: list[str] = typer.Option(
+        [], help="token before every source, where the model's tokeniser does not put it; may be repeated"
+    ),
+    source_suffix: list[str] = typer.Option([], help="token after every source; may be repeated"),
+    target_prefix: list[str] = typer.Option(
+        [], help="token that every translation begins with; may be repeated"
+    ),
+    force: bool = typer.Option(False, "--force", help="replace DEST"),
+) -> None:
+    """Import a ready model, so that 'paraforge translate --model DEST' and nmt.model can use it.
+
+    SOURCE may be OPUS-MT or Marian (decoder.yml, model.npz, vocabulary, source.spm, target.spm), Transformers
+    (Marian, M2M-100, NLLB), a fairseq checkpoint with dict.LANGUAGE.txt and SentencePiece model or BPE codes,
+    or CTranslate2. Embeddings, vocabulary and subwords have to fit; no code of a model is run.
+
+    \b
+    Examples:
+      paraforge model import opus-2020-01-20.zip models/cs-en
+      paraforge model import Helsinki-NLP/opus-mt-de-en models/de-en --from de
+      paraforge model import facebook/nllb-200-distilled-600M models/nllb-de-en --from de
+      paraforge model import checkpoints/checkpoint_best.pt models/cs-en
+    """
+    from pipeline.errors import InputError
+    from pipeline.interrupts import graceful_interrupts
+    from pipeline.translation.importing import import_model
+
+    if destination.exists() and not force:
+        raise InputError("already there", destination, remedy="Give --force to replace it.")
+    with graceful_interrupts():
+        description = import_model(
+            source,
+            destination,
+            source_language=source_language,
+            target_language=target_language,
+            affixes={
+                "source_prefix": source_prefix or None,
+                "source_suffix": source_suffix or None,
+                "target_prefix": target_prefix or None,
+            },
+        )
+    typer.echo(f"{destination}: {description['origin']} model, fingerprint {description['fingerprint'][:16]}")
+    typer.echo(f"try it: echo ... | paraforge translate - - --model {destination}")
+
+
+@app.command()
+def show(
+    model: Path = typer.Argument(metavar="MODEL", help="directory of a model, e.g. models/nmt"),
+    as_json: bool = typer.Option(False, "--json", help="print model.json"),
+) -> None:
+    """Show what a model is: where it is from, languages, engines, tags, sizes, fingerprint."""
+    import json
+
+    from pipeline.translation.description import describe_model
+
+    description = describe_model(model)
+    if as_json:
+        typer.echo(json.dumps(description, indent=2, ensure_ascii=False))
+        return
+    for name, value in description.items():
+        typer.echo(f"{name:>22}  {value}")
+
+
+@app.command()
+def check(
+    model: Path = typer.Argument(metavar="MODEL", help="directory of a model, e.g. models/nmt"),
+    sentence: str = typer.Argument("", metavar="[SENTENCE]", help="translate it, too"),
+    engine: str = typer.Option("ctranslate2", help="engine that opens it"),
+    beam: int = typer.Option(4, min=1, max=128, help="width of the beam"),
+) -> None:
+    """Check a model: every file's SHA-256, embeddings against vocabulary, and that an engine opens it.
+
+    \b
+    Examples:
+      paraforge model check models/nmt
+      paraforge model check models/de-en "Der Hund schläft."
+    """
+    from pipeline.errors import IncompleteError
+    from pipeline.translation.description import check_model
+
+    found = check_model(model, engine, sentence, beam)
+    typer.echo(f"{model}: whole; the engine {engine} opens it")
+    if found is None:
+        return
+    if found.failed or not found.hypotheses:
+        raise IncompleteError(f"the sentence could not be translated: {found.failed}")
+    best = found.hypotheses[0]
+    typer.echo(f"{best.score:.4f}  {best.text}")
