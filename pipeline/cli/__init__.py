@@ -15,6 +15,8 @@ from pipeline.errors import ParaforgeError, describe_os_error
 # name: (module, what it is for). A module has ``app``, a typer.Typer of one command or of a group.
 COMMANDS: dict[str, tuple[str, str]] = {
     "configure": ("pipeline.cli.configure", "Compose params.yaml from the groups in configs/."),
+    "plan": ("pipeline.cli.plan", "Say what a translation will take: time, cost, disk, memory."),
+    "model": ("pipeline.cli.model", "Import a ready translation model, show one, check one."),
     "translate": ("pipeline.cli.translate", "Translate a file of sentences, one a line."),
     "score": ("pipeline.cli.score", "Score pairs of reference and translation."),
     "verify": ("pipeline.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -32,6 +34,10 @@ logger = logging.getLogger(__name__)
 ATTEMPTS = 3
 PROGRESS_TOPIC = "paraforge-rows"
 _POLL_SECONDS = 0.5
+# Tasks that the scheduler holds, in all and a worker.
+_LEAST_OUT = 64
+_OUT_A_WORKER = 4
+_SECONDS_BETWEEN_COUNTS = 10.0
 
 
 @dataclass(frozen=True)
@@ -225,6 +231,21 @@ def connect(resources: Resources, workers: int, gpu: bool = False) -> Iterator[C
         yield client
 
 
+class _TasksOut:
+    """How many tasks the scheduler holds at a time: enough for all workers, also for those that join."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._asked = -math.inf
+        self._number = _LEAST_OUT
+
+    def __call__(self) -> int:
+        if time.monotonic() - self._asked > _SECONDS_BETWEEN_COUNTS:
+            self._number = max(_LEAST_OUT, _OUT_A_WORKER * len(self._client.nthreads()))
+            self._asked = time.monotonic()
+        return self._number
+
+
 def _on_dask(
     step: Step,
     tasks: Sequence[ShardTask],
@@ -253,12 +274,27 @@ def _on_dask(
                 pure=False,
             )
 
-        futures = {submit(task): task for task in tasks}
-        pending = set(futures)
+        # A few tasks a worker are out at a time: the scheduler need not hold a million, nor need we look
+        # through them whenever one is done, and a worker that dies has few to be blamed for.
+        waiting = iter(tasks)
+        futures: dict[Any, ShardTask] = {}
+        pending: set[Any] = set()
         suspects: list[ShardTask] = []
         alone: set[int] = set()
+        exhausted = False
+        tasks_out = _TasksOut(client)
         try:
-            while pending or suspects:
+            while True:
+                while not exhausted and len(pending) < tasks_out():
+                    next_task = next(waiting, None)
+                    if next_task is None:
+                        exhausted = True
+                        break
+                    future = submit(next_task)
+                    futures[future] = next_task
+                    pending.add(future)
+                if not pending and not suspects:
+                    break
                 if stop_requested():
                     raise Interrupted()
                 if not pending:
@@ -274,7 +310,7 @@ def _on_dask(
                     continue
                 for future in finished:
                     pending.discard(future)
-                    task = futures[future]
+                    task = futures.pop(future)
                     error = future.exception()
                     if error is None:
                         yield task.index, future.result()

@@ -19,6 +19,7 @@ from pipeline.configuration.resources import Resources
 from pipeline.configuration.translate import TranslateParameters
 from pipeline.errors import IncompleteError
 from pipeline.files import hash_json
+from pipeline.planning.record import Comparison, compare_plan, plan_key
 from pipeline.shards.schema import COLUMNS, schema_of
 from pipeline.shards.step import Step, StepReport, run_step
 from pipeline.shards.store import ShardDirectory
@@ -61,6 +62,7 @@ class TranslationReport:
         reused_tasks, tasks: shards of sentences taken over from an earlier run, and all of them.
         seconds: time of the stage.
         sentences_per_second: of the sentences translated in this run.
+        plan: what 'paraforge plan' had said of them, and how right it was; None without a plan.
     """
 
     engine: str
@@ -81,6 +83,7 @@ class TranslationReport:
     tasks: int = 0
     seconds: float = 0.0
     sentences_per_second: float | None = None
+    plan: Comparison | None = None
 
 
 def translate(
@@ -114,6 +117,7 @@ def translate(
         choice = _choice(parameters, model, resources, sentences)
         hypotheses_path = work.path / "published" / "hypotheses"
         first = StepReport(0, 0, 0, 0.0)
+        compared: Comparison | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
             first = run_step(
@@ -123,6 +127,7 @@ def translate(
                 resources,
                 workers=workplace.workers,
             )
+            compared = _compared(choice, corpus, resources, workplace.workers, first, sentences)
             hypotheses = ShardDirectory(hypotheses_path)
             donors = write_donors(distinct, hypotheses, work.path / "donors")
             digest = hash_json([record.sha256 for record in hypotheses.records])
@@ -133,12 +138,36 @@ def translate(
         work.note_used(["distinct", "donors", "published"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences, report.tasks, report.reused_tasks = sentences, first.shards, first.reused
+    report.plan = compared
     report.seconds = round(time.monotonic() - started, 3)
     if first.shards > first.reused:
         done = sentences * (1 - first.reused / first.shards)
         report.sentences_per_second = round(done / max(first.seconds, 1e-3), 1)
     _log(report)
     return report
+
+
+def _compared(
+    choice: EngineChoice,
+    corpus: ShardDirectory,
+    resources: Resources,
+    workers: int | None,
+    first: StepReport,
+    sentences: int,
+) -> Comparison | None:
+    """How right a plan for this translation was; None without one, or where a cluster's size is not known."""
+    if workers is None or first.shards == first.reused:
+        return None
+    tasks = first.shards - first.reused
+    return compare_plan(
+        resources.work,
+        plan_key(corpus, choice.parameters(), choice.weights),
+        sentences=round(sentences * tasks / first.shards),
+        devices=min(workers, tasks),
+        in_process=resources.scheduler is None
+        and (workers == 1 or tasks == 1 or sentences <= resources.in_process_rows),
+        measured=first.seconds,
+    )
 
 
 def _choice(

@@ -1,0 +1,100 @@
+"""``paraforge plan``: what a translation will take, before it is begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def plan(
+    overrides: list[str] = typer.Argument(
+        None,
+        metavar="[GROUP=CHOICE | KEY=VALUE]...",
+        help="plan for other choices than params.yaml has, as for 'paraforge configure'",
+    ),
+    price: float = typer.Option(None, min=0, help="price of a device for an hour, in any currency"),
+    devices: str = typer.Option("1,2,4,8", help="numbers of devices to compare"),
+    seconds: float = typer.Option(90, min=1, help="time for the sample"),
+    precision: float = typer.Option(0.03, min=0.001, max=1, help="end earlier when known to within this"),
+    rate: float = typer.Option(
+        None, min=0.001, help="sentences/s of a device, if known: translate no sample, need no model"
+    ),
+    sentences: int = typer.Option(None, min=1, help="plan for so many sentences of the corpus' lengths"),
+    simulate: bool = typer.Option(
+        False, "--simulate", help="also simulate preemptible devices, by size of a task"
+    ),
+    preemption_hours: float = typer.Option(3.0, min=0.01, help="mean time until such a device is taken away"),
+    ingested: Path = typer.Option(Path("data/ingested"), help="shards, where they are there already"),
+    model: Path = typer.Option(Path("models/nmt"), help="the model, where it is there already"),
+    configs: Path = typer.Option(Path("configs"), help="directory of the groups"),
+    parameters_path: Path = typer.Option(Path("params.yaml"), "--params", help="parameters to plan for"),
+    as_json: bool = typer.Option(False, "--json", help="print JSON"),
+) -> None:
+    """Say how long the translation of the corpus will take, what it costs, and what disk and memory it needs.
+
+    A sample with the lengths of the whole is translated on one device, as 'dvc repro' would; the interval is
+    a 95 % bootstrap over its blocks. The corpus is taken from data/ingested, or ingested now; 'dvc repro'
+    takes that over. The plan is kept, and the stage translate says in the end how right it was.
+
+    With --simulate, devices are taken away at random times: the table has the hours, and the shares of them
+    that cut-off tasks, overheads of tasks, starts and idle devices take, for each size of a task.
+
+    \b
+    Examples:
+      paraforge plan --price 2.5 --devices 1,2,4,8
+      paraforge plan translation=opus-mt nmt.model=models/opus translate.beam=4
+      paraforge plan --rate 7000 --sentences 51400000 --devices 1,8 --price 3 --simulate
+      paraforge plan --json > plan.json
+    """
+    import json
+
+    from pipeline.configuration import check_parameters, load_parameters
+    from pipeline.errors import ConfigurationError
+    from pipeline.interrupts import graceful_interrupts
+    from pipeline.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster
+    from pipeline.planning.simulation import best_task_size, compare_task_sizes
+    from pipeline.planning.table import plan_json, plan_text, simulation_text
+
+    if overrides:
+        import yaml
+
+        from pipeline.configuration.composition import compose
+
+        parameters = check_parameters(yaml.safe_load(compose(configs, overrides)), where=str(configs))
+    else:
+        parameters = load_parameters(parameters_path)
+    counts = [part.strip() for part in devices.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in counts):
+        raise ConfigurationError([f"--devices {devices}: numbers above 0, parted by commas"])
+    numbers = sorted({int(part) for part in counts})
+    with graceful_interrupts():
+        there = ingested if ingested.is_dir() and not overrides else None
+        corpus = ingested_corpus(parameters, there)
+        found = make_plan(
+            parameters,
+            corpus,
+            model if rate is not None else model_path(parameters, model, chosen=bool(overrides)),
+            devices=numbers,
+            price=price,
+            seconds=seconds,
+            precision=precision,
+            rate=rate,
+            sentences=sentences,
+        )
+        compared = None
+        if simulate:
+            cluster = spot_cluster(found.facts, max(numbers), preemption_hours)
+            compared = compare_task_sizes(found.facts.sentences, cluster)
+    if as_json:
+        typer.echo(json.dumps(plan_json(found, compared), indent=2))
+        return
+    typer.echo(plan_text(found, price))
+    if compared:
+        typer.echo(
+            f"\n{max(numbers)} preemptible devices, taken away after {preemption_hours:g} h on average:\n"
+        )
+        typer.echo(simulation_text(compared, best_task_size(compared), price))

@@ -1,0 +1,146 @@
+"""From a measured rate to hours, cost, disk and memory of the whole, by number of devices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipeline.planning.simulation import Cluster, simulate
+
+_HOUR = 3600.0
+# Starting a worker's process and importing what it needs, on top of loading the model.
+PROCESS_SECONDS = 4.0
+# Sending a task, reading and checking its shard, committing the result (benchmarks.scaling measures it).
+TASK_SECONDS = 0.06
+# Bytes of a row's place, of a distinct sentence's number and of Parquet's own, compressed.
+_PLACE_BYTES = 4
+_SENTENCE_BYTES = 3
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a forecast follows from.
+
+    Attributes:
+        rows: rows of the corpus.
+        sentences: distinct sentences to translate.
+        text_bytes: UTF-8 bytes of a sentence, on average.
+        seconds, low, high: of a sentence on one device, with the interval.
+        load_seconds: to load the model.
+        sentences_per_task: size of a task.
+        hypotheses: rows a sentence.
+        hypothesis_bytes: of such a row in Parquet.
+        row_bytes: of an ingested row in Parquet.
+        row_seconds: what a row costs beside its translation.
+        failed: share of sentences that fail.
+        target_tokens: of a translation.
+        memory, device_memory: bytes of a worker.
+    """
+
+    rows: int
+    sentences: int
+    text_bytes: float
+    seconds: float
+    low: float
+    high: float
+    load_seconds: float
+    sentences_per_task: int
+    hypotheses: float = 1.0
+    hypothesis_bytes: float = 60.0
+    row_bytes: float = 90.0
+    row_seconds: float = 2e-5
+    failed: float = 0.0
+    target_tokens: float = 0.0
+    memory: int = 0
+    device_memory: int = 0
+
+
+@dataclass(frozen=True)
+class Wall:
+    """Time and cost with a number of devices: hours, the interval's ends, and the price of the devices."""
+
+    devices: int
+    hours: float
+    low: float
+    high: float
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a translation will take.
+
+    Attributes:
+        device_hours, low, high: of all devices together, without waiting for the last task.
+        walls: by number of devices.
+        disk: bytes, by what they are for.
+        tasks: tasks, of ``task_seconds`` each.
+        task_seconds: seconds of a task, which is what a kill costs at most.
+    """
+
+    device_hours: float
+    low: float
+    high: float
+    walls: tuple[Wall, ...]
+    disk: dict[str, int]
+    tasks: int
+    task_seconds: float
+
+    def described(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def forecast(facts: Facts, devices: Sequence[int], price: float | None, in_process: bool = False) -> Forecast:
+    """Extrapolate.
+
+    Args:
+        facts: what is known.
+        devices: numbers of devices to compare.
+        price: of a device for an hour, or None.
+        in_process: whether one device is used without starting another process.
+    """
+    tasks = math.ceil(facts.sentences / facts.sentences_per_task)
+    hours, low, high = (
+        device_seconds(facts, seconds, tasks) / _HOUR for seconds in (facts.seconds, facts.low, facts.high)
+    )
+    walls = []
+    for count in devices:
+        alone = in_process and count == 1
+        middle, least, most = (
+            step_seconds(facts, seconds, count, alone) / _HOUR + facts.rows * facts.row_seconds / _HOUR
+            for seconds in (facts.seconds, facts.low, facts.high)
+        )
+        cost = None if price is None else middle * count * price
+        walls.append(Wall(count, middle, least, most, cost))
+    size = facts.sentences_per_task * facts.seconds + TASK_SECONDS
+    return Forecast(hours, low, high, tuple(walls), disk_bytes(facts), tasks, size)
+
+
+def device_seconds(facts: Facts, seconds: float, tasks: int) -> float:
+    """Seconds of all devices together while they translate."""
+    return facts.sentences * seconds + tasks * TASK_SECONDS + facts.load_seconds
+
+
+def step_seconds(facts: Facts, seconds: float, devices: int, in_process: bool = False) -> float:
+    """Seconds on the clock until ``devices`` devices have translated all sentences, if nothing happens."""
+    if not facts.sentences or not math.isfinite(seconds):
+        return math.inf if facts.sentences else 0.0
+    start = facts.load_seconds + (0.0 if in_process else PROCESS_SECONDS)
+    cluster = Cluster(devices, 1 / seconds, TASK_SECONDS, start)
+    return simulate(facts.sentences, facts.sentences_per_task, cluster).hours * _HOUR
+
+
+def disk_bytes(facts: Facts) -> dict[str, int]:
+    """Bytes that the stage needs on disk, the work directory's and the published ones (links count once)."""
+    waiting = facts.sentences * facts.hypotheses
+    sentences = facts.sentences * (facts.text_bytes * 0.6 + _SENTENCE_BYTES) + facts.rows * _PLACE_BYTES
+    found = {
+        "sentences": int(sentences),
+        "hypotheses": int(waiting * facts.hypothesis_bytes),
+        # Each row with its translation; with n-best, the row once for each.
+        "translated": int(facts.rows * facts.hypotheses * (facts.row_bytes + facts.hypothesis_bytes)),
+    }
+    return {**found, "total": sum(found.values())}

@@ -1,0 +1,224 @@
+"""Planning a translation: look at the corpus, translate a sample, extrapolate, keep the plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipeline.bitext.ingest import ingest
+from pipeline.configuration import Parameters
+from pipeline.errors import InputError
+from pipeline.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
+from pipeline.planning.measurement import Measurement, Rate, measure, row_seconds
+from pipeline.planning.population import Population, survey
+from pipeline.planning.record import plan_key, save_plan
+from pipeline.planning.simulation import Cluster, best_task_size, compare_task_sizes
+from pipeline.shards.store import ShardDirectory
+from pipeline.translation.engines import MODEL_FREE, open_translator
+from pipeline.translation.importing import import_model
+from pipeline.translation.model import TranslationModel, open_model
+from pipeline.translation.sentences import EngineChoice, Workplace, choose_engine, plan_workplace
+from pipeline.translation.translator import Placement, Translator
+
+# Mean hours until a device is taken away, where nothing is known: what spot instances are said to last.
+PREEMPTION_HOURS = 3.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan: what was found, what follows from it, and which size of a task is best.
+
+    Attributes:
+        choice: engine, options and model.
+        device: where the sample was translated.
+        facts: what was measured.
+        measurement: the sample; None where the rate was given.
+        forecast: hours, cost, disk.
+        best_task: sentences of a task that lose least on preemptible devices.
+    """
+
+    choice: EngineChoice
+    device: str
+    facts: Facts
+    measurement: Measurement | None
+    forecast: Forecast
+    best_task: int
+
+
+def ingested_corpus(parameters: Parameters, ingested: Path | None) -> ShardDirectory:
+    """The corpus: shards that are there, or ingested now into the work directory.
+
+    What is ingested here is not ingested again by ``dvc repro``: both use the same work directory.
+
+    Args:
+        parameters: sections ``ingest`` and ``resources``.
+        ingested: directory of shards; None to ingest.
+    """
+    if ingested is not None:
+        return ShardDirectory(ingested)
+    output = parameters.resources.work / "plan" / "ingested"
+    ingest(parameters.ingest, output, parameters.resources)
+    return ShardDirectory(output)
+
+
+def model_path(parameters: Parameters, built: Path, chosen: bool) -> Path:
+    """The model to plan with: what the stage nmt has made, or the ready one that the parameters name.
+
+    Args:
+        parameters: sections ``nmt`` and ``translate``.
+        built: ``models/nmt``.
+        chosen: whether the parameters are others than those that ``built`` was made with.
+
+    Raises:
+        InputError: the model is still to be trained.
+    """
+    name = parameters.nmt.model
+    if parameters.translate.engine in MODEL_FREE:
+        return built
+    if name in ("train", "none") or (built.is_dir() and not chosen):
+        if (built / "model.json").is_file():
+            return built
+        raise InputError(
+            "there is no model yet to measure with",
+            built,
+            remedy="Run 'dvc repro nmt' first, or give the rate of a device with --rate.",
+        )
+    output = parameters.resources.work / "plan" / "model"
+    import_model(
+        name,
+        output,
+        source_language=parameters.nmt.source_language,
+        target_language=parameters.nmt.target_language,
+        affixes=parameters.nmt.affixes.model_dump(),
+    )
+    return output
+
+
+def make_plan(
+    parameters: Parameters,
+    corpus: ShardDirectory,
+    model: Path,
+    *,
+    devices: Sequence[int],
+    price: float | None = None,
+    seconds: float = 90.0,
+    precision: float = 0.03,
+    rate: float | None = None,
+    sentences: int | None = None,
+) -> Plan:
+    """Plan the translation of a corpus.
+
+    Args:
+        parameters: sections ``translate`` and ``resources``.
+        corpus: ingested shards.
+        model: directory of the model.
+        devices: numbers of devices to compare.
+        price: of a device for an hour.
+        seconds: what the sample may take.
+        precision: relative half width of the interval that is enough.
+        rate: sentences a second of a device, if it is known; then nothing is translated.
+        sentences: plan for so many distinct sentences with the same lengths instead of the corpus' own.
+
+    Raises:
+        InputError: nothing to translate, or engine, model and device do not go together.
+    """
+    population = survey(corpus)
+    resources = parameters.resources
+    section = parameters.translate
+    options = section.options()
+    if rate is not None:
+        choice = EngineChoice(section.engine, options, section.settings(), "unknown", None)
+        workplace = Workplace(1, ("given",), 1, 0)
+        measurement = None
+    else:
+        if not population.sentences:
+            raise InputError("nothing to translate: every row is rejected or has its translation")
+        choice = choose_engine(section.engine, model, options, section.settings(), resources)
+        workplace = plan_workplace(section.engine, resources, population.sentences)
+        measurement = measure(
+            lambda: _open(choice, workplace),
+            population,
+            seconds=seconds,
+            precision=precision,
+            sentences_per_task=section.sentences_per_task,
+        )
+    facts = _facts(population, corpus, section.sentences_per_task, measurement, rate)
+    if measurement is not None:
+        key = plan_key(corpus, choice.parameters(), choice.weights)
+        save_plan(resources.work, key, facts, {"device": workplace.devices[0]})
+    if sentences is not None:
+        scale = sentences / max(1, facts.sentences)
+        facts = replace(facts, sentences=sentences, rows=math.ceil(facts.rows * scale))
+    local = resources.scheduler is None
+    found = forecast(facts, devices, price, in_process=local)
+    cluster = spot_cluster(facts, max(devices))
+    best = best_task_size(compare_task_sizes(max(facts.sentences, 1_000_000), cluster, runs=2))
+    return Plan(choice, workplace.devices[0], facts, measurement, found, best)
+
+
+def _open(choice: EngineChoice, workplace: Workplace) -> Translator:
+    opened: TranslationModel | None = None
+    if choice.engine not in MODEL_FREE and choice.model is not None:
+        opened = open_model(choice.model, choice.engine, verify=False)
+    placement = Placement(workplace.devices[0], workplace.threads, workplace.batch_tokens)
+    return open_translator(choice.engine, opened, choice.options, placement, choice.settings)
+
+
+def _facts(
+    population: Population,
+    corpus: ShardDirectory,
+    sentences_per_task: int,
+    measurement: Measurement | None,
+    rate: float | None,
+) -> Facts:
+    mean_bytes = population.text_bytes / max(1, population.sentences)
+    known: dict[str, Any] = {}
+    if measurement is None:
+        assert rate is not None
+        found = Rate(1 / rate, 1 / rate, 1 / rate, 0, 0)
+        hypothesis_bytes = mean_bytes * 0.8
+        known["load_seconds"] = 10.0
+    else:
+        found = measurement.rate
+        hypothesis_bytes = measurement.hypothesis_bytes
+        known = {
+            "load_seconds": measurement.load_seconds,
+            "hypotheses": measurement.hypotheses,
+            "failed": measurement.failed,
+            "target_tokens": measurement.target_tokens,
+            "memory": measurement.memory,
+            "device_memory": measurement.device_memory,
+        }
+    per_row, row_bytes = row_seconds(corpus, hypothesis_bytes)
+    return Facts(
+        rows=population.rows,
+        sentences=population.sentences,
+        text_bytes=mean_bytes,
+        seconds=found.seconds,
+        low=found.low,
+        high=found.high,
+        sentences_per_task=sentences_per_task,
+        hypothesis_bytes=hypothesis_bytes,
+        row_bytes=row_bytes,
+        row_seconds=per_row,
+        **known,
+    )
+
+
+def spot_cluster(facts: Facts, devices: int, preemption_hours: float = PREEMPTION_HOURS) -> Cluster:
+    """Preemptible devices of the measured rate, one in twenty of them a fifth slower."""
+    return Cluster(
+        devices=devices,
+        rate=1 / facts.seconds,
+        task_seconds=TASK_SECONDS,
+        start_seconds=facts.load_seconds + 20.0,
+        spread=0.02,
+        slow_share=0.05,
+        slow_factor=1.2,
+        preemption_hours=preemption_hours,
+        return_seconds=180.0,
+        crash_hours=200.0,
+    )

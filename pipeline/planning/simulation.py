@@ -1,0 +1,230 @@
+"""A cluster that translates, event by event: tasks, stragglers, preemptions, crashes, and what they cost."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Devices and what happens to them.
+
+    Attributes:
+        devices: workers, one a device.
+        rate: sentences a second of an ordinary device.
+        task_seconds: what a task costs beside its sentences: sending, reading, an engine that runs empty,
+            writing.
+        start_seconds: from a device's beginning to its first task: process, model.
+        spread: standard deviation of the logarithm of devices' speed.
+        slow_share, slow_factor: share of devices that are slower, and how much slower they are.
+        preemption_hours: mean time after which a device is taken away; infinite where none is.
+        return_seconds: mean time until another takes its place.
+        crash_hours: mean time after which a worker's process dies; its device stays.
+    """
+
+    devices: int
+    rate: float
+    task_seconds: float = 0.05
+    start_seconds: float = 20.0
+    spread: float = 0.0
+    slow_share: float = 0.0
+    slow_factor: float = 1.0
+    preemption_hours: float = math.inf
+    return_seconds: float = 120.0
+    crash_hours: float = math.inf
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run; hours of devices, but for ``hours``.
+
+    Attributes:
+        hours: from the beginning to the last task.
+        device_hours: while devices were there, and are paid for.
+        lost_hours: work of tasks that were cut off.
+        task_hours: what tasks cost beside their sentences.
+        start_hours: starting processes and loading models.
+        idle_hours: devices that were there and had nothing to do.
+        interruptions: preemptions and crashes.
+        tasks: tasks done.
+    """
+
+    hours: float
+    device_hours: float
+    lost_hours: float
+    task_hours: float
+    start_hours: float
+    idle_hours: float
+    interruptions: float
+    tasks: float
+
+    def cost(self, price: float) -> float:
+        """Price of the device hours, at ``price`` an hour of a device."""
+        return self.device_hours * price
+
+
+def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: int = 1) -> Outcome:
+    """Run tasks on a cluster, first come, first served; a task that is cut off begins anew.
+
+    Args:
+        sentences: distinct sentences to translate.
+        sentences_per_task: sentences of a task; the last one has the rest.
+        cluster: devices and their misfortunes.
+        seed: of the misfortunes.
+    """
+    dice = random.Random(seed)
+    tasks = math.ceil(sentences / sentences_per_task)
+    rest = sentences - (tasks - 1) * sentences_per_task
+    # Only the last task is shorter; tasks that come back are whole ones, but for it.
+    waiting = [sentences_per_task] * (tasks - 1) + ([rest] if tasks else [])
+    waiting.reverse()
+    speeds = [_speed(cluster, dice) for _ in range(cluster.devices)]
+    began = [0.0] * cluster.devices
+    ends = [_life(cluster, dice) for _ in range(cluster.devices)]
+    lost = cost = start = idle = paid = 0.0
+    interruptions = done = 0
+    # (time, order, device, what): a device that is ready, or that has done a task of so many sentences.
+    events: list[tuple[float, int, int, int]] = []
+    order = running = 0
+    asleep: dict[int, float] = {}
+    finished = 0.0
+
+    def schedule(time: float, device: int, task: int) -> None:
+        nonlocal order
+        order += 1
+        heapq.heappush(events, (time, order, device, task))
+
+    def interrupt(device: int, now: float) -> None:
+        """The device's life ends; it, or another in its place, begins anew."""
+        nonlocal interruptions, paid, start
+        interruptions += 1
+        at, preempted = ends[device]
+        back = at
+        if preempted:
+            paid += at - began[device]
+            back = at + dice.expovariate(1 / cluster.return_seconds) if cluster.return_seconds else at
+            began[device] = back
+            speeds[device] = _speed(cluster, dice)
+        ends[device] = _later(_life(cluster, dice), back)
+        begin(device, back)
+
+    def begin(device: int, now: float) -> None:
+        nonlocal start
+        ready = now + cluster.start_seconds
+        if ready >= ends[device][0]:
+            start += ends[device][0] - now
+            schedule(ends[device][0], device, -1)
+        else:
+            start += cluster.start_seconds
+            schedule(ready, device, 0)
+
+    for device in range(cluster.devices):
+        begin(device, 0.0)
+    while done < tasks:
+        now, _, device, what = heapq.heappop(events)
+        if what > 0:  # a task is done
+            done += 1
+            running -= 1
+            cost += cluster.task_seconds
+            finished = now
+        elif what == -1:
+            interrupt(device, now)
+            continue
+        elif what < -1:  # a task was cut off; it waits for whoever is free
+            running -= 1
+            waiting.append(-what - 1)
+            interrupt(device, now)
+            for sleeper in list(asleep)[:1]:
+                idle += now - asleep.pop(sleeper)
+                schedule(now, sleeper, 0)
+            continue
+        elif device in asleep:
+            continue
+        if not waiting:
+            asleep[device] = now
+            continue
+        size = waiting.pop()
+        seconds = size / cluster.rate * speeds[device] + cluster.task_seconds
+        running += 1
+        if now + seconds <= ends[device][0]:
+            schedule(now + seconds, device, size)
+        else:
+            lost += max(0.0, ends[device][0] - now)
+            schedule(max(now, ends[device][0]), device, -size - 1)
+    idle += sum(finished - since for since in asleep.values())
+    paid += sum(max(0.0, finished - since) for since in began)
+    return Outcome(
+        finished / _HOUR, paid / _HOUR, lost / _HOUR, cost / _HOUR, start / _HOUR, idle / _HOUR,
+        interruptions, tasks,
+    )  # fmt: skip
+
+
+def _speed(cluster: Cluster, dice: random.Random) -> float:
+    """Seconds of a device for what takes an ordinary one a second; 1 on average but for the slow ones."""
+    slow = cluster.slow_factor if dice.random() < cluster.slow_share else 1.0
+    return slow * math.exp(dice.gauss(-(cluster.spread**2) / 2, cluster.spread))
+
+
+def _life(cluster: Cluster, dice: random.Random) -> tuple[float, bool]:
+    """Seconds until a device's next misfortune, and whether that takes the device away."""
+    taken = dice.expovariate(1.0) * cluster.preemption_hours * _HOUR
+    crashed = dice.expovariate(1.0) * cluster.crash_hours * _HOUR
+    return (taken, True) if taken <= crashed else (crashed, False)
+
+
+def _later(life: tuple[float, bool], by: float) -> tuple[float, bool]:
+    return life[0] + by, life[1]
+
+
+def average(outcomes: Sequence[Outcome]) -> Outcome:
+    """Mean of each quantity."""
+    return Outcome(*(fmean(values) for values in zip(*(vars(one).values() for one in outcomes), strict=True)))
+
+
+def expected(sentences: int, sentences_per_task: int, cluster: Cluster, runs: int = 5) -> Outcome:
+    """Mean outcome of several runs with other misfortunes."""
+    return average([simulate(sentences, sentences_per_task, cluster, seed) for seed in range(1, runs + 1)])
+
+
+# Sentences of a task that are compared: from far too few to far too many.
+TASK_SIZES = (250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 512_000, 1_000_000)
+_MOST_TASKS = 400_000
+
+
+def compare_task_sizes(
+    sentences: int, cluster: Cluster, sizes: Sequence[int] = TASK_SIZES, runs: int = 3
+) -> list[tuple[int, Outcome]]:
+    """Outcome of each size of a task.
+
+    Where there would be more than 400,000 tasks, so many of them are simulated and the rest is in proportion.
+    Tasks that take longer than a device lives on average are left out.
+    """
+    found = []
+    for size in sizes:
+        life = min(cluster.preemption_hours, cluster.crash_hours) * _HOUR
+        if size > sentences or size / cluster.rate > life:  # hardly any such task would ever be done
+            break
+        part = min(1.0, _MOST_TASKS * size / sentences)
+        outcome = expected(math.ceil(sentences * part), size, cluster, runs)
+        if part < 1:
+            outcome = Outcome(*(value / part for value in vars(outcome).values()))
+        found.append((size, outcome))
+    return found
+
+
+def best_task_size(compared: Sequence[tuple[int, Outcome]], tolerance: float = 0.01) -> int:
+    """The smallest size whose device hours are within ``tolerance`` of the least: small tasks lose least."""
+    least = min(outcome.device_hours for _, outcome in compared)
+    return next(size for size, outcome in compared if outcome.device_hours <= (1 + tolerance) * least)
+
+
+def without_misfortune(cluster: Cluster) -> Cluster:
+    """The same cluster, and nothing happens to it."""
+    return replace(cluster, spread=0.0, slow_share=0.0, preemption_hours=math.inf, crash_hours=math.inf)

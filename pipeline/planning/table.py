@@ -1,0 +1,152 @@
+"""A plan as people read it, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pipeline.planning.forecast import Facts
+from pipeline.planning.plan import Plan
+from pipeline.planning.simulation import Outcome
+
+
+def plan_text(plan: Plan, price: float | None) -> str:
+    """The plan in lines and one table."""
+    facts, found = plan.facts, plan.forecast
+    options = plan.choice.options
+    lines = [
+        f"{facts.rows:,} rows, {facts.sentences:,} distinct sentences of {facts.text_bytes:.0f} bytes",
+        f"engine {plan.choice.engine}, {options.compute_type}, beam {options.beam}, {options.nbest} kept, "
+        f"on {plan.device}",
+    ]
+    if plan.measurement is not None:
+        rate = plan.measurement.rate
+        lines += [
+            f"sample: {rate.sentences:,} sentences in {rate.blocks} blocks; "
+            f"{1 / facts.seconds:,.1f} sentences/s ({1 / facts.high:,.1f} to {1 / facts.low:,.1f}), "
+            f"{facts.target_tokens / facts.seconds:,.0f} target tokens/s; "
+            f"model ready in {facts.load_seconds:.1f} s",
+        ]
+        if facts.failed:
+            lines.append(f"{facts.failed:.2%} of the sample could not be translated")
+    else:
+        lines.append(f"rate as given: {1 / facts.seconds:,.1f} sentences/s")
+    lines += [
+        "",
+        f"device hours   {hours(found.device_hours)}  ({hours(found.low)} to {hours(found.high)})",
+        f"disk           {size(found.disk['total'])}  ({_parts(found.disk)})",
+    ]
+    if facts.memory:
+        on_device = f", {size(facts.device_memory)} on the device" if facts.device_memory else ""
+        lines.append(f"memory         {size(facts.memory)} a worker{on_device}")
+    lines += [
+        f"tasks          {found.tasks:,} of {facts.sentences_per_task:,} sentences, "
+        f"{found.task_seconds:.1f} s each: what a kill costs at most",
+        "",
+        _table(plan, price),
+        "",
+        _advice(plan),
+    ]
+    return "\n".join(lines)
+
+
+def _parts(disk: dict[str, int]) -> str:
+    return ", ".join(f"{name} {size(amount)}" for name, amount in disk.items() if name != "total")
+
+
+def _table(plan: Plan, price: float | None) -> str:
+    header = ["devices", "time", "from", "to"] + ([] if price is None else [f"cost at {price:g} an hour"])
+    rows = [
+        [str(wall.devices), hours(wall.hours), hours(wall.low), hours(wall.high)]
+        + ([] if wall.cost is None else [f"{wall.cost:,.2f}"])
+        for wall in plan.forecast.walls
+    ]
+    return table(header, rows)
+
+
+def _advice(plan: Plan) -> str:
+    size_now = plan.facts.sentences_per_task
+    if plan.best_task == size_now:
+        return f"translate.sentences_per_task: {size_now:,} is the best for preemptible devices of this rate"
+    return (
+        f"translate.sentences_per_task: {plan.best_task:,} is the best for preemptible devices of this rate "
+        f"(now {size_now:,}); it has to be chosen before the work begins"
+    )
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns aligned to the right."""
+    widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in [header, *rows]
+    )
+
+
+def hours(value: float) -> str:
+    """Seconds, minutes, hours or days, whichever reads best."""
+    seconds = value * 3600
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.1f} min"
+    return f"{value:,.1f} h" if value < 96 else f"{value / 24:,.1f} days"
+
+
+def size(amount: float) -> str:
+    """Bytes in the largest unit of which there is at least one."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(amount) < 1000:
+            return f"{amount:.0f} {unit}" if unit in ("B", "kB") else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def simulation_text(compared: Sequence[tuple[int, Outcome]], best: int, price: float | None) -> str:
+    """Sizes of a task against time, lost work and overheads."""
+    header = [
+        "sentences a task",
+        "time",
+        "device hours",
+        "lost",
+        "task overhead",
+        "starts",
+        "idle",
+        "interruptions",
+    ]
+    header += [] if price is None else ["cost"]
+    rows = []
+    for task, one in compared:
+        rows.append(
+            [
+                f"{task:,}" + ("*" if task == best else ""),
+                hours(one.hours),
+                f"{one.device_hours:,.1f}",
+                *(
+                    f"{part / one.device_hours:.2%}"
+                    for part in (one.lost_hours, one.task_hours, one.start_hours, one.idle_hours)
+                ),
+                f"{one.interruptions:,.0f}",
+            ]
+            + ([] if price is None else [f"{one.cost(price):,.2f}"])
+        )
+    return table(header, rows)
+
+
+def plan_json(plan: Plan, compared: Sequence[tuple[int, Outcome]] | None) -> dict[str, Any]:
+    """Everything as JSON values."""
+    facts: Facts = plan.facts
+    found: dict[str, Any] = {
+        "engine": plan.choice.engine,
+        "options": plan.choice.options.description(),
+        "model": plan.choice.weights,
+        "device": plan.device,
+        "facts": asdict(facts),
+        "sample": None if plan.measurement is None else asdict(plan.measurement.rate),
+        "forecast": plan.forecast.described(),
+        "best_sentences_per_task": plan.best_task,
+    }
+    if compared is not None:
+        found["simulation"] = [{"sentences_per_task": task, **asdict(one)} for task, one in compared]
+    return found

@@ -1,0 +1,139 @@
+"""Plans of the whole: from a corpus to hours and cost, kept, and compared with what was."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.cli import main
+from pipeline.configuration import check_parameters
+from pipeline.configuration.composition import compose
+from pipeline.configuration.parameters import Parameters
+from pipeline.errors import InputError
+from pipeline.planning.forecast import TASK_SECONDS, Facts, forecast
+from pipeline.planning.plan import make_plan, model_path
+from pipeline.planning.record import plan_path
+from pipeline.translation.translate import translate
+from tests.planning.test_population import write_corpus
+from tests.project import ROOT
+
+SENTENCES = [f"věta číslo {number} " + "slovo " * (number % 17) for number in range(900)]
+
+
+@pytest.fixture
+def parameters(tmp_path: Path) -> Parameters:
+    content = yaml.safe_load(compose(ROOT / "configs", ["translation=fake"]))
+    content["translate"] |= {"sentences_per_task": 100, "fake": {"sentences_per_second": 400.0}}
+    content["resources"] |= {"workers": 1, "work": str(tmp_path / "work")}
+    return check_parameters(content, where="test")
+
+
+def test_a_plan_is_kept_and_the_stage_says_how_right_it_was(
+    parameters: Parameters, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
+    plan = make_plan(
+        parameters, corpus, tmp_path / "none", devices=[1, 4], price=2.0, seconds=4, precision=0.2
+    )
+    assert plan.facts.sentences == 900
+    assert 1 / plan.facts.seconds <= 400  # the engine is never faster than it was told
+    assert plan.forecast.tasks == 9
+    one, four = plan.forecast.walls
+    assert one.low <= one.hours <= one.high
+    assert four.cost is not None and one.cost is not None and four.cost >= one.cost
+    assert json.loads(plan_path(tmp_path / "work").read_text(encoding="utf-8"))["facts"]["sentences"] == 900
+    with caplog.at_level("INFO"):
+        report = translate(
+            parameters.translate, tmp_path / "in", tmp_path / "none", tmp_path / "out", parameters.resources
+        )
+    assert report.plan is not None
+    assert report.plan.planned > 2  # 900 sentences at 400 a second
+    assert "of translation, measured" in caplog.text
+    # Nothing is left to compare when everything was there already, or when the plan was for something else.
+    again = translate(
+        parameters.translate, tmp_path / "in", tmp_path / "none", tmp_path / "out", parameters.resources
+    )
+    assert again.plan is None
+    other = parameters.translate.model_copy(update={"beam": 3})
+    assert (
+        translate(other, tmp_path / "in", tmp_path / "none", tmp_path / "out", parameters.resources).plan
+        is None
+    )
+
+
+def test_arithmetic_of_a_forecast() -> None:
+    facts = Facts(
+        1200, 1000, 50.0, 0.01, 0.009, 0.012, load_seconds=1.0, sentences_per_task=100, row_seconds=0.0
+    )
+    found = forecast(facts, [1, 2, 16], price=3.6)
+    # Ten tasks of 1 s and 0.06 s; 5 s until a worker is ready.
+    assert [wall.hours * 3600 for wall in found.walls] == pytest.approx([15.6, 10.3, 6.06])
+    assert found.walls[1].cost == pytest.approx(10.3 * 2 * 3.6 / 3600)
+    assert found.device_hours * 3600 == pytest.approx(10 + 0.6 + 1)
+    assert found.tasks == 10
+    assert found.disk["total"] == sum(amount for name, amount in found.disk.items() if name != "total")
+
+
+def test_a_given_rate_needs_no_model_and_any_number_of_sentences(
+    parameters: Parameters, tmp_path: Path
+) -> None:
+    corpus = write_corpus(tmp_path / "in", SENTENCES[:50])
+    plan = make_plan(
+        parameters, corpus, tmp_path / "none", devices=[1], rate=7000.0, sentences=51_400_000, price=3.0
+    )
+    assert plan.measurement is None
+    tasks = 514_000
+    expected = 51.4e6 / 7000 + tasks * TASK_SECONDS + plan.facts.load_seconds
+    assert plan.forecast.device_hours * 3600 == pytest.approx(expected)
+    # A hundred sentences are nothing for such a device: its tasks should be larger.
+    assert plan.best_task > 10_000
+
+
+def test_without_a_model(parameters: Parameters, tmp_path: Path) -> None:
+    trained = parameters.model_copy(
+        update={"translate": parameters.translate.model_copy(update={"engine": "ctranslate2"})}
+    )
+    with pytest.raises(InputError, match="there is no model yet to measure with"):
+        model_path(trained, tmp_path / "none", chosen=False)
+
+
+def test_the_command(
+    parameters: Parameters,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_corpus(tmp_path / "in", SENTENCES, rows=300)
+    (tmp_path / "params.yaml").write_text(
+        yaml.safe_dump(parameters.model_dump(mode="json")), encoding="utf-8"
+    )
+    common = [
+        "paraforge", "plan", "--params", str(tmp_path / "params.yaml"), "--ingested", str(tmp_path / "in"),
+        "--seconds", "1", "--precision", "0.5",
+    ]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", [*common, "--price", "2.5", "--devices", "2,1", "--simulate"])
+    main_to_its_end()
+    text = capsys.readouterr().out
+    assert "900 distinct sentences" in text
+    assert "cost at 2.5 an hour" in text
+    assert "interruptions" in text
+    monkeypatch.setattr(sys, "argv", [*common, "--json", "--rate", "100"])
+    main_to_its_end()
+    found = json.loads(capsys.readouterr().out)
+    assert found["facts"]["seconds"] == 0.01
+    assert [wall["devices"] for wall in found["forecast"]["walls"]] == [1, 2, 4, 8]
+    monkeypatch.setattr(sys, "argv", [*common, "--devices", "1,two"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+
+
+def main_to_its_end() -> None:
+    """Run the command line; a typer application exits even when all is well."""
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0

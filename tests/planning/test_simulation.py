@@ -1,0 +1,83 @@
+"""The simulated cluster against arithmetic and closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pipeline.planning.simulation import (
+    Cluster,
+    best_task_size,
+    compare_task_sizes,
+    expected,
+    simulate,
+    without_misfortune,
+)
+
+
+def test_without_misfortune_it_is_arithmetic() -> None:
+    # 10 tasks of 100 sentences at 10 a second, 1 s beside each: 11 s; three workers do four rounds.
+    cluster = Cluster(devices=3, rate=10, task_seconds=1, start_seconds=5)
+    found = simulate(1000, 100, cluster)
+    assert found.hours * 3600 == pytest.approx(5 + 4 * 11)
+    assert found.device_hours * 3600 == pytest.approx(3 * 49)
+    assert (found.lost_hours, found.interruptions, found.tasks) == (0, 0, 10)
+    assert found.task_hours * 3600 == pytest.approx(10)
+    assert found.start_hours * 3600 == pytest.approx(15)
+    assert found.idle_hours * 3600 == pytest.approx(2 * 11)
+    assert found.cost(2.5) == pytest.approx(2.5 * found.device_hours)
+
+
+def test_the_last_task_is_shorter() -> None:
+    cluster = Cluster(devices=1, rate=10, task_seconds=0, start_seconds=0)
+    assert simulate(1050, 100, cluster).hours * 3600 == pytest.approx(105)
+    assert simulate(0, 100, cluster).tasks == 0
+
+
+def test_hours_add_up() -> None:
+    cluster = Cluster(8, 50, 0.2, 30, preemption_hours=0.5, return_seconds=200, crash_hours=2)
+    found = simulate(3_000_000, 4000, cluster, seed=4)
+    work = found.device_hours - found.lost_hours - found.task_hours - found.start_hours - found.idle_hours
+    # What is left is translation.
+    assert work == pytest.approx(3_000_000 / 50 / 3600, rel=0.005)
+    assert found.interruptions > 30
+
+
+@pytest.mark.parametrize("hours", [0.05, 0.2, 1.0])
+def test_a_task_that_begins_anew_takes_what_theory_says(hours: float) -> None:
+    """Time to finish work T with failures at rate f and a restart R after each: (1/f + R)(exp(fT) - 1)."""
+    task, restart = 60.0, 7.0
+    cluster = Cluster(1, 10, 0, restart, preemption_hours=hours, return_seconds=0)
+    rate = 1 / (hours * 3600)
+    tasks = 2000
+    found = expected(tasks * 600, 600, cluster, runs=4)
+    # The device may also die while it starts: R itself takes (1/f)(exp(fR) - 1).
+    theory = tasks * (1 / rate + (math.exp(rate * restart) - 1) / rate) * (math.exp(rate * task) - 1)
+    assert found.hours * 3600 == pytest.approx(theory, rel=0.04)
+
+
+def test_lost_work_grows_with_the_task_and_overhead_shrinks() -> None:
+    cluster = Cluster(64, 100, 0.2, 20, preemption_hours=1.0)
+    compared = compare_task_sizes(51_400_000, cluster, (500, 4000, 32_000), runs=1)
+    lost = [one.lost_hours for _, one in compared]
+    overhead = [one.task_hours for _, one in compared]
+    assert lost == sorted(lost) and overhead == sorted(overhead, reverse=True)
+    # On average half of a task is lost with each preemption.
+    _, middle = compared[1]
+    assert middle.lost_hours * 3600 == pytest.approx(middle.interruptions * 20, rel=0.15)
+
+
+def test_the_best_size_follows_young(capsys: pytest.CaptureFixture[str]) -> None:
+    """Young's rule: with a cost c for each task and a mean life M, the best task takes sqrt(2 c M)."""
+    cluster = Cluster(8, 100, 0.5, 0, preemption_hours=1.0, return_seconds=0)
+    sizes = tuple(500 * 2**power for power in range(9))
+    best = best_task_size(compare_task_sizes(20_000_000, cluster, sizes, runs=2), tolerance=0.0)
+    assert math.sqrt(2 * 0.5 * 3600) * 100 / 2.1 <= best <= math.sqrt(2 * 0.5 * 3600) * 100 * 2.1
+
+
+def test_large_corpora_are_simulated_in_part() -> None:
+    cluster = without_misfortune(Cluster(100, 1000, 0.1, 0))
+    ((_, whole),) = compare_task_sizes(10**9, cluster, (500,), runs=1)
+    assert whole.device_hours == pytest.approx(10**9 / 500 * 0.6 / 3600, rel=0.01)
+    assert compare_task_sizes(10**6, Cluster(1, 1, preemption_hours=0.5), (1000, 4000), runs=1)[-1][0] == 1000
