@@ -16,7 +16,6 @@ from pipeline.errors import InputError
 from pipeline.translation import archives
 from pipeline.translation.archives import is_archive, unpacked
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")
 
 
