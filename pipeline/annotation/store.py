@@ -101,6 +101,7 @@ def create_store(path: Path, draw: Draw) -> AnnotationStore:
         "per_band": str(draw.per_band),
     }
     with atomic_path(path) as temporary:
+        temporary.touch()  # where that is not possible, the system says why better than SQLite does
         connection = sqlite3.connect(temporary, isolation_level=None)
         try:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -144,7 +145,7 @@ class AnnotationStore:
         self.path = path
         if not path.is_file():
             raise InputError(
-                "no such database",
+                "this is a directory" if path.is_dir() else "no such database",
                 path,
                 remedy="'paraforge annotate CORPUS' makes one; give its path if it lies elsewhere.",
             )

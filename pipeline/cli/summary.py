@@ -17,6 +17,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 # Without a terminal that knows its width.
 PLAIN_WIDTH = 100
 _BAR = 24
+# Where words stand beside it.
+_SHORT_BAR = 16
 
 
 @app.command()
@@ -92,8 +94,8 @@ def _listed(names: list[str], most: int = 6) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _bar(share: float, style: str) -> str:
-    eighths = round(share * _BAR * 8)
+def _bar(share: float, style: str, width: int = _BAR) -> str:
+    eighths = round(share * width * 8)
     full, rest = divmod(eighths, 8)
     partial = " ▏▎▍▌▋▊▉"[rest].strip()
     # Something is never shown as nothing.
@@ -112,22 +114,26 @@ def _fates(summary: Summary) -> RenderableType:
     explained = explain_reasons(summary.corpus.steps)
     counts = summary.corpus.counts
     table = _grid()
-    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=28)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True, min_width=_BAR)
-    table.add_column(style="dim")
+    table.add_column(no_wrap=True, min_width=_SHORT_BAR)
+    table.add_column(style="dim", min_width=16)
     rows = [("kept", counts.kept, "green", "")]
     rows += [
         (name, number, "yellow", explained.get(name, "")) for name, number in counts.rejected.most_common()
     ]
     rows += [
-        (f"failed: {name}", number, "red", "not translated") for name, number in counts.failed.most_common()
+        ("failed", number, "red", f"not translated: {name}") for name, number in counts.failed.most_common()
     ]
     for name, number, style, text in rows:
         share = number / counts.rows_in if counts.rows_in else 0.0
         table.add_row(
-            f"[{style}]{_escaped(name)}[/]", f"{number:,}", f"{share:.1%}", _bar(share, style), _escaped(text)
+            f"[{style}]{_escaped(name)}[/]",
+            f"{number:,}",
+            f"{share:.1%}",
+            _bar(share, style, _SHORT_BAR),
+            _escaped(text),
         )
     return table
 

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pipeline.errors import InputError
+
 Strategy = Literal["max", "mix"]
 Precision = Literal["float32", "bfloat16"]
 MAX_PROBABILITY = 0.5
@@ -20,6 +22,10 @@ STRIP = 128
 """Sentences whose cosines with all others are computed at once on a CPU."""
 GPU_ROWS = 4096
 """The same on a GPU."""
+
+
+class NoNegativeError(InputError, ValueError):
+    """The pairs of a mega-batch are too few, or too much alike, to be told apart."""
 
 
 class ForbiddenCandidates:
@@ -121,7 +127,10 @@ def choose_negatives(
         take_best = torch.from_numpy(generator.random(2 * pairs) < MAX_PROBABILITY)
         best = torch.where(take_best[:anchors].to(best.device), best, random[:anchors].to(best.device))
     if int(best.min()) < 0:
-        raise ValueError("a sentence has no candidate for a negative: a mega-batch needs two different pairs")
+        raise NoNegativeError(
+            "a sentence has no candidate for a negative: a mega-batch needs two different pairs",
+            remedy="Train on more pairs, or name a file of vectors (paragram.vectors).",
+        )
     return best
 
 

@@ -117,6 +117,8 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
         )
     advice += [
         ("query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")),
+        ("look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"),
+        ("see all of it in one page: open reports/report.html", "dvc repro report"),
         ("check every file", "paraforge verify data/corpus data/rejected"),
         ("change a threshold of select in params.yaml: only select and publish run again", "dvc repro"),
     ]
@@ -131,8 +133,9 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _query(dataset: str, condition: str) -> str:
-    words = ("FROM", f"'data/{dataset}/*.parquet'", "SELECT reference, translation", condition, "LIMIT 20")
-    return f'python -c "import duckdb; duckdb.sql(\\"{" ".join(words)}\\").show()"'
+    # Shown to be typed, not run.
+    sql = " ".join(("SELECT reference, translation FROM", dataset, condition, "LIMIT 20"))
+    return f'paraforge query data/corpus "{sql}"'
 
 
 def band_rows(bands: Any) -> Iterable[tuple[str, dict[str, Any]]]:

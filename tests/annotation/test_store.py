@@ -122,6 +122,14 @@ def test_a_failed_creation_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a directory where nobody can write is needed")
+def test_a_place_that_cannot_be_written(tmp_path: Path, store: AnnotationStore) -> None:
+    with pytest.raises(OSError, match=r"No such file|Permission|Read-only"):
+        create_store(Path("/proc/a.sqlite"), store.draw)
+    with pytest.raises(InputError, match="this is a directory"):
+        AnnotationStore(tmp_path)
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "annotations.sqlite"
     with pytest.raises(InputError, match="no such database"):

@@ -34,12 +34,13 @@ def test_what_is_shown(project: Path) -> None:
     text = result.stdout
     assert "paraphrase pairs from 1,000 rows of news and tatoeba" in text
     assert "BLEU 37.7, chrF 58.5 on held-out pairs; ctranslate2, beam 12" in text
-    assert "at ingest: an earlier row has the" in text
+    assert "at ingest: an earlier row has the" in " ".join(text.split())
     assert "(0.8, 1.0]" in text
     assert "10 pairs, drawn at random" in text
     assert "src:news+tatoeba|mt:3fa9c1d2|beam:12" in text
     assert "1 h 02 min" in text
     assert "paraforge verify data/corpus data/rejected" in text
+    assert 'paraforge query data/corpus "SELECT reference, translation FROM corpus ORDER BY overlap_1' in text
     assert "\x1b" not in text
     assert not any(line.endswith(" ") for line in text.splitlines())
 
