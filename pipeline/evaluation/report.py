@@ -128,11 +128,11 @@ class Evaluation:
                 f"{task.repeated:,}",
                 _figure(task.pearson if task.accuracy is None else task.accuracy),
                 "Pearson" if task.accuracy is None else "accuracy",
-                f" {task.tested_on}",
+                task.tested_on,
             ]
             for task in self.transfer
         ]
-        return text_table(["task", "train", "tested", "repeated", "score", "", ""], rows)
+        return text_table(["task", "train", "tested", "repeated", "score", "measure", "tested on"], rows)
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
