@@ -28,6 +28,8 @@ OPTIONAL = {
         "the cosine score, and models exported to that library",
     ),
     "transformers": ("transformers", "importing Marian, NLLB and M2M-100 models"),
+    "huggingface-hub": ("hub", "importing models of the hub by their names"),
+    "subword-nmt": ("bpe", "fairseq and OPUS-MT models with BPE codes"),
     "mtdata": ("catalogue", "public corpora by catalogue id"),
     "scikit-learn": ("evaluation", "transfer tasks"),
 }

@@ -195,7 +195,7 @@ def expected(sentences: int, sentences_per_task: int, cluster: Cluster, runs: in
 
 # Sentences of a task that are compared: from far too few to far too many.
 TASK_SIZES = (250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 512_000, 1_000_000)
-_MOST_TASKS = 400_000
+_MOST_TASKS = 100_000
 
 
 def compare_task_sizes(
@@ -203,7 +203,7 @@ def compare_task_sizes(
 ) -> list[tuple[int, Outcome]]:
     """Outcome of each size of a task.
 
-    Where there would be more than 400,000 tasks, so many of them are simulated and the rest is in proportion.
+    Where there would be more than 100,000 tasks, so many of them are simulated and the rest is in proportion.
     Tasks that take longer than a device lives on average are left out.
     """
     found = []
@@ -214,9 +214,17 @@ def compare_task_sizes(
         part = min(1.0, _MOST_TASKS * size / sentences)
         outcome = expected(math.ceil(sentences * part), size, cluster, runs)
         if part < 1:
-            outcome = Outcome(*(value / part for value in vars(outcome).values()))
+            outcome = _whole(outcome, part, cluster)
         found.append((size, outcome))
     return found
+
+
+def _whole(outcome: Outcome, part: float, cluster: Cluster) -> Outcome:
+    """A part of a run in proportion, but for the first start of the devices, which is there once."""
+    first = cluster.start_seconds / _HOUR
+    once = Outcome(first, cluster.devices * first, 0.0, 0.0, cluster.devices * first, 0.0, 0.0, 0.0)
+    pairs = zip(vars(outcome).values(), vars(once).values(), strict=True)
+    return Outcome(*((value - start) / part + start for value, start in pairs))
 
 
 def best_task_size(compared: Sequence[tuple[int, Outcome]], tolerance: float = 0.01) -> int:
