@@ -9,7 +9,7 @@ from pipeline.errors import ConfigurationError
 from pipeline.evaluation.details import by_length, difference
 from pipeline.evaluation.opening import OpenedModel, open_model
 from pipeline.evaluation.report import Evaluation
-from pipeline.evaluation.similarity import SentenceEmbedder
+from pipeline.evaluation.similarity import Adaptive, SentenceEmbedder
 from pipeline.evaluation.sts import compare, evaluate_sts, score
 from pipeline.evaluation.sts_sets import read_sets
 from pipeline.evaluation.transfer.evaluate import evaluate_transfer
@@ -54,6 +54,8 @@ def evaluate(
     directories = [*transfer, *(path for path in sts if path.is_dir())] if transfer else []
     tasks, missing = find_tasks(directories)
     opened = open_model(name, sentences, device)
+    if tasks and not isinstance(opened.model, SentenceEmbedder | Adaptive):
+        raise ConfigurationError([f"--transfer: {name} only compares pairs; give a model that embeds"])
     others = {other: open_model(other, sentences, device) for other in dict.fromkeys([*beside, *against])}
     result = Evaluation(opened.name, opened.kind)
     result.words = {judgements.name: _words(opened, judgements) for judgements in lists}

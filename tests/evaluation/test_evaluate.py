@@ -95,6 +95,8 @@ def test_errors(place: Path) -> None:
     assert len(caught.value.problems) == 3
     with pytest.raises(ConfigurationError, match="gives words no vectors"):
         evaluate("jaccard", word_lists=[place / "words.csv"])
+    with pytest.raises(ConfigurationError, match="only compares pairs"):
+        evaluate("jaccard", transfer=[place / "transfer"])
     with pytest.raises(InputError, match="no such model"):
         evaluate(str(place / "none"), sts=[place / "sts"])
     with (place / "sts" / "2012.b.tsv").open("a") as file:
