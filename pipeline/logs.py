@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 LOG_DIRECTORY = Path("logs")
+# What these say of themselves stays out of people's sight; their warnings do not.
+_NOISY = ("distributed", "asyncio", "tornado", "fsspec", "urllib3")
 
 
 def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, verbose: bool = False) -> None:
@@ -23,6 +25,7 @@ def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, verbose
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
     console.setFormatter(logging.Formatter(f"{name}: %(message)s"))
+    console.addFilter(_is_ours_or_a_warning)
     handlers: list[logging.Handler] = [console]
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -32,5 +35,8 @@ def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, verbose
     for handler in handlers:
         handler.paraforge = True  # type: ignore[attr-defined]
         root.addHandler(handler)
-    for noisy in ("distributed", "asyncio", "tornado", "fsspec", "urllib3"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
+    """Whether to show a record; distributed sets the levels of its loggers anew when it is imported."""
+    return record.levelno >= logging.WARNING or record.name.partition(".")[0] not in _NOISY
