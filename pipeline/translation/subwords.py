@@ -146,6 +146,7 @@ class MosesBpe:
     """Moses' tokeniser as OPUS-MT and fairseq use it (hyphens apart, escaped), then byte-pair encoding."""
 
     name = "the file of BPE codes"
+    any_character = True  # whether or not a merge begins with it
 
     def __init__(self, path: Path, language: str) -> None:
         apply_bpe = require("subword_nmt.apply_bpe", "bpe")

@@ -184,7 +184,9 @@ def our_tokens(folder: Path, sentences: list[str], length: int = 20) -> list[lis
 
 def same(found: list[list[str]], expected: list[list[str]]) -> bool:
     """Whether token lists agree as far as both go: caps of the two are counted differently."""
-    assert len({tuple(tokens) for tokens in expected}) > 5, "the model says the same whatever it reads"
+    assert len({tuple(tokens) for tokens in expected}) > len(expected) // 2, (
+        "the model says the same whatever it reads"
+    )
     pairs = list(zip(found, expected, strict=True))
     return all(a[: len(b)] == b[: len(a)] and abs(len(a) - len(b)) <= 2 for a, b in pairs)
 

@@ -53,4 +53,4 @@ def test_german_to_english_by_configuration_alone(tmp_path: Path) -> None:
     assert done.failed == {}
     assert done.translated + done.rejected == done.rows == 40
     for table in ShardDirectory(tmp_path / "translated").tables(["translation"]):
-        assert not any("__" in text for text in table["translation"].to_pylist() if text)
+        assert not any((text or "").startswith("__en__") for text in table["translation"].to_pylist())

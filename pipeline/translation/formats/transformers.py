@@ -317,10 +317,10 @@ def _converter(path: Path, tensors: _Tensors) -> Any:
 
 
 def _restore_positions(model: Any, tensors: _Tensors) -> None:
-    """Put back the positions that the file has.
+    """Put back the positions that the file has, whichever version of Transformers loads it.
 
-    Transformers' Marian computes its sinusoids anew on loading, whatever the file says; those of fairseq
-    begin two positions later and have other frequencies, so a model converted from fairseq would be spoilt.
+    Marian's sinusoids are computed anew on loading; those of fairseq begin two positions later and have other
+    frequencies, so a model converted from fairseq would be spoilt.
     """
     import torch
 
