@@ -15,6 +15,7 @@ from pipeline.files import hash_json
 from pipeline.translation.batching import WINDOW, Decoded, SourceTokens, translate_in_batches
 from pipeline.translation.model import TranslationModel
 from pipeline.translation.pieces import SentencePieces
+from pipeline.translation.subwords import open_subwords
 from pipeline.translation.translator import (
     DecodingOptions,
     Hypotheses,
@@ -22,7 +23,7 @@ from pipeline.translation.translator import (
     Placement,
     make_hypothesis,
 )
-from pipeline.translation.vocabulary import check_pieces, load_processor
+from pipeline.translation.vocabulary import check_pieces
 
 if TYPE_CHECKING:
     import torch
@@ -97,11 +98,11 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     file = ModelFile(folder)
     check_architecture(file)
     vocabulary = open_vocabulary(folder, file)
-    for types, path in (
-        (list(vocabulary.source), model.source_sentencepiece),
-        (vocabulary.target, model.target_sentencepiece),
+    for types, path, language in (
+        (list(vocabulary.source), model.source_sentencepiece, model.source_language),
+        (vocabulary.target, model.target_sentencepiece, model.target_language),
     ):
-        check_pieces(load_processor(path), types, path)
+        check_pieces(open_subwords(path, language), types, path)
     return model.fingerprint
 
 
@@ -190,8 +191,8 @@ class TorchTranslator:
     def _forced(self, model: TranslationModel) -> tuple[int, ...]:
         pieces = list(model.target_prefix)
         if self._settings.forced_prefix:
-            processor = load_processor(model.target_sentencepiece)
-            pieces += processor.encode(self._settings.forced_prefix, out_type=str)
+            subwords = open_subwords(model.target_sentencepiece, model.target_language)
+            pieces += subwords.encode([self._settings.forced_prefix], out_type=str)[0]
         numbers = {token: number for number, token in enumerate(self._vocabulary.target)}
         missing = [piece for piece in pieces if piece not in numbers]
         if missing:
