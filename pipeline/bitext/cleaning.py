@@ -13,6 +13,7 @@ from pipeline.bitext.block import REJECT_MALFORMED, Block, Changes
 from pipeline.bitext.reasons import CODES, NAMES
 from pipeline.configuration.ingest import Cleaning
 from pipeline.errors import InputError
+from pipeline.unicode_forms import normalise_unicode
 
 REFUSED_CHARACTERS = 4_096
 # Line breaks and tabs in a field (of JSON, Parquet, TMX) would break every line-oriented tool to come.
@@ -135,7 +136,7 @@ def _normalise(texts: pa.Array, changes: Changes) -> pa.Array:
         return texts
     rows = _rows_with(positions, offsets)
     found = texts.take(pa.array(rows))
-    normal = pc.utf8_normalize(found, "NFC")
+    normal = normalise_unicode(found, "NFC")
     changed = pc.sum(pc.not_equal(found, normal)).as_py() or 0
     if not changed:
         return texts
