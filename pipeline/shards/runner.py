@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pipeline.configuration.resources import Resources
-from pipeline.errors import Interrupted, ParaforgeError
+from pipeline.errors import IncompleteError, Interrupted, ParaforgeError
 from pipeline.interrupts import check_interrupt, stop_requested
 from pipeline.progress import Progress
 from pipeline.shards.store import ShardRecord, read_aligned
@@ -38,6 +38,8 @@ _POLL_SECONDS = 0.5
 _LEAST_OUT = 64
 _OUT_A_WORKER = 4
 _SECONDS_BETWEEN_COUNTS = 10.0
+# So long a run waits for a first worker, or for another when all have gone, before it stops.
+_PATIENCE_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
@@ -231,19 +233,35 @@ def connect(resources: Resources, workers: int, gpu: bool = False) -> Iterator[C
         yield client
 
 
-class _TasksOut:
-    """How many tasks the scheduler holds at a time: enough for all workers, also for those that join."""
+class _Workers:
+    """The workers that are there, counted now and then."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._asked = -math.inf
-        self._number = _LEAST_OUT
+        self._number = 0
+        self._last_seen = time.monotonic()
 
-    def __call__(self) -> int:
-        if time.monotonic() - self._asked > _SECONDS_BETWEEN_COUNTS:
-            self._number = max(_LEAST_OUT, _OUT_A_WORKER * len(self._client.nthreads()))
-            self._asked = time.monotonic()
-        return self._number
+    def tasks_out(self) -> int:
+        """How many tasks the scheduler is to hold: enough for all workers, also for those that join.
+
+        Raises:
+            IncompleteError: no worker has been there for a quarter of an hour.
+        """
+        now = time.monotonic()
+        if now - self._asked > _SECONDS_BETWEEN_COUNTS:
+            before, self._number = self._number, len(self._client.nthreads())
+            self._asked = now
+            if self._number:
+                self._last_seen = now
+            elif before:
+                logger.warning("all workers have gone; waiting for others")
+            elif now - self._last_seen > _PATIENCE_SECONDS:
+                raise IncompleteError(
+                    f"no worker has been there for {now - self._last_seen:,.0f} seconds. "
+                    "What is finished is safe: start workers and run the same command again."
+                )
+        return max(_LEAST_OUT, _OUT_A_WORKER * self._number)
 
 
 def _on_dask(
@@ -282,10 +300,11 @@ def _on_dask(
         suspects: list[ShardTask] = []
         alone: set[int] = set()
         exhausted = False
-        tasks_out = _TasksOut(client)
+        on_hand = _Workers(client)
         try:
             while True:
-                while not exhausted and len(pending) < tasks_out():
+                out = on_hand.tasks_out()
+                while not exhausted and len(pending) < out:
                     next_task = next(waiting, None)
                     if next_task is None:
                         exhausted = True

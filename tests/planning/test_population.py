@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from itertools import islice
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from pipeline.translation.distinct import find_distinct
 
 
 def write_corpus(
-    path: Path, sentences: list[str], rejected: set[int] = frozenset(), rows: int = 40
-) -> ShardDirectory:  # type: ignore[assignment]
+    path: Path, sentences: list[str], rejected: Set[int] = frozenset(), rows: int = 40
+) -> ShardDirectory:
     """Ingested shards of these sentences; equal ones know their first row."""
     first: dict[str, int] = {}
     schema = schema_of(["source", "line", "cs", "reference", "rejected", "first_row"])
