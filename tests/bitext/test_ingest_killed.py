@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
-import signal
 import time
 from pathlib import Path
 
@@ -15,7 +15,9 @@ from pipeline.configuration.ingest import IngestParameters
 from pipeline.configuration.resources import Resources
 from tests.bitext.helpers import write
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+pytestmark = pytest.mark.skipif(
+    "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs a server that forks"
+)
 
 
 def parameters(data: Path) -> IngestParameters:
@@ -34,21 +36,24 @@ def parameters(data: Path) -> IngestParameters:
     )
 
 
+def ingest_quietly(section: IngestParameters, base: Path) -> None:
+    """What the child does."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    ingest(section, base / "ingested", Resources(work=base / "work", workers=1))
+
+
 def run_in_child(section: IngestParameters, base: Path, kill_after: float | None) -> bool:
     """Run ingest in a process that dies after so many seconds; whether it ended well."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            ingest(section, base / "ingested", Resources(work=base / "work", workers=1))
-            status = 0
-        finally:
-            os._exit(status)
+    # Forked from a server that has one thread: a fork of this process could inherit a lock that is held.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pipeline.bitext.ingest"])
+    child = context.Process(target=ingest_quietly, args=(section, base))
+    child.start()
     if kill_after is not None:
         time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)
-    return os.waitpid(child, 0)[1] == 0
+        child.kill()
+    child.join()
+    return child.exitcode == 0
 
 
 def content(directory: Path) -> dict[str, bytes]:
