@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
-from benchmarks.engines import read_bitext
+from benchmarks.bitext import read_bitext
 from benchmarks.hardware import hardware
 from pipeline.scoring.overlap import Overlap
 from pipeline.scoring.pairs import Pairs

@@ -11,20 +11,20 @@ Every finished cell is a line of the results file; a run goes on where the last 
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import hashlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from benchmarks.bitext import read_bitext
 from benchmarks.hardware import hardware, peak_memory
 
 if TYPE_CHECKING:
@@ -160,13 +160,10 @@ def fairseq_generate(task: Task) -> Callable[[], Outcome]:
         "import sys; from pipeline.translation.fairseq_compat import import_fairseq; import_fairseq(); "
         "from fairseq_cli.interactive import cli_main; cli_main()"
     )
-    given = tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8", delete=False)  # noqa: SIM115
-    with given:
-        given.writelines(" ".join(one) + "\n" for one in pieces)
     arguments = [
         *(sys.executable, "-c", script, str(folder), "--path", str(folder / "checkpoint.pt")),
         *("--source-lang", model.source_language, "--target-lang", model.target_language),
-        *("--input", given.name, "--beam", str(task.cell.beam), "--lenpen", "1"),
+        *("--beam", str(task.cell.beam), "--lenpen", "1"),
         *("--max-len-a", "0", "--max-len-b", "255", "--buffer-size", str(len(task.sources))),
         *("--max-tokens", str(task.cell.batch_tokens or 1024), "--num-workers", "0"),
         *(() if task.device == "cuda" else ("--cpu",)),
@@ -174,18 +171,20 @@ def fairseq_generate(task: Task) -> Callable[[], Outcome]:
     environment = {**os.environ, "OMP_NUM_THREADS": str(task.threads), "OMP_WAIT_POLICY": "passive"}
 
     def run() -> Outcome:
-        done = subprocess.run(
-            arguments,
-            capture_output=True,
-            text=True,
-            check=True,
-            env=environment,
-            cwd=Path(__file__).parents[1],
-        )
+        with tempfile.TemporaryDirectory() as place:
+            given = Path(place) / "sources.txt"
+            given.write_text("".join(" ".join(one) + "\n" for one in pieces), encoding="utf-8", newline="\n")
+            done = subprocess.run(
+                [*arguments, "--input", str(given)],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=environment,
+                cwd=Path(__file__).parents[1],
+            )
         found: dict[int, tuple[float, list[str]]] = {}
         for match in re.finditer(r"^H-(\d+)\t(\S+)\t(.*)$", done.stdout, re.MULTILINE):
             found[int(match[1])] = (float(match[2]) * math.log(2), match[3].split(" "))
-        Path(given.name).unlink()
         rows = [found[number] for number in range(len(task.sources))]
         clock = re.search(r"translation time: ([0-9.]+)", done.stderr + done.stdout)
         return Outcome(
@@ -315,16 +314,6 @@ def worker() -> None:
     task = Task(Cell(**values.pop("cell")), **{**values, "sources": tuple(values["sources"])})
     result = measure(task)
     sys.stdout.write(f"\n{json.dumps(result)}\n")
-
-
-def read_bitext(paths: Iterable[Path], limit: int) -> tuple[list[str], list[str]]:
-    """English (first column) and the foreign side (second) of TSV files."""
-    rows: list[list[str]] = []
-    for path in paths:
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            rows += [line.rstrip("\n").split("\t") for line in file]
-    rows = rows[:limit] if limit else rows
-    return [row[0] for row in rows], [row[1] for row in rows]
 
 
 def plan(device: str, beams: list[int], engines: list[str]) -> list[Cell]:

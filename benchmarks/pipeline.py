@@ -103,9 +103,10 @@ def print_stages(seen: dict[str, Watched], metrics: dict[str, dict[str, Any]]) -
         elif stage == "nmt":
             rows = values.get("trained_on", {}).get("pairs", 0)
         wall = max(watched.end - watched.begin, _EVERY)
-        rate = "" if stage == "nmt" else f"{rows / wall:,.0f}"
+        rate = "" if stage == "nmt" or not rows else f"{rows / wall:,.0f}"
+        count = f"{rows:,}" if rows else ""  # a report has none
         print(
-            f"| {stage} | {wall:,.1f} | {sum(watched.cpu.values()):,.1f} | {rows:,} | {rate} "
+            f"| {stage} | {wall:,.1f} | {sum(watched.cpu.values()):,.1f} | {count} | {rate} "
             f"| {watched.peak_bytes / 2**20:,.0f} |"
         )
 

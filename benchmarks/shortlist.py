@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from benchmarks.engines import read_bitext
+from benchmarks.bitext import read_bitext
 from pipeline.translation.model import open_model
 from pipeline.translation.torch_search.model_file import read_vocabulary
 from pipeline.translation.vocabulary import load_processor

@@ -6,7 +6,6 @@ python -m benchmarks.translate agreement --model DIR --bitext FILE.tsv.gz --bite
 
 from __future__ import annotations
 
-import gzip
 import multiprocessing
 import shutil
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import typer
 
+from benchmarks.bitext import read_bitext
 from benchmarks.hardware import hardware, peak_memory
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -177,16 +177,6 @@ def in_own_process(job: Job) -> Measured:
     """:func:`measure` in a fresh process, so that memory is its own."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(measure, job).result()
-
-
-def read_bitext(paths: list[Path], limit: int) -> tuple[list[str], list[str]]:
-    """English (first column) and Czech (second) of TSV files."""
-    rows: list[list[str]] = []
-    for path in paths:
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            rows += [line.rstrip("\n").split("\t") for line in file]
-    rows = rows[:limit] if limit else rows
-    return [row[0] for row in rows], [row[1] for row in rows]
 
 
 def _jobs(

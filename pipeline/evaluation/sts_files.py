@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.lexicon.wordlists import text_lines
+from pipeline.lexicon.wordlists import finite_number, text_lines
 
 Row = tuple[int, list[str]]
 """Line number and fields."""
@@ -158,21 +158,13 @@ def _by_form(fields: Sequence[str]) -> _Layout | None:
 
 
 def _may_be_score(field: str) -> bool:
-    return not field.strip() or _number(field) is not None
-
-
-def _number(field: str) -> float | None:
-    try:
-        value = float(field)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    return not field.strip() or finite_number(field) is not None
 
 
 def _score(field: str, path: Path, line: int) -> float:
     if not field.strip():
         return math.nan
-    value = _number(field)
+    value = finite_number(field)
     if value is None:
         raise InputError(f"the score {field[:40]!r} is no number", path, line)
     return value

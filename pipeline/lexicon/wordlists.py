@@ -84,7 +84,7 @@ def read_similarity_list(path: Path) -> SimilarityList:
 
     header: list[str] | None = split(lines[0][1])
     assert header is not None
-    if any(_number(field) is not None for field in header[2:]):
+    if any(finite_number(field) is not None for field in header[2:]):
         header = None
     rows = [(number, split(text)) for number, text in (lines if header is None else lines[1:])]
     if not rows:
@@ -95,7 +95,7 @@ def read_similarity_list(path: Path) -> SimilarityList:
     for number, fields in rows:
         if len(fields) <= column or not fields[0] or not fields[1]:
             raise InputError(f"two words and a score in column {column + 1} are expected", path, number)
-        score = _number(fields[column])
+        score = finite_number(fields[column])
         if score is None:
             raise InputError(f"the score {fields[column]!r} is no number", path, number)
         pairs.append((fields[0].lower(), fields[1].lower()))
@@ -112,13 +112,14 @@ def _score_column(header: list[str] | None, first: list[str], path: Path, line: 
         for name in _SCORE_NAMES:
             if name in lowered:
                 return lowered.index(name)
-    column = next((index for index in range(2, len(first)) if _number(first[index]) is not None), None)
+    column = next((index for index in range(2, len(first)) if finite_number(first[index]) is not None), None)
     if column is None:
         raise InputError("two words and a score are expected", path, line)
     return column
 
 
-def _number(text: str) -> float | None:
+def finite_number(text: str) -> float | None:
+    """The number that a field says, or None where it says none, or no finite one."""
     try:
         value = float(text)
     except ValueError:
@@ -188,7 +189,7 @@ def _ppdb_entry(text: str, path: Path, number: int) -> tuple[Pair, float | None]
     found = _PPDB_SCORE.search(fields[3])
     if found is None:
         return (fields[1].lower(), fields[2].lower()), None
-    score = _number(found.group(1))
+    score = finite_number(found.group(1))
     if score is None:
         raise InputError(f"PPDB2.0Score is {found.group(1)!r}, no number", path, number)
     return (fields[1].lower(), fields[2].lower()), score
@@ -200,7 +201,7 @@ def _list_entry(text: str, path: Path, number: int) -> tuple[Pair, float | None]
         raise InputError("two words, and a score at most, are expected", path, number)
     score = None
     if len(fields) == 3:
-        score = _number(fields[2])
+        score = finite_number(fields[2])
         if score is None:
             raise InputError(f"the score {fields[2]!r} is no number", path, number)
     return (fields[0].lower(), fields[1].lower()), score
