@@ -27,6 +27,7 @@ $(READY): pyproject.toml $(CONSTRAINTS) scripts/install_fairseq.py
 	touch $@
 
 corpus: setup
+	paraforge doctor --mend
 	dvc repro
 	paraforge summary
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.configuration.resources import available_cores
+from pipeline.dvc_files import damaged
 from pipeline.errors import ParaforgeError
 
 NEEDED = (
@@ -147,6 +148,9 @@ def _project() -> Iterator[Finding]:
         yield Finding("project", "params.yaml", "ok", "every value is allowed")
     except ParaforgeError as error:
         yield Finding("project", "params.yaml", "broken", str(error), "run 'paraforge configure'")
+    remedy = "a kill has cut it: 'paraforge doctor --mend' sets it aside, and finished work is found again"
+    for path, wrong in damaged().items():
+        yield Finding("project", str(path), "broken", wrong, remedy)
     if shutil.which("dvc") is None:
         yield Finding("project", "dvc on PATH", "note", "not found", "source .venv/bin/activate")
     data = os.environ.get("PARAFORGE_DATA")

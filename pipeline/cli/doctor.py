@@ -12,6 +12,9 @@ _MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "n
 @app.command()
 def doctor(
     as_json: bool = typer.Option(False, "--json", help="print JSON instead of lines"),
+    mend: bool = typer.Option(
+        False, "--mend", help="only set DVC's files aside that a kill has cut, so that 'dvc repro' goes on"
+    ),
 ) -> None:
     """Say what is installed, which engines work, and how to mend what does not.
 
@@ -21,6 +24,14 @@ def doctor(
     import dataclasses
     import json
 
+    if mend:
+        from pipeline.dvc_files import set_aside
+
+        for path, aside in set_aside():
+            typer.echo(
+                f"{path} was cut by a kill and is now {aside}: 'dvc repro' goes on from what is finished"
+            )
+        return
     from pipeline.diagnosis import diagnose
 
     findings = diagnose()
