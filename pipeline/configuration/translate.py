@@ -81,6 +81,26 @@ class TorchParameters(BaseModel):
         return self.model_dump(exclude_defaults=True)
 
 
+class QuantisationParameters(BaseModel):
+    """Whether weights of 8 or 16 bits are good enough, found out on a sample; see docs/engines.md."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    check: Literal["fallback", "error", "skip"] = Field(
+        "fallback",
+        description="before anything is translated in int8 or int16, a sample is translated in it and in "
+        "float32; where too much is lost: fallback translates in float32, error stops. skip: no sample",
+    )
+    limit: float = Field(
+        0.2,
+        ge=0,
+        description="chrF that may be lost; a loss below two standard errors of the sample counts as none",
+    )
+    sentences: int = Field(
+        1000, ge=2, le=100_000, description="of the sample; all of them where there are fewer"
+    )
+
+
 class TranslateParameters(BaseModel):
     """Section ``translate``."""
 
@@ -95,6 +115,7 @@ class TranslateParameters(BaseModel):
         1.0, ge=0, le=5, description="score = log-probability / length ** length_penalty"
     )
     compute_type: ComputeType = Field("float32", description="auto: what is fastest on the device")
+    quantisation: QuantisationParameters = Field(default_factory=QuantisationParameters)
     maximum_source_tokens: int = Field(1024, ge=2, description="a longer source is cut and marked")
     maximum_target_tokens: int = Field(256, ge=2, description="a longer hypothesis is cut and marked")
     sentences_per_task: int = Field(

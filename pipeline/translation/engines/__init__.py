@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 
 from pipeline.errors import InputError
 from pipeline.translation.model import TranslationModel, open_model
+from pipeline.translation.positions import limited_options
 from pipeline.translation.translator import DecodingOptions, Placement, Translator
 
 # Name of an engine: its module, which offers what EngineModule says.
@@ -83,9 +84,10 @@ def open_translator(
         raise InputError(f"the engine '{engine}' needs a model")
     else:
         opened = model if isinstance(model, TranslationModel) else open_model(model, engine)
-    return module.open_engine(
-        opened, module.resolve(options or DecodingOptions(), placement), placement, settings or {}
-    )
+    resolved = module.resolve(options or DecodingOptions(), placement)
+    if opened is not None:
+        resolved = limited_options(resolved, opened)
+    return module.open_engine(opened, resolved, placement, settings or {})
 
 
 __all__ = ["ENGINES", "MODEL_FREE", "engine_module", "open_translator"]

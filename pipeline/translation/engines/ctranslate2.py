@@ -26,8 +26,10 @@ NAME = "ctranslate2"
 _END = "</s>"
 _ISA = "CT2_FORCE_CPU_ISA"
 _AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
-# Measured (docs/results.md): on a CPU small batches stay in the cache; a GPU wants to be filled.
+# Measured (docs/results.md): on a CPU small batches stay in the cache, in int8 with a beam still smaller ones
+# are the fastest; a GPU wants to be filled.
 _CPU_BATCH_TOKENS = 512
+_CPU_INT8_BATCH_TOKENS = 128
 _CUDA_BATCH_TOKENS = 16_384
 # Best first; what "auto" takes is the first that the device has.
 _AUTOMATIC = {"cpu": ("int8", "float32"), "cuda": ("float16", "bfloat16", "float32")}
@@ -50,6 +52,13 @@ def _amd_flags() -> set[str]:
     if not any(line.startswith("vendor_id") and "AuthenticAMD" in line for line in lines):
         return set()
     return set(next((line for line in lines if line.startswith("flags")), "").split())
+
+
+def _usual_batch_tokens(device: str, options: DecodingOptions) -> int:
+    if device != "cpu":
+        return _CUDA_BATCH_TOKENS
+    small = options.beam > 1 and options.compute_type.startswith("int8")
+    return _CPU_INT8_BATCH_TOKENS if small else _CPU_BATCH_TOKENS
 
 
 def _device(placement: Placement) -> tuple[str, int]:
@@ -129,6 +138,7 @@ class CTranslate2Translator:
         except (RuntimeError, ValueError, IndexError) as error:
             raise InputError(f"CTranslate2 cannot open it: {error}", folder) from error
         self._forced = list(model.target_prefix)
+        self._longest = options.maximum_target_tokens
         self._length_penalty = options.length_penalty
         self._arguments: dict[str, Any] = {
             "beam_size": options.beam,
@@ -144,9 +154,7 @@ class CTranslate2Translator:
             "asynchronous": True,
         }
         self.fingerprint = fingerprint_of(NAME, weights(model, {}), options)
-        self.batch_tokens = placement.batch_tokens or (
-            _CPU_BATCH_TOKENS if device == "cpu" else _CUDA_BATCH_TOKENS
-        )
+        self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
         # One in work and one waiting for each replica: none is ever idle while results are taken.
         self.queued_batches = 2 * replicas + 1
 
@@ -176,6 +184,28 @@ class CTranslate2Translator:
             ]
 
         return wait
+
+    def score(self, sentences: list[str], translations: list[str]) -> list[float]:
+        """Mean natural log-probability per token of given translations, end-of-sentence in sum and length.
+
+        A translation is scored in the pieces that its text has, which may be others than those it was decoded
+        in. NaN for an empty one.
+        """
+        sources = [source.tokens for source in self._pieces.encode(sentences)]
+        targets = self._pieces.encode_target(translations)
+        places = [place for place, (s, t) in enumerate(zip(sources, targets, strict=True)) if s and t]
+        found = self._translator.score_batch(
+            [sources[place] for place in places],
+            [[*self._forced, *targets[place]][: self._longest - 1] for place in places],
+            max_input_length=0,
+            max_batch_size=self.batch_tokens,
+            batch_type="tokens",
+        )
+        scores = [math.nan] * len(sentences)
+        for place, result in zip(places, found, strict=True):
+            logs = result.log_probs[len(self._forced) :]
+            scores[place] = math.fsum(logs) / len(logs)
+        return scores
 
     def _hypotheses(self, result: Any, log_end: float) -> tuple[Hypothesis, ...]:
         """Hypotheses with the definition's score: natural log, end-of-sentence in sum and in length.

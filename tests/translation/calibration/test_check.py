@@ -1,0 +1,267 @@
+"""A quantised model that is worse than it should be is not relied on; everybody agrees on that for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.cli.model import app
+from pipeline.configuration.resources import Resources
+from pipeline.configuration.translate import TranslateParameters
+from pipeline.errors import InputError, Interrupted
+from pipeline.shards.schema import schema_of
+from pipeline.shards.store import ShardDirectory, ShardWriter
+from pipeline.translation import batching
+from pipeline.translation.calibration import check
+from pipeline.translation.engines import ctranslate2
+from pipeline.translation.translate import TranslationReport, translate
+from pipeline.translation.translator import Hypotheses
+from tests.translation.tiny import bitext
+
+pytest.importorskip("ctranslate2")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("calibration") / "ingested"
+    pairs = list(dict.fromkeys(bitext(120, seed=5)))
+    first: dict[str, int] = {}
+    columns: dict[str, Any] = {
+        "source": ["test"] * len(pairs),
+        "line": list(range(1, len(pairs) + 1)),
+        "cs": [cs for cs, _ in pairs],
+        "reference": [en for _, en in pairs],
+        "rejected": [None] * len(pairs),
+        "first_row": [first.setdefault(cs, row) for row, (cs, _) in enumerate(pairs)],
+    }
+    schema = schema_of(columns)
+    writer = ShardWriter(path, schema, 40)
+    writer.write(pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema))
+    writer.close({"step": "ingest"})
+    return path
+
+
+def parameters(compute_type: str = "int8", **quantisation: Any) -> TranslateParameters:
+    return TranslateParameters.model_validate(
+        {
+            "beam": 2,
+            "compute_type": compute_type,
+            "sentences_per_task": 15,
+            "quantisation": {"sentences": 60, **quantisation},
+        }
+    )
+
+
+def run(
+    root: Path, corpus: Path, model: Path, chosen: TranslateParameters
+) -> tuple[TranslationReport, list[bytes]]:
+    where = Resources(workers=1, threads=1, work=root / "work", devices=["cpu"])
+    report = translate(chosen, corpus, model, root / "translated", where)
+    return report, [path.read_bytes() for path in ShardDirectory(root / "translated").paths]
+
+
+@pytest.fixture
+def garbled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """An int8 that says everything backwards; gives the compute types in which sentences were translated."""
+    used: list[str] = []
+    honest = ctranslate2.CTranslate2Translator.translate
+    init = ctranslate2.CTranslate2Translator.__init__
+
+    def remember(self: Any, model: Any, options: Any, placement: Any) -> None:
+        init(self, model, options, placement)
+        self.kind = options.compute_type
+
+    def translated(self: Any, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        for result in honest(self, sentences):
+            used.append(self.kind)
+            if self.kind == "int8":
+                best = result.hypotheses[0]
+                result = replace(result, hypotheses=(replace(best, text=best.text[::-1]),))
+            yield result
+
+    monkeypatch.setattr(ctranslate2.CTranslate2Translator, "__init__", remember)
+    monkeypatch.setattr(ctranslate2.CTranslate2Translator, "translate", translated)
+    return used
+
+
+@pytest.fixture
+def not_again(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """From when it is called on, nobody may translate or draw a sample."""
+
+    def forbid() -> None:
+        def fail(*arguments: Any, **options: Any) -> None:
+            raise AssertionError("calibrated twice")
+
+        monkeypatch.setattr(check, "write_sample", fail)
+        monkeypatch.setattr(check, "run_step", fail)
+
+    return forbid
+
+
+@pytest.mark.parametrize("compute_type", ["int8", "auto"])
+def test_what_loses_too_much_is_translated_in_float32(
+    compute_type: str, corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str]
+) -> None:
+    plain, expected = run(tmp_path / "plain", corpus, tiny_ctranslate2, parameters("float32"))
+    assert plain.calibration is None
+    garbled.clear()
+    report, found = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters(compute_type))
+    assert found == expected
+    # The sample in both, everything else in float32.
+    assert garbled.count("int8") == 60
+    assert garbled.count("float32") == 60 + report.sentences
+    assert report.compute_type == "float32"
+    assert report.calibration is not None
+    assert report.calibration.chosen == "float32"
+    loss = report.calibration.loss
+    assert loss.compute_type == "int8"
+    assert loss.sentences == 60
+    assert loss.loss > 10 > 2 * loss.error > 0
+    assert loss.agreement < 90
+    assert loss.score_loss is not None
+    assert loss.score_loss > 0.5
+    # What metrics/translate.json will hold, and what shards.json says of the shards.
+    assert json.loads(json.dumps(asdict(report)))["calibration"]["loss"]["loss"] == loss.loss
+    published = ShardDirectory(tmp_path / "checked" / "translated")
+    assert published.description["parameters"]["compute_type"] == "float32"
+    # Shards of a run that asked for float32 at once are the same ones.
+    again, _ = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters("float32"))
+    assert again.reused_tasks == again.tasks
+
+
+def test_what_is_good_enough_is_kept(
+    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, not_again: Any
+) -> None:
+    unchecked, expected = run(tmp_path / "skip", corpus, tiny_ctranslate2, parameters(check="skip"))
+    assert unchecked.calibration is None
+    assert not (tmp_path / "skip" / "work" / "translation" / "calibration").exists()
+    report, found = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters(limit=5.0))
+    assert found == expected
+    assert report.calibration is not None
+    assert (report.compute_type, report.calibration.chosen) == ("int8", "int8")
+    assert report.calibration.loss.identical > 0.8
+    not_again()
+    again, found = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters(limit=5.0))
+    assert found == expected
+    assert again.calibration == report.calibration
+    assert again.reused_tasks == again.tasks
+
+
+def test_a_run_that_was_killed_goes_on_as_it_was_decided(
+    corpus: Path,
+    tiny_ctranslate2: Path,
+    tmp_path: Path,
+    garbled: list[str],
+    not_again: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, expected = run(tmp_path / "whole", corpus, tiny_ctranslate2, parameters())
+
+    def stop() -> None:
+        if len(garbled) > 160:  # past the sample
+            raise Interrupted()
+
+    garbled.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(batching, "check_interrupt", stop)
+        with pytest.raises(Interrupted):
+            run(tmp_path / "parts", corpus, tiny_ctranslate2, parameters())
+    # On another machine int8 may be as good as float32: nobody asks it.
+    monkeypatch.setattr(
+        ctranslate2.CTranslate2Translator, "translate", lambda self, s: batching.translate_in_batches(self, s)
+    )
+    not_again()
+    report, found = run(tmp_path / "parts", corpus, tiny_ctranslate2, parameters())
+    assert found == expected
+    assert report.calibration == whole.calibration
+    assert 0 < report.reused_tasks < report.tasks
+
+
+def test_a_sample_that_was_interrupted_or_lost_is_measured_again(
+    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop() -> None:
+        if len(garbled) > 30:
+            raise Interrupted()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batching, "check_interrupt", stop)
+        with pytest.raises(Interrupted):
+            run(tmp_path, corpus, tiny_ctranslate2, parameters())
+    first, expected = run(tmp_path, corpus, tiny_ctranslate2, parameters())
+    (record,) = (tmp_path / "work" / "translation" / "calibration").glob("*/loss.json")
+    record.write_text("{", encoding="utf-8")
+    garbled.clear()
+    again, found = run(tmp_path, corpus, tiny_ctranslate2, parameters())
+    assert (found, again.calibration) == (expected, first.calibration)
+    assert not garbled  # the sample's hypotheses were still there
+
+
+def test_another_limit_asks_nobody_again(
+    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = run(tmp_path, corpus, tiny_ctranslate2, parameters())
+    garbled.clear()
+    monkeypatch.setattr(check, "write_sample", None)
+    report, _ = run(tmp_path, corpus, tiny_ctranslate2, parameters(limit=100.0))
+    assert report.compute_type == "int8"
+    assert set(garbled) == {"int8"}
+    assert len(garbled) == report.sentences
+    assert first.calibration is not None
+    assert report.calibration == check.Calibration("int8", 100.0, first.calibration.loss)
+
+
+def test_an_error_where_that_is_asked_for(
+    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str]
+) -> None:
+    with pytest.raises(InputError, match=r"int8 against float32 on 60 sentences: .*limit, 0\.20.*float32"):
+        run(tmp_path, corpus, tiny_ctranslate2, parameters(check="error"))
+    assert not (tmp_path / "translated").exists()
+    assert not (tmp_path / "work" / "translate-sentences").exists()
+
+
+def test_by_hand(tiny_ctranslate2: Path, corpus: Path, tmp_path: Path, garbled: list[str]) -> None:
+    pairs = "".join(f"{cs}\t{en}\n" for cs, en in dict.fromkeys(bitext(120, seed=5)))
+    (tmp_path / "test.tsv").write_text(pairs, encoding="utf-8")
+
+    def check_model(*arguments: str | Path) -> Any:
+        command = ["check", tiny_ctranslate2, "--sentences", "50", "--threads", "1", *arguments]
+        return CliRunner().invoke(app, [str(argument) for argument in command])
+
+    lost = check_model("--compute-type", "int8", "--bitext", tmp_path / "test.tsv", "--columns", "1,0")
+    assert lost.exit_code == 1
+    assert "int8 against float32 on 50 sentences" in lost.output
+    assert "a run would fall back to float32" in lost.output
+    kept = check_model("--compute-type", "int8_float32", "--bitext", corpus, "--limit", "50")
+    assert kept.exit_code == 0
+    assert "within the limit, 50.00" in kept.output
+    assert "float32 does not round" in str(check_model("--bitext", corpus).exception)
+
+
+def test_a_real_model_in_int8_loses_nothing(
+    data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.translation.calibration.bitext import loss_on_bitext
+    from pipeline.translation.translator import DecodingOptions
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    loss = loss_on_bitext(
+        small_model_directory,
+        data_directory / "bitext" / "multi30k.val.en-cs.tsv.gz",
+        DecodingOptions(beam=2, compute_type="int8"),
+        sentences=80,
+        device="cpu",
+        threads=1,
+    )
+    assert not loss.exceeds(0.2)
+    assert loss.identical > 0.6
+    assert 40 < loss.chrf_float32 < 80
+    assert loss.score_loss is not None
+    assert abs(loss.score_loss) < 0.02
