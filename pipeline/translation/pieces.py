@@ -48,6 +48,10 @@ class SentencePieces:
         truncated = len(pieces) > self._room
         return SourceTokens(sentence, [*self._prefix, *pieces[: self._room], *self._suffix], truncated)
 
+    def encode_target(self, texts: list[str]) -> list[list[str]]:
+        """Tokens of texts of the target side, without those that every hypothesis is made to begin with."""
+        return [list(row) for row in self._target.encode(texts, out_type=str, num_threads=1)]
+
     def decode(self, tokens: Sequence[str]) -> str:
         """Text of target tokens, without the tokens that every hypothesis is made to begin with."""
         start = len(self._forced) if list(tokens[: len(self._forced)]) == self._forced else 0
