@@ -66,6 +66,7 @@ def import_model(
             entries = {**importer(path, temporary, languages), **given}
             if origin != "fairseq":
                 _check_affixes(temporary, entries, path)
+                _check_start(temporary, entries, path)
             return write_description(
                 temporary, origin=origin, languages=languages, entries=entries, imported_from=name
             )
@@ -124,6 +125,16 @@ def _copy(path: Path, output: Path) -> dict[str, Any]:
         (output / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path / name, output / name)
     return description
+
+
+def _check_start(output: Path, entries: Mapping[str, Any], path: Path) -> None:
+    """Refuse a decoder that is to begin with a language token where none is given: no sentence would do."""
+    configuration = output / FOLDER / "config.json"
+    values = read_json(configuration) if configuration.is_file() else {}
+    if values.get("decoder_start_token", "") is None and not entries.get("target_prefix"):
+        raise InputError(
+            "its decoder begins with a language token", path, remedy="Give it with --target-prefix."
+        )
 
 
 def _check_affixes(output: Path, entries: Mapping[str, Any], path: Path) -> None:

@@ -42,6 +42,8 @@ def import_ctranslate2(path: Path, output: Path, languages: Languages) -> dict[s
             shutil.copyfile(file, folder / file.name)
     take_subwords(path, output, languages)
     check_embeddings(folder, path)
+    if not (folder / "config.json").is_file() and weight_shapes(folder / "model.bin", path):
+        raise InputError("no config.json beside model.bin: not a whole CTranslate2 model", path)
     check_whole(output, path, languages)
     tags = language_affixes(languages, vocabulary_of(folder, "target") or [])
     return {"engines": {FOLDER: FOLDER}, "source_suffix": list(source_end(folder)), **tags}

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.translation.conversion import normalise_checkpoint, write_fairseq_model
-from pipeline.translation.formats.ctranslate2 import Languages
+from pipeline.translation.conversion import model_arguments, normalise_checkpoint, write_fairseq_model
+from pipeline.translation.formats.ctranslate2 import FOLDER, Languages
+from pipeline.translation.formats.fidelity import (
+    TOLERANCE,
+    Reference,
+    check_fidelity,
+    comparing,
+    some_tokens,
+)
 from pipeline.translation.subwords import copy_subwords, find_subwords, open_subwords
-from pipeline.translation.vocabulary import check_pieces, read_dictionary
+from pipeline.translation.vocabulary import SPECIAL_TYPES, check_pieces, read_dictionary
 
 _CHECKPOINTS = ("checkpoint.pt", "checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
 
@@ -31,7 +42,44 @@ def import_fairseq_checkpoint(path: Path, output: Path, languages: Languages) ->
         subwords[side] = copy_subwords(file, output, side)
         check_pieces(open_subwords(subwords[side], language), types[language], file)
     state = normalise_checkpoint(checkpoint, types[languages[0]], types[languages[1]], languages)
-    return write_fairseq_model(state, dictionaries, subwords, output, languages)
+    try:
+        entries = write_fairseq_model(state, dictionaries, subwords, output, languages)
+    except InputError as error:  # names a copy that nobody will find
+        raise InputError(error.message, checkpoint, remedy=error.remedy) from error
+    with comparing(checkpoint):
+        reference = _reference(state, output / "fairseq", types, languages)
+        check_fidelity(output / FOLDER, reference, checkpoint)
+    return entries
+
+
+def _reference(
+    state: Mapping[str, Any], folder: Path, types: Mapping[str, Sequence[str]], languages: Languages
+) -> Reference:
+    """Log-probabilities of some types after some others, as fairseq computes them."""
+    import torch
+    from fairseq.models import build_model
+    from fairseq.tasks.translation import TranslationTask
+
+    arguments = argparse.Namespace(**vars(model_arguments(state, folder)))
+    dictionaries = [TranslationTask.load_dictionary(str(folder / f"dict.{name}.txt")) for name in languages]
+    with contextlib.redirect_stdout(io.StringIO()):
+        model = build_model(arguments, TranslationTask(arguments, *dictionaries)).float().eval()
+    model.load_state_dict(state["model"])
+    source, target = (
+        [len(SPECIAL_TYPES) + number for number in some_tokens(types[language])] for language in languages
+    )
+    end = dictionaries[1].eos()
+    with torch.inference_mode():
+        given = torch.tensor([[*source, dictionaries[0].eos()]])
+        logits, *_ = model(given, torch.tensor([given.shape[1]]), torch.tensor([[end, *target]]))
+        scores = logits[0].float().log_softmax(1).gather(1, torch.tensor([*target, end])[:, None])
+    kind = str(state["model"]["encoder.embed_tokens.weight"].dtype).removeprefix("torch.")
+    return Reference(
+        source=[dictionaries[0][number] for number in source],
+        target=[dictionaries[1][number] for number in target],
+        log_probabilities=scores[:, 0].tolist(),
+        tolerance=TOLERANCE.get(kind, 0.5),
+    )
 
 
 def _checkpoint(folder: Path) -> Path:

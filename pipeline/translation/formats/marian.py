@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,16 @@ from pipeline.translation.formats.ctranslate2 import (
 )
 from pipeline.translation.subwords import copy_subwords
 from pipeline.translation.vocabulary import load_processor, pieces_of
+
+_NORM = r"ln_(scale|bias)(_pre)?"
+# What is taken over from model.npz; a weight of another name has a part in the model that would be lost.
+_WEIGHTS = re.compile(
+    r"special:model\.yml|Wemb|Wpos"
+    rf"|(encoder|decoder)_(Wemb|(emb|top)_{_NORM})"
+    rf"|(encoder|decoder)_l\d+_(self|context)_([Wb][qkvo]|Wo_{_NORM})"
+    rf"|(encoder|decoder)_l\d+_ffn_([Wb][12]|ffn_{_NORM})"
+    r"|decoder_ff_logit_out_(W|Wt|b)"
+)
 
 
 def decoder_file(folder: Path) -> Path | None:
@@ -78,7 +89,12 @@ def _parts(folder: Path) -> tuple[Path, list[Path]]:
         ) from error
     files = []
     for name in names:
-        file = (folder / name).resolve()
+        # Marian itself writes paths of the machine that trained, unless it is told otherwise.
+        beside = folder / Path(name).name
+        moved = Path(name).is_absolute() or not (folder / name).is_file()
+        file = (
+            beside if moved and beside.is_file() and ".." not in Path(name).parts else folder / name
+        ).resolve()
         if not file.is_relative_to(folder.resolve()):
             raise InputError(f"{name!r} lies outside of the model's directory", configuration)
         if not file.is_file():
@@ -100,8 +116,15 @@ def _check_rows(weights: Path, vocabularies: list[Path]) -> None:
                 for name in ("Wemb", "encoder_Wemb", "decoder_Wemb")
                 if name in arrays
             }
+            strange = [name for name in arrays.files if not _WEIGHTS.fullmatch(name)]
     except (ValueError, OSError, KeyError, EOFError) as error:
         raise InputError(f"not a model of Marian, or damaged: {last_line(error)}", weights) from error
+    if strange:
+        raise InputError(
+            f"it has {strange[0]}, which CTranslate2's converter passes over",
+            weights,
+            remedy="Only plain transformers can be imported.",
+        )
     for side, file in (("encoder", vocabularies[0]), ("decoder", vocabularies[-1])):
         try:
             types = len(pieces_of(load_processor(file)) if file.suffix == ".spm" else load_vocab(str(file)))

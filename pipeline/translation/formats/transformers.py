@@ -21,6 +21,13 @@ from pipeline.translation.formats.ctranslate2 import (
     language_affixes,
     last_line,
 )
+from pipeline.translation.formats.fidelity import (
+    TOLERANCE,
+    Reference,
+    check_fidelity,
+    comparing,
+    some_tokens,
+)
 from pipeline.translation.languages import language_token, language_tokens
 from pipeline.translation.subwords import (
     Subwords,
@@ -43,6 +50,11 @@ _EMBEDDINGS = (
     "model.encoder.embed_tokens.weight",
     "model.decoder.embed_tokens.weight",
 )
+
+# Kinds whose decoder begins with one token, so that a converted model can be compared with the original.
+_COMPARED = ("marian", "m2m_100", "bart", "pegasus")
+# Whether a kind normalises before each block, where its configuration does not say.
+_PRE_NORM = {"bart": False, "mbart": True, "pegasus": True}
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +82,12 @@ def import_transformers(path: Path, output: Path, languages: Languages) -> dict[
         _check_rows(path, tokenizer, tensors)
         _check_marian(path, tensors)
         affixes = _take_subwords(path, output, tokenizer, languages)
-        convert(_converter(path, tensors), path, output)
+        converter = _converter(path, tensors)
+        convert(converter, path, output)
     check_whole(output, path, languages)
+    if converter.reference is not None:
+        with comparing(path):
+            check_fidelity(output / FOLDER, converter.reference, path)
     config = read_json(path / "config.json")
     return {
         "engines": {FOLDER: FOLDER},
@@ -201,11 +217,11 @@ def _check_marian(path: Path, tensors: _Tensors) -> None:
     config = read_json(path / "config.json")
     if config.get("model_type") != "marian":
         return
-    last = int(config["vocab_size"]) - 1
-    shared = tensors.get("model.shared.weight")
-    if shared is None:
-        shared = tensors.get("model.decoder.embed_tokens.weight")
-    starts_from_zeros = shared is None or not bool(shared[-1].any())
+    embedding = tensors.get("model.decoder.embed_tokens.weight")  # where it is not shared
+    if embedding is None:
+        embedding = tensors.get("model.shared.weight")
+    starts_from_zeros = embedding is None or not bool(embedding[-1].any())
+    last = int(config.get("decoder_vocab_size") or config["vocab_size"]) - 1
     if config.get("decoder_start_token_id", last) != last or not starts_from_zeros:
         raise InputError(
             "its decoder does not start from zeros, as those of Marian do: it was converted from elsewhere",
@@ -289,6 +305,8 @@ def _converter(path: Path, tensors: _Tensors) -> Any:
     class Converter(TransformersConverter):  # type: ignore[misc]
         """Loads weights as the files have them, or not at all."""
 
+        reference: Reference | None = None
+
         def load_model(self, model_class: Any, model_name_or_path: str, **options: Any) -> Any:
             try:
                 model, report = model_class.from_pretrained(
@@ -304,6 +322,9 @@ def _converter(path: Path, tensors: _Tensors) -> Any:
             if missing:  # Transformers would fill them with random numbers
                 raise ValueError(f"{len(missing)} weights are missing, {missing[0]} the first of them")
             _restore_positions(model, tensors)
+            _complete_configuration(model.config)
+            with comparing(path):
+                self.reference = _reference(model, _load_tokenizer(path))
             return model
 
         def load_tokenizer(self, tokenizer_class: Any, model_name_or_path: str, **options: Any) -> Any:
@@ -314,6 +335,42 @@ def _converter(path: Path, tensors: _Tensors) -> Any:
             return tokenizer
 
     return Converter(str(path))
+
+
+def _complete_configuration(config: Any) -> None:
+    """Say what configurations of older versions said, and newer ones leave to the kind of model."""
+    if config.model_type in _PRE_NORM and not hasattr(config, "normalize_before"):
+        config.normalize_before = _PRE_NORM[config.model_type]
+
+
+def _reference(model: Any, tokenizer: Any) -> Reference | None:
+    """Log-probabilities of some tokens after some others, as Transformers computes them."""
+    import torch
+
+    config = model.config
+    start, end = config.decoder_start_token_id, config.eos_token_id
+    size = getattr(config, "decoder_vocab_size", None) or config.vocab_size
+    if not isinstance(start, int) or not isinstance(end, int) or config.model_type not in _COMPARED:
+        return None
+    source = tokenizer("ano 12.")["input_ids"]
+    vocabulary = sorted(_vocabulary(tokenizer).items(), key=lambda item: item[1])
+    names = {number: token for token, number in vocabulary if number < size}
+    target = some_tokens([names.get(number, "<>") for number in range(size)])
+    with torch.inference_mode():
+        given = (
+            model.eval()(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([[start, *target]]))
+            .logits[0]
+            .float()
+        )
+        if config.model_type == "marian":
+            given[:, config.pad_token_id] = -torch.inf  # Marian itself has no padding to say
+        scores = given.log_softmax(1).gather(1, torch.tensor([*target, end])[:, None])
+    return Reference(
+        source=[str(token) for token in tokenizer.convert_ids_to_tokens(source)],
+        target=[names[number] for number in target],
+        log_probabilities=scores[:, 0].tolist(),
+        tolerance=TOLERANCE.get(str(model.dtype).removeprefix("torch."), 0.5),
+    )
 
 
 def _restore_positions(model: Any, tensors: _Tensors) -> None:

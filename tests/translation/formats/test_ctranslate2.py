@@ -39,6 +39,12 @@ def test_without_a_vocabulary(damaged: Path, tmp_path: Path) -> None:
         import_model(damaged, tmp_path / "nmt")
 
 
+def test_without_a_configuration(damaged: Path, tmp_path: Path) -> None:
+    (damaged / "config.json").unlink()
+    with pytest.raises(InputError, match=r"no config.json beside model.bin"):
+        import_model(damaged, tmp_path / "nmt")
+
+
 @pytest.mark.parametrize("length", [9, 500, 5000])
 def test_cut_short(damaged: Path, tmp_path: Path, length: int) -> None:
     (damaged / "model.bin").write_bytes((damaged / "model.bin").read_bytes()[:length])
