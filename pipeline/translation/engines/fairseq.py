@@ -106,7 +106,8 @@ class FairseqTranslator:
         self._source_dictionary = task.source_dictionary
         self._target_dictionary = task.target_dictionary
         self._left_pad = bool(task.cfg.left_pad_source)
-        self._pieces = SentencePieces(model, options)
+        longest = min(model.maximum_source_tokens, network.max_positions()[0])
+        self._pieces = SentencePieces(dataclasses.replace(model, maximum_source_tokens=longest), options)
         self._nbest = options.nbest
         self._length_penalty = options.length_penalty
         # fairseq counts tokens without end-of-sentence, which it forces after the cap: a hypothesis with as

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ from pipeline.translation.vocabulary import check_pieces
 if TYPE_CHECKING:
     import torch
 
-    from pipeline.translation.torch_search.results import Found, SentenceResult
+    from pipeline.translation.torch_search.results import Findings, Found, SentenceResult
     from pipeline.translation.torch_search.search import Pace, Request, Search
 
 logger = logging.getLogger(__name__)
@@ -42,7 +43,8 @@ _CPU_BATCH_TOKENS = 512
 _CUDA_BATCH_TOKENS = 16_384
 # Batches of a GPU are large, so more sentences are sorted together.
 _CUDA_WINDOW = 32_768
-_CUDA_BATCH_SIZES = (16, 32, 64, 96, 128, 192, 256, 384, 512, 640, 768, 896, 1024, 1280, 1536, 2048)
+_CUDA_BATCH_SIZES = (16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024)
+_SWITCH_SECONDS = 5e-4
 _COMPUTE_TYPES = ("float32", "bfloat16", "float16")
 
 
@@ -60,6 +62,14 @@ def _device(placement: Placement) -> torch.device:
     return torch.device(placement.device)
 
 
+def _prepare_thread(device: torch.device) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # each thread has a current device of its own
+
+
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     """Replace compute type ``auto`` by what is fast and close enough on the device.
 
@@ -69,9 +79,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     device = _device(placement)
     kind = options.compute_type
     if kind == "auto":
-        from pipeline.translation.training import precision
-
-        kind = precision("auto", device.type)
+        kind = _fast(device)
     if kind not in _COMPUTE_TYPES:
         raise InputError(
             f"the engine 'torch' has no compute type {kind}",
@@ -80,6 +88,18 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     if kind == "float16" and device.type == "cpu":
         raise InputError("float16 is for GPUs", remedy="Say bfloat16 or float32.")
     return dataclasses.replace(options, compute_type=kind)
+
+
+def _fast(device: torch.device) -> str:
+    if device.type == "cpu":
+        from pipeline.translation.training import precision
+
+        return precision("auto", "cpu")
+    import torch
+
+    # torch.cuda.is_bf16_supported() is true of GPUs that can only imitate it: before Ampere.
+    generation = torch.cuda.get_device_capability(device)
+    return "bfloat16" if generation >= (8, 0) else "float16" if generation >= (7, 0) else "float32"
 
 
 def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
@@ -126,7 +146,8 @@ class TorchTranslator:
 
     Attributes:
         counts: how often something was out of the ordinary: ``halved`` batches (out of memory),
-            ``recomputed`` batches and ``recomputed_sentences`` (not a number in half precision).
+            ``recomputed`` batches and ``recomputed_sentences`` (not a number in half precision),
+            ``unrecorded``: recordings of steps that failed.
     """
 
     def __init__(
@@ -171,7 +192,7 @@ class TorchTranslator:
         self._lock = threading.Lock()
         self._search(options.compute_type)
         self._limit = BatchLimit()
-        self.counts = {"halved": 0, "recomputed": 0, "recomputed_sentences": 0}
+        self.counts = {"halved": 0, "recomputed": 0, "recomputed_sentences": 0, "unrecorded": 0}
         self.fingerprint = hash_json(
             {
                 "engine": NAME,
@@ -181,19 +202,25 @@ class TorchTranslator:
             }
         )
         on_cpu = self._device.type == "cpu"
+        if not on_cpu:
+            # The thread that feeds the GPU waits so long for its turn while another makes text.
+            sys.setswitchinterval(_SWITCH_SECONDS)
+        if self._device.index is not None:
+            # What torch does of itself it does on the current device, not on that of its arguments.
+            torch.cuda.set_device(self._device)
         self.batch_tokens = placement.batch_tokens or (_CPU_BATCH_TOKENS if on_cpu else _CUDA_BATCH_TOKENS)
         threads = max(1, placement.threads) if on_cpu else 1
         # One in work and one waiting for each thread, and one whose results are being taken.
         self.queued_batches = 2 * threads + 1
         # Within a thread torch uses one core: a batch a core needs no waiting for one another.
-        self._pool = ThreadPoolExecutor(threads, "torch-search", torch.set_num_threads, (1,))
+        self._pool = ThreadPoolExecutor(threads, "torch-search", _prepare_thread, (self._device,))
 
     def _forced(self, model: TranslationModel) -> tuple[int, ...]:
         pieces = list(model.target_prefix)
         if self._settings.forced_prefix:
             subwords = open_subwords(model.target_sentencepiece, model.target_language)
             pieces += subwords.encode([self._settings.forced_prefix], out_type=str)[0]
-        numbers = {token: number for number, token in enumerate(self._vocabulary.target)}
+        numbers = {token: number for number, token in reversed(list(enumerate(self._vocabulary.target)))}
         missing = [piece for piece in pieces if piece not in numbers]
         if missing:
             raise InputError(
@@ -244,26 +271,31 @@ class TorchTranslator:
         return self._pieces.encode(sentences)
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
-        """Put a batch in the queue of the threads."""
-        future = self._pool.submit(self._found, batch)
+        """Put a batch in the queue of the threads; what can be done before and afterwards is done here."""
+        future = self._pool.submit(self._found, batch, [self._request(source) for source in batch])
+        # Samples and groups may find the same several times: then all are looked at.
+        varied = self._rules.sampling or self._settings.groups > 1
+        most = None if varied else self._options.nbest
 
         def wait() -> Decoded:
-            return [self._hypotheses(result) for result in future.result()]
+            found = future.result()
+            return [self._hypotheses(result) for findings in found for result in findings.results(most)]
 
         return wait
 
-    def _found(self, batch: list[SourceTokens]) -> list[SentenceResult]:
-        """Results of a batch, in parts where it does not fit into memory."""
+    def _found(self, batch: list[SourceTokens], requests: list[Request]) -> list[Findings]:
+        """What is found for a batch, in parts where it does not fit into memory."""
         from pipeline.translation.torch_search.faults import (
             DeviceLostError,
             is_device_lost,
             is_out_of_memory,
         )
 
-        results: list[SentenceResult] = []
+        found: list[Findings] = []
         for part in self._limit.parts(batch):
+            there, requests = requests[: len(part)], requests[len(part) :]
             try:
-                results += self._computed(part)
+                found += self._computed(there)
                 continue
             except Exception as error:
                 if is_device_lost(error):
@@ -278,8 +310,8 @@ class TorchTranslator:
                 self.counts["halved"] = self._limit.halvings
             # Outside of the handler, whose exception holds on to what it was computing with.
             self._free()
-            results += self._found(part)
-        return results
+            found += self._found(part, there)
+        return found
 
     def _free(self) -> None:
         import torch
@@ -289,23 +321,21 @@ class TorchTranslator:
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _computed(self, batch: list[SourceTokens]) -> list[SentenceResult]:
-        requests = [self._request(source) for source in batch]
-        results = self._search(self._options.compute_type).run(requests)
-        if self._options.compute_type == "float32":
-            return results
-        bad = [place for place, result in enumerate(results) if result.non_finite]
-        if bad:
-            # Half precision ends at 65,504 (float16) or keeps three digits (bfloat16); float32 may do better.
-            with self._lock:
-                self.counts["recomputed"] += 1
-                self.counts["recomputed_sentences"] += len(bad)
-            logger.warning("%d sentences gave no number in %s: again in float32", len(bad), self._type)
-            self._free()
-            again = self._search("float32").run([requests[place] for place in bad])
-            for place, result in zip(bad, again, strict=True):
-                results[place] = result
-        return results
+    def _computed(self, requests: list[Request]) -> list[Findings]:
+        """Findings that together have each sentence once, in order."""
+        found = self._search(self._options.compute_type).find(requests)
+        self.counts["unrecorded"] = sum(recorded.failed for recorded in self._recorded)
+        bad = [] if self._options.compute_type == "float32" else found.non_finite()
+        if not bad:
+            return [found]
+        # Half precision ends at 65,504 (float16) or keeps three digits (bfloat16); float32 may do better.
+        with self._lock:
+            self.counts["recomputed"] += 1
+            self.counts["recomputed_sentences"] += len(bad)
+        logger.warning("%d sentences gave no number in %s: again in float32", len(bad), self._type)
+        self._free()
+        again = self._search("float32").find([requests[place] for place in bad])
+        return [found.replaced(bad, again)]
 
     @property
     def _type(self) -> str:

@@ -22,18 +22,23 @@ _LOST = (
     "cublas_status_internal_error",
     "driver shutting down",
 )
-_NO_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory")
+_NO_MEMORY = (
+    *("out of memory", "can't allocate memory", "cannot allocate memory"),
+    *("cublas_status_alloc_failed", "cudnn_status_alloc_failed"),
+)
 
 
 class DeviceLostError(EngineError):
     """The device does not answer any more. No sentence is at fault, and no other sentence can go on."""
+
+    ends_process = True
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that memory ran out, the device's or the host's."""
     import torch
 
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+    if isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _NO_MEMORY)
 

@@ -6,67 +6,122 @@ a run with it and one without, which give the same translations.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections import OrderedDict
 from typing import Any
 
 import torch
 
+from pipeline.translation.torch_search.arena import Arena
+from pipeline.translation.torch_search.faults import is_device_lost
 from pipeline.translation.torch_search.search import Search, Step
 from pipeline.translation.torch_search.state import SearchState, Shape
 
 logger = logging.getLogger(__name__)
 
-# Each holds the memory of its step's intermediate results.
-_MOST_GRAPHS = 96
+# Shapes come again in the same order with every window of sentences, so throwing the oldest recording away
+# would throw each away before it is used: when so many are there, other shapes run as they are.
+_MOST_GRAPHS = 256
 
 
 class RecordedSteps:
-    """Keeps one state a shape, whose tensors stay where they are, and a recording of the step over it."""
+    """One arena for the states of all shapes, and a recording of the step for each shape.
+
+    Attributes:
+        replayed: steps that were replayed.
+        failed: recordings that failed; after the first one steps run as they are.
+    """
 
     def __init__(self, search: Search) -> None:
         """Record the plain steps of ``search``."""
         self._search = search
-        self._states: dict[Shape, SearchState] = {}
-        self._graphs: OrderedDict[tuple[Shape, bool], torch.cuda.CUDAGraph] = OrderedDict()
+        self._arena = Arena(search.weights.device, search.weights.dtype)
+        self._generation = 0
+        self._graphs: dict[tuple[Shape, bool], Any] = {}
         self._warm: set[tuple[Shape, bool]] = set()
         self._pool: Any = None
+        self._stream: Any = None
         self.replayed = 0
+        self.failed = 0
 
     def state(self, shape: Shape) -> SearchState:
-        """The state of a shape; what was in it is overwritten by whoever asks for it."""
-        if shape not in self._states:
-            self._states[shape] = self._search.new_state(shape)
-        return self._states[shape]
+        """The state of a shape; what was in any state is overwritten by whoever asks for one."""
+        state = self._arena.state(shape)
+        if self._arena.generation != self._generation:
+            # Recordings write to memory that is no longer ours.
+            self._drop_graphs()
+            self._generation = self._arena.generation
+        return state
 
     def step(self, state: SearchState, forcing: bool) -> None:
         """One step: the first of a shape as it is, which also warms the libraries up; then as recorded."""
         key = (state.shape, forcing)
-        if key not in self._warm:
+        graph = self._graphs.get(key)
+        if graph is None and key in self._warm and not self.failed and len(self._graphs) < _MOST_GRAPHS:
+            graph = self._try_recording(key, state)
+        if graph is None:
             self._search.step(state, forcing)
             self._warm.add(key)
             return
-        if key not in self._graphs:
-            self._graphs[key] = self._recorded(self._search.step, state, forcing)
-            if len(self._graphs) > _MOST_GRAPHS:
-                self._graphs.popitem(last=False)
-        self._graphs.move_to_end(key)
-        self._graphs[key].replay()
+        graph.replay()
         self.replayed += 1
 
-    def _recorded(self, step: Step, state: SearchState, forcing: bool) -> torch.cuda.CUDAGraph:
-        """Record a step; nothing is computed while it is recorded."""
+    def _try_recording(self, key: tuple[Shape, bool], state: SearchState) -> Any:
+        """A recording, or nothing if that failed: then steps run as they are from now on."""
+        try:
+            self._graphs[key] = self._recorded(self._search.step, state, key[1])
+        except Exception as error:
+            if is_device_lost(error) and "captur" not in str(error).lower():
+                raise
+            self.failed += 1
+            first = (str(error).splitlines() or [""])[0]
+            logger.warning("steps are not recorded from now on: %s: %s", type(error).__name__, first)
+        if self.failed:
+            self.forget()
+            return None
+        return self._graphs[key]
+
+    def _recorded(self, step: Step, state: SearchState, forcing: bool) -> Any:
+        """Record a step; nothing is computed while it is recorded.
+
+        Not with ``torch.cuda.graph``, which gives all cached memory back to the driver each time.
+        """
+        device = state.position.device
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
+            self._stream = torch.cuda.Stream(device)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
-            step(state, forcing)
+        here = torch.cuda.current_stream(device)
+        self._stream.wait_stream(here)
+        with torch.cuda.stream(self._stream):
+            # What other threads do on the device meanwhile is none of the recording's business.
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                step(state, forcing)
+            except BaseException:
+                try:
+                    graph.capture_end()
+                except RuntimeError as error:  # says that what was recorded is of no use
+                    logger.debug("the recording was broken off: %s", error)
+                    # Some versions of torch have the allocator go on as if it were still recording.
+                    with contextlib.suppress(Exception):
+                        torch._C._cuda_endAllocateToPool(device.index or 0, self._pool)
+                raise
+            graph.capture_end()
+        here.wait_stream(self._stream)
         logger.debug("recorded a step for %s", state.shape)
         return graph
 
-    def forget(self) -> None:
-        """Free everything, after memory ran out."""
+    def _drop_graphs(self) -> None:
+        device = self._search.weights.device
+        if self._graphs and device.type == "cuda":
+            torch.cuda.synchronize(device)  # one of them may be running
         self._graphs.clear()
-        self._states.clear()
         self._warm.clear()
         self._pool = None
+
+    def forget(self) -> None:
+        """Free everything, after memory ran out; a state that is in use lives on by itself."""
+        self._drop_graphs()
+        self._arena.free()
+        self._generation = self._arena.generation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,7 @@ class Harvest:
             owners: numbers of the same sentences outside.
             steps: positions that have been written.
         """
-        self._owners = owners
+        self.owners = owners
         self._shape = state.shape
         self._arrays: dict[str, Tensor] = {}
         for name in _NAMES:
@@ -62,30 +63,98 @@ class Harvest:
         self._arrived: torch.cuda.Event | None = None
         if state.tokens.is_cuda:
             self._arrived = torch.cuda.Event()
-            self._arrived.record()
+            # Not the current stream without more: that is one of the current device, perhaps another.
+            self._arrived.record(torch.cuda.current_stream(state.tokens.device))
 
-    def results(self) -> list[tuple[int, SentenceResult]]:
-        """Sentences with their numbers outside; waits for the copies."""
+    def wait(self) -> None:
+        """Wait for the copies."""
         if self._arrived is not None:
             self._arrived.synchronize()
+            self._arrived = None
+
+    def non_finite(self) -> list[bool]:
+        """Of each sentence, whether a probability was not a number."""
+        self.wait()
+        return [bool(one) for one in self._arrays["non_finite"].tolist()]
+
+    def results(self, most: int | None = None) -> list[SentenceResult]:
+        """Hypotheses of each sentence, ``most`` at most."""
+        self.wait()
         arrays = {name: tensor.numpy() for name, tensor in self._arrays.items()}
         beam, groups = self._shape.beam, self._shape.groups
-        bodies = _bodies(arrays, beam)
-        found = []
-        for row, owner in enumerate(self._owners):
-            hypotheses = [
-                Found(
-                    tuple(bodies[row, place, : arrays["done_length"][row, place]].tolist()),
-                    float(arrays["done_score"][row, place]),
-                    bool(arrays["done_ended"][row, place]),
-                    place * groups // beam,
-                )
-                for place in range(beam)
-                if arrays["done_score"][row, place] > -np.inf
-            ]
-            hypotheses.sort(key=lambda one: -one.score)
-            found.append((owner, SentenceResult(hypotheses, bool(arrays["non_finite"][row]))))
-        return found
+        # The last place is for what is not kept.
+        places = np.argsort(-arrays["done_score"][:, :beam], axis=1, kind="stable")[:, :most]
+        scores, slots, lengths, ended = (
+            np.take_along_axis(arrays[name], places, 1)
+            for name in ("done_score", "done_slot", "done_length", "done_ended")
+        )
+        bodies = _bodies(arrays["tokens"], arrays["parents"], lengths, slots)
+        return [
+            SentenceResult(
+                [
+                    Found(tuple(body[:length].tolist()), score, end, place * groups // beam)
+                    for body, length, score, end, place in zip(*row, strict=True)
+                    if score > -np.inf
+                ],
+                non_finite,
+            )
+            for non_finite, *row in zip(
+                self.non_finite(),
+                bodies,
+                lengths.tolist(),
+                scores.tolist(),
+                ended.tolist(),
+                places.tolist(),
+                strict=True,
+            )
+        ]
+
+
+class Findings:
+    """What a search found for a batch: copied to the host, and made into hypotheses when it is asked for.
+
+    Making them takes a good part of the time that the device takes to find them, so it is left to whoever
+    wants them, and the thread that feeds the device goes on.
+    """
+
+    def __init__(self, harvests: Sequence[Harvest]) -> None:
+        """Wait for all copies."""
+        self._harvests = harvests
+        self._better: tuple[Sequence[int], Findings] | None = None
+        for harvest in harvests:
+            harvest.wait()
+
+    def replaced(self, numbers: Sequence[int], better: Findings) -> Findings:
+        """The same, but for some sentences what another search found for them.
+
+        Args:
+            numbers: of these sentences.
+            better: what was found for them, in this order.
+        """
+        findings = Findings(self._harvests)
+        findings._better = (numbers, better)
+        return findings
+
+    def non_finite(self) -> list[int]:
+        """Numbers of the sentences with a probability that was not a number."""
+        return sorted(
+            owner
+            for harvest in self._harvests
+            for owner, bad in zip(harvest.owners, harvest.non_finite(), strict=True)
+            if bad
+        )
+
+    def results(self, most: int | None = None) -> list[SentenceResult]:
+        """Hypotheses of each sentence, in their order, ``most`` of each at most."""
+        found = {
+            owner: result
+            for harvest in self._harvests
+            for owner, result in zip(harvest.owners, harvest.results(most), strict=True)
+        }
+        if self._better is not None:
+            numbers, better = self._better
+            found.update(zip(numbers, better.results(most), strict=True))
+        return [found[number] for number in range(len(found))]
 
 
 def to_host(tensor: Tensor) -> Tensor:
@@ -96,12 +165,21 @@ def to_host(tensor: Tensor) -> Tensor:
     return host.copy_(tensor, non_blocking=True)
 
 
-def _bodies(arrays: dict[str, NDArray[np.int32]], beam: int) -> NDArray[np.int32]:
-    """Tokens of every hypothesis, sentences x beam x longest, found by going back from its last one."""
-    tokens, parents = arrays["tokens"], arrays["parents"]
-    lengths, slots = arrays["done_length"][:, :beam], arrays["done_slot"][:, :beam].copy()
+def _bodies(
+    tokens: NDArray[np.int32],
+    parents: NDArray[np.int32],
+    lengths: NDArray[np.int64],
+    slots: NDArray[np.int64],
+) -> NDArray[np.int32]:
+    """Tokens of hypotheses, sentences x hypotheses x longest, found by going back from the last one of each.
+
+    Args:
+        tokens, parents: sentences x positions x beam, what was appended to which hypothesis.
+        lengths: sentences x hypotheses, tokens of each.
+        slots: sentences x hypotheses, place of the beam of the last token of each.
+    """
     longest = tokens.shape[1]
-    bodies = np.zeros((len(tokens), beam, longest), np.int32)
+    bodies = np.zeros((*lengths.shape, longest), np.int32)
     rows = np.arange(len(tokens))[:, None]
     for position in reversed(range(longest)):
         inside = lengths > position

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pipeline.translation.torch_search.results import Harvest, SentenceResult, to_host
+from pipeline.translation.torch_search.results import Findings, Harvest, SentenceResult, to_host
 from pipeline.translation.torch_search.rules import Rules
 from pipeline.translation.torch_search.scores import forbid_repeats, force
 from pipeline.translation.torch_search.selection import choose, keep_finished
@@ -17,10 +17,11 @@ from pipeline.translation.torch_search.state import (
     Allocate,
     SearchState,
     Shape,
+    blank,
     new_state,
     resized,
 )
-from pipeline.translation.torch_search.transformer import decode_step, encode, masked
+from pipeline.translation.torch_search.transformer import attention_kernels, decode_step, encode, masked
 from pipeline.translation.torch_search.weights import Weights
 
 # A step: what it does, and whether a prefix is still being forced.
@@ -52,9 +53,10 @@ class Pace:
         look_every: steps between two looks at what has finished.
         keep: sentences are gathered into a smaller batch when no more than this share of it is left.
         room: target positions by which the cache grows; on a GPU it doubles instead.
-        batch_sizes: sizes that a batch may have, ascending; none for any. A GPU that replays recorded steps
-            wants few.
-        source_multiple: source positions are filled up to a multiple of this.
+        batch_sizes: sizes that a batch may have, ascending, going on like the last two; none for any. A GPU
+            that replays recorded steps wants few.
+        source_multiple: source positions are filled up to a multiple of this; of more where they are many, an
+            eighth of them at most, so that there are few shapes.
     """
 
     look_every: int = 1
@@ -66,16 +68,28 @@ class Pace:
 
     def batch(self, sentences: int) -> int:
         """Size of a batch for so many sentences."""
-        return next((size for size in self.batch_sizes if size >= sentences), sentences)
+        if not self.batch_sizes:
+            return sentences
+        last, step = self.batch_sizes[-1], self.batch_sizes[-1] - (0, *self.batch_sizes)[-2]
+        beyond = last + -(-(sentences - last) // step) * step
+        return next((size for size in self.batch_sizes if size >= sentences), beyond)
+
+    def source(self, positions: int, most: int) -> int:
+        """Source positions of a batch whose longest sentence has so many, of at most ``most``."""
+        multiple = self.source_multiple
+        while multiple > 1 and 16 * multiple <= positions:
+            multiple *= 2
+        return max(positions, min(-(-positions // multiple) * multiple, most))
 
     def capacity(self, positions: int, most: int) -> int:
         """Room for so many positions, of at most ``most``."""
         room = self.room
         if self.doubling:
+            # Not cut to ``most``: attention on a GPU wants sizes that are multiples of 8.
             while room < positions:
                 room *= 2
-        else:
-            room = -(-positions // room) * room
+            return room
+        room = -(-positions // room) * room
         return max(positions, min(room, most))
 
 
@@ -105,8 +119,10 @@ def advance(weights: Weights, state: SearchState, rules: Rules, forcing: bool) -
         state.memory_mask,
     )
     scores = torch.log_softmax(logits, 2)
+    del logits  # as large as the scores
     alive = (state.total > -math.inf) & ~state.finished.unsqueeze(1)
-    state.non_finite.logical_or_((alive & ~scores.amax(2).isfinite()).any(1))
+    # One logit that is not a number, or is infinite, makes every score of its row not a number.
+    state.non_finite.logical_or_((alive & scores[:, :, rules.end].isnan()).any(1))
     for banned in rules.banned:
         scores[:, :, banned] = -math.inf
     scores[:, :, rules.end].masked_fill_(position < rules.shortest, -math.inf)
@@ -164,9 +180,17 @@ class Search:
         """:func:`advance` with this search's weights and rules."""
         advance(self.weights, state, self.rules, forcing)
 
-    @torch.inference_mode()
     def run(self, requests: Sequence[Request]) -> list[SentenceResult]:
         """Hypotheses of each sentence, in order; up to ``beam`` of each."""
+        return self.find(requests).results()
+
+    @torch.inference_mode()
+    def find(self, requests: Sequence[Request]) -> Findings:
+        """What :meth:`run` gives, all of it in the host's memory, but not yet made into hypotheses."""
+        with attention_kernels(self.weights.device):
+            return self._find(requests)
+
+    def _find(self, requests: Sequence[Request]) -> Findings:
         room = len(self.weights.target.positions)
         requests = [replace(one, cap=min(one.cap + self.rules.free, room)) for one in requests]
         most = max(request.cap for request in requests)
@@ -183,17 +207,15 @@ class Search:
                 steps += 1
             finished = to_host(state.finished)
             if state.finished.is_cuda:
-                torch.cuda.current_stream().synchronize()
+                torch.cuda.current_stream(state.finished.device).synchronize()
             over = finished.tolist() if steps < most else [True] * len(owners)
             state, owners = self._compacted(state, owners, over, steps, harvests)
-        results = dict(pair for harvest in harvests for pair in harvest.results())
-        return [results[number] for number in range(len(requests))]
+        return Findings(harvests)
 
     def _begin(self, requests: Sequence[Request], most: int) -> SearchState:
         rules, weights, device = self.rules, self.weights, self.weights.device
-        multiple = self.pace.source_multiple
         longest = max(len(request.tokens) for request in requests)
-        longest = min(-(-longest // multiple) * multiple, max(longest, len(weights.source.positions)))
+        longest = self.pace.source(longest, len(weights.source.positions))
         prefix = max(len(request.prefix) for request in requests)
         batch = self.pace.batch(len(requests))
         shape = Shape(
@@ -208,29 +230,28 @@ class Search:
             heads=weights.heads,
             head_width=weights.head_width,
         )
-        state = self._allocate(shape)
-        blank = _blank(state)
+        state = blank(self._allocate(shape))
         # Sentences that only fill the batch up are finished before they begin.
         filled = [*requests, *[Request((rules.end,), 1)] * (batch - len(requests))]
         tokens = _table([request.tokens for request in filled], longest)
         lengths = torch.tensor([len(request.tokens) for request in filled])
-        blank.memory_mask.copy_(
+        state.memory_mask.copy_(
             _sent(masked(torch.arange(longest) < lengths[:, None], weights.dtype)[:, None, None], device)
         )
-        blank.cap.copy_(_sent(torch.tensor([request.cap for request in filled]), device))
-        blank.seed.copy_(_sent(torch.tensor([request.seed for request in filled]), device))
+        state.cap.copy_(_sent(torch.tensor([request.cap for request in filled]), device))
+        state.seed.copy_(_sent(torch.tensor([request.seed for request in filled]), device))
         if prefix:
-            blank.prefix.copy_(_sent(_table([request.prefix for request in filled], prefix), device))
+            state.prefix.copy_(_sent(_table([request.prefix for request in filled], prefix), device))
             lengths = torch.tensor([len(request.prefix) for request in filled])
-            blank.prefix_length.copy_(_sent(lengths, device))
-        blank.finished[len(requests) :] = True
-        blank.previous.fill_(rules.start)
+            state.prefix_length.copy_(_sent(lengths, device))
+        state.finished[len(requests) :] = True
+        state.previous.fill_(rules.start)
         if shape.history:
-            blank.history[:, :, 0] = rules.start
+            state.history[:, :, 0] = rules.start
         # At the first step all hypotheses of a group are the same: follow one of each, or every sample.
-        blank.total[:, :: 1 if rules.sampling else rules.beam // shape.groups] = 0.0
-        blank.memory.copy_(encode(weights, _sent(tokens, device), blank.memory_mask))
-        return blank
+        state.total[:, :: 1 if rules.sampling else rules.beam // shape.groups] = 0.0
+        state.memory.copy_(encode(weights, _sent(tokens, device), state.memory_mask))
+        return state
 
     def _compacted(
         self,
@@ -259,18 +280,6 @@ class Search:
             state, _sent(torch.tensor(chosen), device), replace(state.shape, batch=size), self._allocate
         )
         return smaller, [owners[row] for row in left] + [-1] * (size - len(left))
-
-
-def _blank(state: SearchState) -> SearchState:
-    """A state as :func:`new_state` gives it, where it may have been used before."""
-    for name, tensor in state.tensors().items():
-        if name in ("total", "done_score"):
-            tensor.fill_(-math.inf)
-        elif name == "origin":
-            tensor.fill_(-1)
-        elif name not in ("cache", "memory"):
-            tensor.zero_()
-    return state
 
 
 def _table(rows: Sequence[Sequence[int]], width: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
@@ -32,6 +33,9 @@ _DIMENSIONS: dict[str, tuple[int | None, int | None]] = {
     "finished": (0, None),
     "non_finite": (0, None),
 }
+
+# What is in a tensor where nothing is; 0 but for these.
+_NOTHING: dict[str, float] = {"total": -math.inf, "done_score": -math.inf, "origin": -1}
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,41 @@ class SearchState:
 Allocate = Callable[[Shape], SearchState]
 
 
+def layout(shape: Shape, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    """Sizes and type of each tensor of a state.
+
+    Args:
+        shape: sizes of the state.
+        dtype: of keys and values.
+    """
+    batch, beam, capacity, places = shape.batch, shape.beam, shape.capacity, shape.beam + 1
+    whole, real, flag = torch.int64, torch.float32, torch.bool
+    keys = (shape.layers, 2, batch, shape.heads)
+    return {
+        "memory": ((*keys, shape.source, shape.head_width), dtype),
+        "memory_mask": ((batch, 1, 1, shape.source), dtype),
+        "cache": ((*keys, capacity, beam, shape.head_width), dtype),
+        "origin": ((batch, beam, capacity), whole),
+        "tokens": ((batch, capacity, beam), whole),
+        "parents": ((batch, capacity, beam), whole),
+        "history": ((batch, beam, capacity + 1 if shape.history else 0), whole),
+        "position": ((1,), whole),
+        "previous": ((batch, beam), whole),
+        "total": ((batch, beam), real),
+        "cap": ((batch,), whole),
+        "prefix": ((batch, max(1, shape.prefix)), whole),
+        "prefix_length": ((batch,), whole),
+        "seed": ((batch,), whole),
+        "done_score": ((batch, places), real),
+        "done_slot": ((batch, places), whole),
+        "done_length": ((batch, places), whole),
+        "done_ended": ((batch, places), flag),
+        "done_count": ((batch, shape.groups), whole),
+        "finished": ((batch,), flag),
+        "non_finite": ((batch,), flag),
+    }
+
+
 def new_state(shape: Shape, device: torch.device, dtype: torch.dtype) -> SearchState:
     """A state in which nothing has happened and nothing is set.
 
@@ -127,64 +166,44 @@ def new_state(shape: Shape, device: torch.device, dtype: torch.dtype) -> SearchS
         device: where.
         dtype: of keys and values.
     """
-    batch, beam, capacity = shape.batch, shape.beam, shape.capacity
-    places = beam + 1
+    tensors = {
+        name: torch.empty(sizes, dtype=kind, device=device)
+        for name, (sizes, kind) in layout(shape, dtype).items()
+    }
+    return blank(SearchState(shape, **tensors))
 
-    def whole(*sizes: int) -> Tensor:
-        return torch.zeros(sizes, dtype=torch.int64, device=device)
 
-    def real(*sizes: int) -> Tensor:
-        return torch.zeros(sizes, dtype=dtype, device=device)
-
-    def yes_or_no(*sizes: int) -> Tensor:
-        return torch.zeros(sizes, dtype=torch.bool, device=device)
-
-    return SearchState(
-        shape=shape,
-        memory=real(shape.layers, 2, batch, shape.heads, shape.source, shape.head_width),
-        memory_mask=real(batch, 1, 1, shape.source),
-        # Zeros, not what was in memory: a probability of 0 times NaN is NaN.
-        cache=real(shape.layers, 2, batch, shape.heads, capacity, beam, shape.head_width),
-        origin=whole(batch, beam, capacity) - 1,
-        tokens=whole(batch, capacity, beam),
-        parents=whole(batch, capacity, beam),
-        history=whole(batch, beam, capacity + 1 if shape.history else 0),
-        position=whole(1),
-        previous=whole(batch, beam),
-        total=torch.full((batch, beam), -torch.inf, device=device),
-        cap=whole(batch),
-        prefix=whole(batch, max(1, shape.prefix)),
-        prefix_length=whole(batch),
-        seed=whole(batch),
-        done_score=torch.full((batch, places), -torch.inf, device=device),
-        done_slot=whole(batch, places),
-        done_length=whole(batch, places),
-        done_ended=yes_or_no(batch, places),
-        done_count=whole(batch, shape.groups),
-        finished=yes_or_no(batch),
-        non_finite=yes_or_no(batch),
-    )
+def blank(state: SearchState) -> SearchState:
+    """Make a state, which may have been used before, one in which nothing has happened and nothing is set."""
+    for name, tensor in state.tensors().items():
+        # Zeros, not what was in memory, where nothing is yet: a probability of 0 times NaN is NaN.
+        tensor.fill_(_NOTHING.get(name, 0))
+    return state
 
 
 def resized(state: SearchState, rows: Tensor | None, shape: Shape, allocate: Allocate) -> SearchState:
     """A state with chosen sentences and other room, everything else as it was.
 
     Args:
-        state: to take from; unchanged.
+        state: to take from; unchanged, unless ``allocate`` gives the same memory.
         rows: the sentences to take, one for each of ``shape.batch``; None for all.
         shape: of the new state, with no less capacity.
-        allocate: gives a state of that shape; what is in it is overwritten.
+        allocate: gives a state of that shape; what is in it is overwritten. It may lie where ``state`` lies,
+            if each of its tensors begins where the tensor of the same name begins.
     """
     other = allocate(shape)
     for name, source in state.tensors().items():
         sentences, positions = _DIMENSIONS[name]
         target = getattr(other, name)
+        if rows is not None and sentences is not None:
+            source = source.index_select(sentences, rows)
+        elif source.data_ptr() == target.data_ptr():
+            if source.shape == target.shape:
+                continue
+            source = source.clone()
         if positions is not None:
             if target.shape[positions] > source.shape[positions]:
-                target.fill_(-1 if name == "origin" else 0)
+                target.fill_(_NOTHING.get(name, 0))
             target = target.narrow(positions, 0, source.shape[positions])
-        if rows is None or sentences is None:
-            target.copy_(source)
-        else:
-            target.copy_(source.index_select(sentences, rows))
+        target.copy_(source)
     return other

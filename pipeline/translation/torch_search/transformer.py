@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,12 +23,23 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tenso
             not look. Each query may look at one key at least.
     """
     if queries.is_cuda:
-        # One kernel; it wants the mask in full.
-        full = mask.expand(queries.shape[0], queries.shape[1], queries.shape[2], keys.shape[2])
-        return functional.scaled_dot_product_attention(queries, keys, values, full, scale=1.0)
+        return functional.scaled_dot_product_attention(queries, keys, values, mask, scale=1.0)
     # Measured on CPUs: twice as fast as torch's own in bfloat16, the same in float32.
     logits = torch.matmul(queries, keys.transpose(-1, -2)) + mask
     return torch.matmul(torch.softmax(logits, -1), values)
+
+
+def attention_kernels(device: torch.device) -> AbstractContextManager[Any]:
+    """While the block runs, attention on a GPU is computed by a kernel that takes any shape as it comes.
+
+    On H100, H200 and B200 torch 2.10 and later prefer cuDNN's, which is built anew for every number of
+    sentences and of positions, in 20 to 40 ms each: here they change every few steps.
+    """
+    if device.type != "cuda":
+        return nullcontext()
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
 
 
 def masked(allowed: Tensor, dtype: torch.dtype) -> Tensor:
@@ -137,7 +150,11 @@ def _logits(weights: Weights, x: Tensor) -> Tensor:
     if x.is_cuda and x.dtype != torch.float32 and _has_wide_products():
         assert projection.bias is not None
         flat = torch.mm(x.flatten(0, 1), projection.weight.t(), out_dtype=torch.float32)
-        return (flat + projection.bias.float()).view(*x.shape[:2], -1)
+        if weights.unbiased is None:
+            flat.add_(projection.bias)
+        else:  # adding a vector would read and write all logits again
+            flat[:, weights.unbiased :] = -math.inf
+        return flat.view(*x.shape[:2], -1)
     return projection(x).float()
 
 

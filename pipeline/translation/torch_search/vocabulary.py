@@ -69,12 +69,19 @@ def open_vocabulary(folder: Path, file: ModelFile) -> Vocabulary:
                 remedy="These are not the files of one model: convert or import it anew.",
             )
     values = file.configuration
+    if values.get("decoder_start_token", "") is None and not file.scalar("decoder/start_from_zero_embedding"):
+        raise InputError(
+            "its decoder begins with a language token, which the engine 'torch' has not learnt",
+            folder,
+            remedy="Take the engine 'ctranslate2'.",
+        )
     end = str(values.get("eos_token") or "</s>")
     start = str(values.get("decoder_start_token") or end)
     if file.scalar("decoder/start_from_zero_embedding"):
         start = end  # any will do: its embedding is not looked at
-    sources = {token: number for number, token in enumerate(source)}
-    targets = {token: number for number, token in enumerate(target)}
+    # A token that is there twice means its first number, as in CTranslate2.
+    sources = {token: number for number, token in reversed(list(enumerate(source)))}
+    targets = {token: number for number, token in reversed(list(enumerate(target)))}
     unknown = str(values.get("unk_token") or "<unk>")
     before = str(values.get("bos_token") or "<s>")
     for name, token, known in (

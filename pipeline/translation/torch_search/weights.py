@@ -135,6 +135,8 @@ class Weights:
             (2 width * layers x width).
         projection: to the target vocabulary, filled up with types of probability 0.
         start_from_zero: the decoder's first input is zeros instead of an embedding (Marian).
+        unbiased: where the projection's bias is 0 for so many types and minus infinity for the rest: their
+            number.
     """
 
     heads: int
@@ -149,6 +151,7 @@ class Weights:
     memory: Linear
     projection: Linear
     start_from_zero: bool
+    unbiased: int | None = None
 
     @property
     def width(self) -> int:
@@ -273,6 +276,13 @@ def check_architecture(file: ModelFile) -> None:
             )
         if int(file.scalar(f"{side}/activation")) not in _ACTIVATIONS:
             raise InputError("its activation function is not known", file.path)
+    widths = [file.shape(f"{name}/weight")[1] for name in ("encoder/embeddings_0", "decoder/embeddings")]
+    if widths[0] != widths[1]:
+        raise InputError(
+            f"the encoder has a width of {widths[0]}, the decoder of {widths[1]}",
+            file.path,
+            remedy="Take the engine 'ctranslate2'.",
+        )
     for name in ("num_heads", "pre_norm", "activation"):
         if file.scalar(f"encoder/{name}") != file.scalar(f"decoder/{name}"):
             raise InputError(f"encoder and decoder differ in {name}", file.path)
@@ -322,6 +332,7 @@ def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> W
             memory=_joined(memories),
             projection=_projection(loader),
             start_from_zero=bool(file.scalar("decoder/start_from_zero_embedding")),
+            unbiased=_unbiased(file),
         )
 
 
@@ -341,3 +352,10 @@ def _projection(loader: _Loader) -> Linear:
     # What fills the vocabulary up has probability 0.
     bias[real:] = -math.inf
     return Linear(weight, bias.to(weight.dtype))
+
+
+def _unbiased(file: ModelFile) -> int | None:
+    name = "decoder/projection/bias"
+    if name in file and file.array(name).any():
+        return None
+    return file.shape("decoder/projection/weight")[0]

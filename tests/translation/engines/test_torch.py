@@ -8,6 +8,7 @@ import io
 import json
 import math
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,7 @@ def test_settings_are_in_the_fingerprint_and_are_checked(tiny_ctranslate2: Path)
     def fingerprint(**settings: Any) -> str:
         return open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu"), settings).fingerprint
 
-    changes = [
+    changes: list[dict[str, Any]] = [
         {},
         {"groups": 2},
         {"method": "sampling"},
@@ -231,6 +232,15 @@ def test_recorded_steps_give_what_plain_steps_give(
     replaying.run(requests)
 
 
+def test_two_threads_may_share_a_translator(tiny_ctranslate2: Path) -> None:
+    translator = open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu", batch_tokens=60))
+    halves = [SENTENCES[:30], SENTENCES[30:]]
+    expected = [list(translator.translate(half)) for half in halves]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda half: list(translator.translate(half)), halves))
+    assert found == expected
+
+
 # What goes wrong
 
 
@@ -239,7 +249,7 @@ def test_out_of_memory_halves_the_batch_and_is_remembered(
 ) -> None:
     expected = run("torch", tiny_ctranslate2)
     sizes: list[int] = []
-    original = Search.run
+    original = Search.find
 
     def small(self: Search, requests: Any) -> Any:
         sizes.append(len(requests))
@@ -247,7 +257,7 @@ def test_out_of_memory_halves_the_batch_and_is_remembered(
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
         return original(self, requests)
 
-    monkeypatch.setattr(Search, "run", small)
+    monkeypatch.setattr(Search, "find", small)
     translator = open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu", batch_tokens=10_000))
     agree(expected, list(translator.translate(SENTENCES)), 1e-5)
     assert sizes[0] == 60
@@ -260,14 +270,14 @@ def test_out_of_memory_halves_the_batch_and_is_remembered(
 def test_a_sentence_that_does_not_fit_alone_fails_alone(
     tiny_ctranslate2: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = Search.run
+    original = Search.find
 
     def without_long(self: Search, requests: Any) -> Any:
         if max(len(request.tokens) for request in requests) > 9:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
         return original(self, requests)
 
-    monkeypatch.setattr(Search, "run", without_long)
+    monkeypatch.setattr(Search, "find", without_long)
     found = run("torch", tiny_ctranslate2, ["pes spí", "pes " * 12, "velký dům"])
     assert [result.failed is None for result in found] == [True, False, True]
     assert "can't allocate memory" in str(found[1].failed)
@@ -316,7 +326,7 @@ def test_a_lost_device_stops_the_run_and_finished_shards_stay(
     ingested = write_ingested(tmp_path / "ingested", list(dict.fromkeys(sentences)))
     parameters = TranslateParameters(engine="torch", beam=2, sentences_per_task=20, maximum_target_tokens=20)
     resources = Resources(devices=["cpu"], threads=1, work=tmp_path / "work")
-    original = Search.run
+    original = Search.find
     calls: list[int] = []
 
     def lost(self: Search, requests: Any) -> Any:
@@ -326,7 +336,7 @@ def test_a_lost_device_stops_the_run_and_finished_shards_stay(
         return original(self, requests)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Search, "run", lost)
+        patch.setattr(Search, "find", lost)
         with pytest.raises(DeviceLostError, match="does not answer any more"):
             translate(parameters, ingested, tiny_ctranslate2, tmp_path / "translated", resources)
     assert issubclass(DeviceLostError, EngineError)
