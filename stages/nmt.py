@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.configuration import load_parameters
+from pipeline.configuration.inputs import link_inputs
 from pipeline.translation.nmt import build_nmt
 from stages.common import run_stage, write_metrics
 
@@ -12,6 +13,7 @@ from stages.common import run_stage, write_metrics
 def main() -> None:
     """Read parameters, build ``models/nmt``, write metrics."""
     parameters = load_parameters()
+    link_inputs(parameters, ["nmt"])
     report = build_nmt(
         parameters.nmt,
         ingested=Path("data/ingested"),

@@ -13,10 +13,12 @@ from pathlib import Path
 from pipeline.bitext.paths import expand, files_of
 from pipeline.configuration.embeddings import EmbeddingsParameters
 from pipeline.configuration.ingest import CatalogueSource, IngestParameters, MosesSource, SampleSource
+from pipeline.configuration.nmt import NmtParameters
 from pipeline.configuration.paragram import ParagramParameters
 from pipeline.configuration.parameters import Parameters
 from pipeline.configuration.select import DecontaminationParameters, SelectParameters
 from pipeline.errors import InputError
+from pipeline.shards.store import INDEX_NAME
 
 INPUTS = Path("inputs")
 
@@ -65,6 +67,14 @@ def _ingest_files(parameters: IngestParameters) -> list[Path]:
     return _found(patterns)
 
 
+def _nmt_files(parameters: NmtParameters) -> list[Path]:
+    if isinstance(parameters.bitext, Path):
+        # The index has the SHA-256 of every shard.
+        index = parameters.bitext / INDEX_NAME
+        return [index] if index.is_file() else []
+    return [] if parameters.bitext is None else _ingest_files(parameters.bitext)
+
+
 def _paragram_files(parameters: ParagramParameters) -> list[Path]:
     named = [parameters.vectors, parameters.initial_vectors, *(file.path for file in parameters.pair_files)]
     return _found(path for path in named if path is not None and not _is_directory(path))
@@ -94,6 +104,7 @@ def _embeddings_files(parameters: EmbeddingsParameters) -> list[Path]:
 READ_BY: dict[str, Callable[[Parameters], list[Path]]] = {
     "ingest": lambda parameters: _ingest_files(parameters.ingest),
     "embeddings": lambda parameters: _embeddings_files(parameters.embeddings),
+    "nmt": lambda parameters: _nmt_files(parameters.nmt),
     "paragram": lambda parameters: _paragram_files(parameters.paragram),
     "select": lambda parameters: _select_files(parameters.select),
 }

@@ -125,6 +125,11 @@ class NmtParameters(_Section):
         description="train on this instead of the ingested pairs: a directory of shards, or what section "
         "ingest has",
     )
+    target: Literal["reference", "translation"] = Field(
+        "reference",
+        description="column of bitext that is trained on; translation: what another model, the teacher, made "
+        "of the sources (distillation), in shards that the stage translate wrote",
+    )
     source_language: str = Field(
         "cs",
         pattern=_LANGUAGE,
@@ -152,6 +157,8 @@ class NmtParameters(_Section):
     def _consistent(self) -> NmtParameters:
         if self.source_language == self.target_language:
             raise ValueError("source_language and target_language must differ")
+        if self.target == "translation" and not isinstance(self.bitext, Path):
+            raise ValueError("target: translation needs bitext: a directory of translated shards")
         if (
             self.training.schedule == "linear"
             and self.training.warmup_updates >= self.training.maximum_updates

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -23,6 +22,7 @@ from pipeline.progress import progress
 from pipeline.shards.keys import text_keys
 from pipeline.shards.store import ShardDirectory
 from pipeline.translation.fairseq_compat import import_fairseq
+from pipeline.translation.pairs import accepted_pairs, teacher_of
 from pipeline.translation.vocabulary import SPECIAL_TYPES, load_processor, train_vocabulary, write_dictionary
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 # fairseq keeps the sizes and the batches of one part in memory (about 100 bytes a pair).
 PAIRS_PER_PART = 4_000_000
 PAIRS_PER_BLOCK = 10_000
-COLUMNS = ("cs", "reference", "rejected")
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,7 @@ class PreparedBitext:
         too_long: pairs with more pieces on a side than allowed, or none.
         source_tokens, target_tokens: of the trained pairs, end of sentence included.
         parts: binarised directories, relative; fairseq goes through them in turn, one a (fairseq) epoch.
+        teacher: fingerprint of the model whose translations are trained on; None for references.
     """
 
     pairs: int
@@ -55,6 +55,7 @@ class PreparedBitext:
     source_tokens: int
     target_tokens: int
     parts: list[str]
+    teacher: str | None = None
 
 
 def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:
@@ -68,23 +69,6 @@ def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:
 def held_out_threshold(rows: int, wanted: int) -> float:
     """Below which values rows are held out: about ``wanted`` of them, at most a tenth."""
     return 0.0 if rows == 0 else min(0.1, wanted / rows)
-
-
-def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterator[pa.Table]:
-    """Tables ``cs, reference`` of the rows that ingest did not refuse."""
-    available = bitext.schema.names
-    columns = [name for name in COLUMNS if name in available]
-    for table in bitext.tables(columns):
-        check_interrupt()
-        if "rejected" in columns:
-            table = table.filter(pc.is_null(table["rejected"]))
-        # A corpus of paraphrases has no Czech side.
-        table = table.filter(pc.and_(_filled(table["cs"]), _filled(table["reference"])))
-        yield table.select(["cs", "reference"])
-
-
-def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.fill_null(pc.greater(pc.binary_length(column), 0), False)
 
 
 def prepare_bitext(bitext: ShardDirectory, directory: Path, parameters: NmtParameters) -> PreparedBitext:
@@ -138,7 +122,7 @@ def _train_vocabularies(
             rows = _training_rows(table, threshold)
             if share < 1.0:
                 # The low half of the key: independent of the high half, which decides what is held out.
-                chosen = text_keys(rows["cs"], rows["reference"])[:, 1].astype(np.float64) / 2.0**64
+                chosen = text_keys(rows["cs"], rows["target"])[:, 1].astype(np.float64) / 2.0**64
                 rows = rows.filter(pa.array(chosen < share))
             for column in columns:
                 yield from rows[column].to_pylist()
@@ -150,11 +134,11 @@ def _train_vocabularies(
         "byte_fallback": settings.byte_fallback,
     }
     if settings.shared:
-        train_vocabulary(sample(("cs", "reference")), directory / "source.spm", **options)
+        train_vocabulary(sample(("cs", "target")), directory / "source.spm", **options)
         shutil.copyfile(directory / "source.spm", directory / "target.spm")
     else:
         train_vocabulary(sample(("cs",)), directory / "source.spm", **options)
-        train_vocabulary(sample(("reference",)), directory / "target.spm", **options)
+        train_vocabulary(sample(("target",)), directory / "target.spm", **options)
     source, target = parameters.source_language, parameters.target_language
     for side, language in (("source", source), ("target", target)):
         processor = load_processor(directory / f"{side}.spm")
@@ -171,7 +155,8 @@ def _write_held_out(
     for table in accepted_pairs(bitext, parameters):
         table_values = held_out_values(table["cs"])
         below = table_values < threshold
-        kept = pa.concat_tables([kept, table.filter(pa.array(below)).cast(kept.schema)])
+        rows = table.filter(pa.array(below)).select(kept.schema.names)
+        kept = pa.concat_tables([kept, rows.cast(kept.schema)])
         values = np.concatenate([values, table_values[below]])
         if len(values) > 2 * parameters.validation.held_out:
             chosen = np.sort(np.argsort(values, kind="stable")[: parameters.validation.held_out])
@@ -250,7 +235,7 @@ def _binarise(
                 block = rows.slice(start, PAIRS_PER_BLOCK)
                 sides = [
                     encode_sentences(processor, block[column].to_pylist())
-                    for processor, column in zip(processors, ("cs", "reference"), strict=True)
+                    for processor, column in zip(processors, ("cs", "target"), strict=True)
                 ]
                 for source, target in zip(*sides, strict=True):
                     longest, shortest = max(len(source), len(target)), min(len(source), len(target))
@@ -276,6 +261,7 @@ def _binarise(
         source_tokens=tokens[0],
         target_tokens=tokens[1],
         parts=[f"parts/{part}" for part in writer.parts],
+        teacher=teacher_of(bitext, parameters),
     )
 
 

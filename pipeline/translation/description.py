@@ -40,7 +40,9 @@ def describe_model(path: Path) -> dict[str, Any]:
     }
 
 
-def check_model(path: Path, engine: str, sentence: str = "", beam: int = 4) -> Hypotheses | None:
+def check_model(
+    path: Path, engine: str, sentence: str = "", beam: int = 4, compute_type: str = "float32"
+) -> Hypotheses | None:
     """Compare every file with its SHA-256, embeddings with vocabularies, and open the model.
 
     Args:
@@ -48,6 +50,7 @@ def check_model(path: Path, engine: str, sentence: str = "", beam: int = 4) -> H
         engine: what opens it.
         sentence: translated, if there is one.
         beam: width of the beam.
+        compute_type: arithmetic of the engine.
 
     Returns:
         The sentence's translations, or None without one.
@@ -59,5 +62,7 @@ def check_model(path: Path, engine: str, sentence: str = "", beam: int = 4) -> H
     folder = model.folders.get("ctranslate2")
     if folder is not None:
         check_embeddings(folder, folder)
-    translator = open_translator(engine, model, DecodingOptions(beam=beam), Placement("cpu"))
+    translator = open_translator(
+        engine, model, DecodingOptions(beam=beam, compute_type=compute_type), Placement("cpu")
+    )
     return next(iter(translator.translate([sentence])), None) if sentence else None

@@ -55,6 +55,7 @@ def finish_model(
             "ended_by": result.reason,
             "weights": chosen,
             "seed": parameters.training.seed,
+            **({} if prepared.teacher is None else {"teacher": prepared.teacher}),
         },
         metrics={
             "rows": prepared.held_out,
@@ -78,6 +79,7 @@ def training_signature(parameters: NmtParameters, prepared: PreparedBitext, upda
             f"arch:{shape.encoder_layers}+{shape.decoder_layers}x{shape.width}",
             f"updates:{updates}",
             f"seed:{parameters.training.seed}",
+            *([] if prepared.teacher is None else [f"teacher:{prepared.teacher[:8]}"]),
             f"v:{versions.NMT}",
         ]
     )

@@ -91,11 +91,13 @@ def build_nmt(
 
 def training_key(parameters: NmtParameters, bitext: ShardDirectory) -> str:
     """Hash of all that a training's result depends on."""
+    # References are in no key, so that trainings from before there was another target are found again.
+    without = {"model", "bitext", "affixes", *(["target"] if parameters.target == "reference" else [])}
     return hash_json(
         {
             "step": "nmt",
             "version": versions.NMT,
-            "parameters": parameters.model_dump(mode="json", exclude={"model", "bitext", "affixes"}),
+            "parameters": parameters.model_dump(mode="json", exclude=without),
             "shards": [record.sha256 for record in bitext.records],
         }
     )[:32]
@@ -125,6 +127,12 @@ def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> 
     if parameters.bitext is None:
         return ShardDirectory(ingested)
     if isinstance(parameters.bitext, Path):
+        if parameters.bitext.resolve() == ingested.resolve().with_name("translated"):
+            raise InputError(
+                "the stage translate is going to replace these shards by what the new model makes",
+                parameters.bitext,
+                remedy="Keep a copy elsewhere, e.g. in teacher/translated, and name that in nmt.bitext.",
+            )
         return ShardDirectory(parameters.bitext)
     output = resources.work / "nmt" / "bitext"
     ingest(parameters.bitext, output, resources)

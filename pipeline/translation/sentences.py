@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.configuration.resources import Resources, available_cores
-from pipeline.errors import IncompleteError
-from pipeline.shards.runner import report_rows, worker_number
+from pipeline.errors import IncompleteError, InputError
+from pipeline.shards.runner import is_numbered, report_rows, worker_number
 from pipeline.shards.schema import COLUMNS
 from pipeline.shards.step import Step
-from pipeline.translation.engines import MODEL_FREE, engine_module, open_translator
+from pipeline.translation.engines import MODEL_FREE, EngineModule, engine_module, open_translator
 from pipeline.translation.model import TranslationModel, open_model
+from pipeline.translation.positions import limited_options
 from pipeline.translation.translator import DecodingOptions, Hypotheses, Placement
 from pipeline.versions import TRANSLATE
 
@@ -76,14 +78,43 @@ def choose_engine(
         MissingPackageError: the engine's package is not installed.
     """
     module = engine_module(engine)
-    # Workers of a cluster may have devices that this machine has not: they check for themselves.
-    if resources.scheduler is None or options.compute_type == "auto":
-        options = module.resolve(options, Placement(device=devices_of(resources, engine)[0]))
+    options = _resolved(module, options, resources, engine)
     opened: TranslationModel | None = None if engine in MODEL_FREE else open_model(model, engine)
     if opened is not None:
         opened.folder(engine)
+        # Here, not by each worker: how long a hypothesis may be is in the key of its shard.
+        options = limited_options(options, opened)
     weights = module.weights(opened, settings)
     return EngineChoice(engine, options, settings, weights, None if opened is None else opened.path.resolve())
+
+
+def _resolved(
+    module: EngineModule, options: DecodingOptions, resources: Resources, engine: str
+) -> DecodingOptions:
+    """Options without ``auto``, after a look at every device."""
+    devices = devices_of(resources, engine)
+    if len({device.startswith("cuda") for device in devices}) > 1:
+        raise InputError(
+            f"devices are {', '.join(devices)}", remedy="Name GPUs or the CPU in resources.devices, not both."
+        )
+    if resources.scheduler is None:
+        found = {device: module.resolve(options, Placement(device)) for device in devices}
+        if len(set(found.values())) > 1:
+            kinds = ", ".join(f"{one.compute_type} of {device}" for device, one in found.items())
+            raise InputError(
+                f"what is fastest differs: {kinds}", remedy="Name one of them in translate.compute_type."
+            )
+        return found[devices[0]]
+    # Workers of a cluster may have devices that this machine has not: they check for themselves.
+    if options.compute_type != "auto":
+        return options
+    try:
+        return module.resolve(options, Placement(devices[0]))
+    except InputError as error:
+        raise InputError(
+            f"compute type auto is chosen on this machine, and {error.message}",
+            remedy="Name the type that the workers are to use in translate.compute_type.",
+        ) from error
 
 
 def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
@@ -129,7 +160,7 @@ def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workpla
     """One process a GPU; on a CPU one process with all cores as threads, which holds the model once."""
     devices = tuple(devices_of(resources, engine))
     cores = available_cores()
-    if devices[0].startswith("cuda"):
+    if devices[0].startswith("cuda") and resources.scheduler is None:
         threads = resources.threads or 1
         return Workplace(len(devices), devices, threads, resources.batch_tokens, resources.cuda_graphs)
     if resources.scheduler is not None:
@@ -154,15 +185,35 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
         columns=["sentence", "cs"],
         aligned=False,
         device="cuda" if workplace.on_gpu else "cpu",
+        # To read, tokenise and write a task takes a tenth of the time that a large GPU is at it.
+        at_once=2 if workplace.on_gpu and choice.engine == "torch" else 1,
     )
+
+
+def device_of_worker(workplace: Workplace) -> str:
+    """The device of this process, by its number among the workers.
+
+    Raises:
+        InputError: there are several devices, and nothing tells this worker from others.
+    """
+    if len(workplace.devices) > 1 and not is_numbered():
+        raise InputError(
+            f"this worker has no number, and {len(workplace.devices)} devices are named",
+            remedy="Give each worker one device in CUDA_VISIBLE_DEVICES, and say resources.devices: [cuda].",
+        )
+    return workplace.devices[worker_number() % len(workplace.devices)]
 
 
 def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
     """Load the model on this worker's device; gives the function from sentences to hypotheses."""
-    device = workplace.devices[worker_number() % len(workplace.devices)]
-    placement = Placement(device, workplace.threads, workplace.batch_tokens, workplace.graphs)
+    placement = Placement(
+        device_of_worker(workplace), workplace.threads, workplace.batch_tokens, workplace.graphs
+    )
     model = None if choice.model is None else open_model(choice.model, choice.engine, verify=False)
     translator = open_translator(choice.engine, model, choice.options, placement, choice.settings)
+    if workplace.on_gpu:
+        # Nothing that is there now is ever garbage, and looking through it takes a tenth of a second.
+        gc.freeze()
 
     def translate_shard(table: pa.Table) -> pa.Table:
         sentences = [text or "" for text in table.column("cs").to_pylist()]

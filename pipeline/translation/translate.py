@@ -24,6 +24,7 @@ from pipeline.shards.schema import COLUMNS, schema_of
 from pipeline.shards.step import Step, StepReport, run_step
 from pipeline.shards.store import ShardDirectory
 from pipeline.shards.work import WorkDirectory
+from pipeline.translation.calibration.check import Calibration, calibrated
 from pipeline.translation.distinct import DistinctSentences, RowCounts, find_distinct
 from pipeline.translation.donors import Donors, ranges, write_donors
 from pipeline.translation.sentences import (
@@ -62,6 +63,8 @@ class TranslationReport:
         reused_tasks, tasks: shards of sentences taken over from an earlier run, and all of them.
         seconds: time of the stage.
         sentences_per_second: of the sentences translated in this run.
+        calibration: what a sample said of a quantised compute type; None where it was not asked. Then
+            ``compute_type`` is what followed from it.
         plan: what 'paraforge plan' had said of them, and how right it was; None without a plan.
     """
 
@@ -83,6 +86,7 @@ class TranslationReport:
     tasks: int = 0
     seconds: float = 0.0
     sentences_per_second: float | None = None
+    calibration: Calibration | None = None
     plan: Comparison | None = None
 
 
@@ -118,8 +122,10 @@ def translate(
         hypotheses_path = work.path / "published" / "hypotheses"
         first = StepReport(0, 0, 0, 0.0)
         compared: Comparison | None = None
+        calibration: Calibration | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
+            choice, calibration = calibrated(choice, corpus, parameters.quantisation, workplace, resources)
             first = run_step(
                 sentences_step(choice, workplace),
                 [distinct.sentences],
@@ -127,7 +133,8 @@ def translate(
                 resources,
                 workers=workplace.workers,
             )
-            compared = _compared(choice, corpus, resources, workplace.workers, first, sentences)
+            size = parameters.sentences_per_task
+            compared = _compared(choice, corpus, resources, workplace.workers, first, sentences, size)
             hypotheses = ShardDirectory(hypotheses_path)
             donors = write_donors(distinct, hypotheses, work.path / "donors")
             digest = hash_json([record.sha256 for record in hypotheses.records])
@@ -135,10 +142,10 @@ def translate(
             donors, digest = Donors(None, 0), "none"
         step = _rows_step(choice, distinct, hypotheses_path, donors, digest)
         run_step(step, [ingested, distinct.places], output, resources)
-        work.note_used(["distinct", "donors", "published"])
+        work.note_used(["calibration", "distinct", "donors", "published"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences, report.tasks, report.reused_tasks = sentences, first.shards, first.reused
-    report.plan = compared
+    report.calibration, report.plan = calibration, compared
     report.seconds = round(time.monotonic() - started, 3)
     if first.shards > first.reused:
         done = sentences * (1 - first.reused / first.shards)
@@ -154,6 +161,7 @@ def _compared(
     workers: int | None,
     first: StepReport,
     sentences: int,
+    sentences_per_task: int,
 ) -> Comparison | None:
     """How right a plan for this translation was; None without one, or where a cluster's size is not known."""
     if workers is None or first.shards == first.reused:
@@ -163,6 +171,7 @@ def _compared(
         resources.work,
         plan_key(corpus, choice.parameters(), choice.weights),
         sentences=round(sentences * tasks / first.shards),
+        sentences_per_task=sentences_per_task,
         devices=min(workers, tasks),
         in_process=resources.scheduler is None
         and (workers == 1 or tasks == 1 or sentences <= resources.in_process_rows),
