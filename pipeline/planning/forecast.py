@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipeline.planning.simulation import Cluster, simulate
+from pipeline.planning.simulation import Cluster, undisturbed_seconds
 
 _HOUR = 3600.0
 # Starting a worker's process and importing what it needs, on top of loading the model.
@@ -130,7 +130,7 @@ def step_seconds(facts: Facts, seconds: float, devices: int, in_process: bool = 
         return math.inf if facts.sentences else 0.0
     start = facts.load_seconds + (0.0 if in_process else PROCESS_SECONDS)
     cluster = Cluster(devices, 1 / seconds, TASK_SECONDS, start)
-    return simulate(facts.sentences, facts.sentences_per_task, cluster).hours * _HOUR
+    return undisturbed_seconds(facts.sentences, facts.sentences_per_task, cluster)
 
 
 def disk_bytes(facts: Facts) -> dict[str, int]:

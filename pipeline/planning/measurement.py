@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, require
 from pipeline.interrupts import check_interrupt
 from pipeline.planning.population import Population, blocks
 from pipeline.progress import progress
@@ -29,6 +29,8 @@ _WARM_UP = 32
 _BLOCK_SECONDS = 6.0
 _DRAWS = 4000
 _SMALLEST_BLOCK = 64
+# Sentences from which tokens, bytes and failures are counted.
+_MOST_COUNTED = 20_000
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def measure(
     seconds: float,
     precision: float,
     sentences_per_task: int,
+    device: str = "cpu",
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measurement:
     """Translate blocks that have the lengths of the whole.
@@ -92,6 +95,7 @@ def measure(
         seconds: no block is begun after so many, but for the second.
         precision: half of the interval's width, relative to the rate, that is enough.
         sentences_per_task: the largest block.
+        device: where the model is, to see what it takes there.
         clock: seconds, rising.
 
     Raises:
@@ -99,7 +103,7 @@ def measure(
     """
     if not population.sentences:
         raise InputError("nothing to translate: every row is rejected or has its translation")
-    free = _free_device_memory()
+    free = _free_device_memory(device)
     begun = clock()
     translator = open_translator()
     load_seconds = clock() - begun
@@ -112,12 +116,21 @@ def measure(
     sample: list[Hypotheses] = []
     begun = clock()
     with progress(total=None, unit="sentences", description="sample") as bar:
-        for block in blocks(population, size):
+        source = blocks(population, size)
+        while True:
+            block = next(source)
             check_interrupt()
             taken, results = _timed(translator, block, clock)
-            times.append(taken)
-            sample += results
+            sample += results[: _MOST_COUNTED - len(sample)]
             bar.update(len(block))
+            larger = int(min(largest, size * _BLOCK_SECONDS / max(taken, 1e-9)))
+            if larger > 2 * size and clock() - begun < seconds / 2:
+                # A large GPU is as long at a few sentences as at a thousand: how long it is at a block that
+                # is far too short says nothing.
+                size, times = larger, []
+                source = blocks(population, size, seed=size)
+                continue
+            times.append(taken)
             rate = estimate(times, size)
             bar.status(f"{1 / rate.seconds:.1f} sentences/s, ±{_half(rate):.1%}")
             enough = len(times) >= _LEAST_BLOCKS and _half(rate) <= precision
@@ -137,7 +150,7 @@ def measure(
         hypothesis_bytes=_parquet_bytes(table) / table.num_rows,
         failed=sum(result.failed is not None for result in sample) / len(sample),
         memory=_peak_memory(),
-        device_memory=max(0, free - _free_device_memory()),
+        device_memory=max(0, free - _free_device_memory(device)),
     )
 
 
@@ -209,9 +222,9 @@ def _peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _free_device_memory() -> int:
-    """Free bytes of the current GPU, whoever holds the others; 0 without one."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
+def _free_device_memory(device: str) -> int:
+    """Free bytes of a GPU, whoever holds the others; 0 of anything else."""
+    if not device.startswith("cuda"):
         return 0
-    return int(torch.cuda.mem_get_info()[0])
+    torch = require("torch", "translation")
+    return int(torch.cuda.mem_get_info(device)[0]) if torch.cuda.is_available() else 0

@@ -17,6 +17,7 @@ from pipeline.planning.population import Population, survey
 from pipeline.planning.record import plan_key, save_plan
 from pipeline.planning.simulation import Cluster, best_task_size, compare_task_sizes
 from pipeline.shards.store import ShardDirectory
+from pipeline.translation.calibration.check import calibrated
 from pipeline.translation.engines import MODEL_FREE, open_translator
 from pipeline.translation.importing import import_model
 from pipeline.translation.model import TranslationModel, open_model
@@ -125,6 +126,8 @@ def make_plan(
     Raises:
         InputError: nothing to translate, or engine, model and device do not go together.
     """
+    if not corpus.total_rows:
+        raise InputError("the corpus has no rows")
     population = survey(corpus)
     resources = parameters.resources
     section = parameters.translate
@@ -138,12 +141,15 @@ def make_plan(
             raise InputError("nothing to translate: every row is rejected or has its translation")
         choice = choose_engine(section.engine, model, options, section.settings(), resources)
         workplace = plan_workplace(section.engine, resources, population.sentences)
+        # The stage will ask the same and find the answer there.
+        choice, _ = calibrated(choice, corpus, section.quantisation, workplace, resources)
         measurement = measure(
             lambda: _open(choice, workplace),
             population,
             seconds=seconds,
             precision=precision,
             sentences_per_task=section.sentences_per_task,
+            device=workplace.devices[0],
         )
     facts = _facts(population, corpus, section.sentences_per_task, measurement, rate)
     if measurement is not None:
@@ -163,7 +169,7 @@ def _open(choice: EngineChoice, workplace: Workplace) -> Translator:
     opened: TranslationModel | None = None
     if choice.engine not in MODEL_FREE and choice.model is not None:
         opened = open_model(choice.model, choice.engine, verify=False)
-    placement = Placement(workplace.devices[0], workplace.threads, workplace.batch_tokens)
+    placement = Placement(workplace.devices[0], workplace.threads, workplace.batch_tokens, workplace.graphs)
     return open_translator(choice.engine, opened, choice.options, placement, choice.settings)
 
 

@@ -50,7 +50,14 @@ def save_plan(work: Path, key: str, facts: Facts, extra: dict[str, Any]) -> None
 
 
 def compare_plan(
-    work: Path, key: str, *, sentences: int, devices: int, in_process: bool, measured: float
+    work: Path,
+    key: str,
+    *,
+    sentences: int,
+    sentences_per_task: int,
+    devices: int,
+    in_process: bool,
+    measured: float,
 ) -> Comparison | None:
     """Compare the plan, if there is one for this work, with what was measured, and say so.
 
@@ -58,6 +65,7 @@ def compare_plan(
         work: work directory.
         key: see :func:`plan_key`.
         sentences: distinct sentences that were translated now, not taken over from an earlier run.
+        sentences_per_task: of the run; perhaps what the plan had recommended.
         devices: devices that shared them.
         in_process: whether no other process was started.
         measured: seconds that it took.
@@ -66,7 +74,8 @@ def compare_plan(
         content = read_json(plan_path(work))
         if content["format"] != _FORMAT or content["key"] != key or not sentences:
             return None
-        facts = Facts(**{**content["facts"], "sentences": sentences})
+        run = {"sentences": sentences, "sentences_per_task": sentences_per_task}
+        facts = Facts(**{**content["facts"], **run})
     except (InputError, KeyError, TypeError):
         return None
     planned, low, high = (

@@ -92,7 +92,7 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
     interruptions = done = 0
     # (time, order, device, what): a device that is ready, or that has done a task of so many sentences.
     events: list[tuple[float, int, int, int]] = []
-    order = running = 0
+    order = 0
     asleep: dict[int, float] = {}
     finished = 0.0
 
@@ -101,9 +101,9 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
         order += 1
         heapq.heappush(events, (time, order, device, task))
 
-    def interrupt(device: int, now: float) -> None:
-        """The device's life ends; it, or another in its place, begins anew."""
-        nonlocal interruptions, paid, start
+    def interrupt(device: int) -> float:
+        """The device's life ends; gives the time at which it, or another in its place, begins anew."""
+        nonlocal interruptions, paid
         interruptions += 1
         at, preempted = ends[device]
         back = at
@@ -113,7 +113,7 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
             began[device] = back
             speeds[device] = _speed(cluster, dice)
         ends[device] = _later(_life(cluster, dice), back)
-        begin(device, back)
+        return back
 
     def begin(device: int, now: float) -> None:
         nonlocal start
@@ -125,45 +125,64 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
             start += cluster.start_seconds
             schedule(ready, device, 0)
 
+    def rouse(device: int, now: float) -> float:
+        """When a device that had nothing to do can go on; it may have been replaced while it waited."""
+        nonlocal idle, start
+        since = asleep.pop(device)
+        while ends[device][0] <= now:
+            idle += max(0.0, ends[device][0] - since)
+            back = interrupt(device)
+            since = min(back + cluster.start_seconds, ends[device][0])
+            start += max(0.0, min(since, now) - back)
+        idle += max(0.0, now - since)
+        return max(now, since)
+
     for device in range(cluster.devices):
         begin(device, 0.0)
     while done < tasks:
         now, _, device, what = heapq.heappop(events)
         if what > 0:  # a task is done
             done += 1
-            running -= 1
             cost += cluster.task_seconds
             finished = now
         elif what == -1:
-            interrupt(device, now)
+            begin(device, interrupt(device))
             continue
         elif what < -1:  # a task was cut off; it waits for whoever is free
-            running -= 1
             waiting.append(-what - 1)
-            interrupt(device, now)
+            begin(device, interrupt(device))
             for sleeper in list(asleep)[:1]:
-                idle += now - asleep.pop(sleeper)
-                schedule(now, sleeper, 0)
-            continue
-        elif device in asleep:
+                schedule(rouse(sleeper, now), sleeper, 0)
             continue
         if not waiting:
             asleep[device] = now
             continue
         size = waiting.pop()
         seconds = size / cluster.rate * speeds[device] + cluster.task_seconds
-        running += 1
         if now + seconds <= ends[device][0]:
             schedule(now + seconds, device, size)
         else:
             lost += max(0.0, ends[device][0] - now)
             schedule(max(now, ends[device][0]), device, -size - 1)
-    idle += sum(finished - since for since in asleep.values())
+    for device in list(asleep):
+        rouse(device, finished)
     paid += sum(max(0.0, finished - since) for since in began)
     return Outcome(
         finished / _HOUR, paid / _HOUR, lost / _HOUR, cost / _HOUR, start / _HOUR, idle / _HOUR,
         interruptions, tasks,
     )  # fmt: skip
+
+
+def undisturbed_seconds(sentences: int, sentences_per_task: int, cluster: Cluster) -> float:
+    """What :func:`simulate` gives where nothing happens and all devices are alike, without the events."""
+    tasks = math.ceil(sentences / sentences_per_task)
+    if not tasks:
+        return 0.0
+    whole = sentences_per_task / cluster.rate + cluster.task_seconds
+    rest = (sentences - (tasks - 1) * sentences_per_task) / cluster.rate + cluster.task_seconds
+    # All but the last task are alike, so that the last one begins when all rounds before it are over.
+    rounds, over = divmod(tasks - 1, cluster.devices)
+    return cluster.start_seconds + max(rounds * whole + rest, (rounds + (over > 0)) * whole)
 
 
 def _speed(cluster: Cluster, dice: random.Random) -> float:

@@ -17,8 +17,8 @@ def plan_text(plan: Plan, price: float | None) -> str:
     options = plan.choice.options
     lines = [
         f"{facts.rows:,} rows, {facts.sentences:,} distinct sentences of {facts.text_bytes:.0f} bytes",
-        f"engine {plan.choice.engine}, {options.compute_type}, beam {options.beam}, {options.nbest} kept, "
-        f"on {plan.device}",
+        f"engine {plan.choice.engine}, {options.compute_type}, beam {options.beam}, {options.nbest} kept"
+        + ("" if plan.measurement is None else f", on {plan.device}"),
     ]
     if plan.measurement is not None:
         rate = plan.measurement.rate
@@ -35,6 +35,8 @@ def plan_text(plan: Plan, price: float | None) -> str:
     lines += [
         "",
         f"device hours   {hours(found.device_hours)}  ({hours(found.low)} to {hours(found.high)})",
+        f"rows           {hours(facts.rows * facts.row_seconds / 3600)} on processors, whatever the devices: "
+        "finding distinct sentences, joining; in each time below",
         f"disk           {size(found.disk['total'])}  ({_parts(found.disk)})",
     ]
     if facts.memory:

@@ -73,6 +73,27 @@ def test_time_is_kept_and_blocks_fit_it(tmp_path: Path) -> None:
     assert engine.calls[2] == 64  # six seconds would be fewer
 
 
+def test_a_device_that_is_slow_to_start_is_measured_with_long_blocks(tmp_path: Path) -> None:
+    """A second for each call and 5,000 sentences a second: 32 sentences say nothing of 4,000."""
+    population = survey(write_corpus(tmp_path / "in", [f"sentence {number}" for number in range(5000)]))
+    clock = Clock()
+
+    class Large(Engine):
+        def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+            block = list(sentences)
+            self.calls.append(len(block))
+            clock.now += 1 + len(block) / 5000
+            for sentence in block:
+                yield Hypotheses((make_hypothesis(sentence, -1.0, [sentence], True),))
+
+    engine = Large(clock)
+    found = measure(
+        lambda: engine, population, seconds=90, precision=0.01, sentences_per_task=4000, clock=clock
+    )
+    assert found.rate.sentences == 5 * 4000
+    assert found.rate.seconds == pytest.approx(1 / 4000 + 1 / 5000)
+
+
 def test_nothing_to_measure(tmp_path: Path) -> None:
     population = survey(write_corpus(tmp_path / "in", ["a"], rejected={0}))
     with pytest.raises(InputError, match="nothing to translate"):

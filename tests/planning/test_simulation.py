@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.planning.simulation import (
     Cluster,
+    average,
     best_task_size,
     compare_task_sizes,
     expected,
     simulate,
+    undisturbed_seconds,
     without_misfortune,
 )
 
@@ -81,3 +85,26 @@ def test_large_corpora_are_simulated_in_part() -> None:
     ((_, whole),) = compare_task_sizes(10**9, cluster, (500,), runs=1)
     assert whole.device_hours == pytest.approx(10**9 / 500 * 0.6 / 3600, rel=0.01)
     assert compare_task_sizes(10**6, Cluster(1, 1, preemption_hours=0.5), (1000, 4000), runs=1)[-1][0] == 1000
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2000), st.integers(1, 300), st.integers(1, 9), st.floats(0.5, 500), st.floats(0, 3))
+def test_without_misfortune_there_is_a_formula(
+    sentences: int, size: int, devices: int, rate: float, task_seconds: float
+) -> None:
+    cluster = Cluster(devices, rate, task_seconds, start_seconds=7)
+    hours = simulate(sentences, size, cluster).hours
+    assert undisturbed_seconds(sentences, size, cluster) == pytest.approx(hours * 3600)
+
+
+def test_devices_that_wait_are_taken_away_too() -> None:
+    """Twenty devices for ten tasks: those that wait are taken, and paid for only while they are there."""
+    cluster = Cluster(20, 20, 1, start_seconds=30, preemption_hours=0.2, return_seconds=60)
+    runs = [simulate(50_000, 5000, cluster, seed) for seed in range(1, 101)]
+    one = average(runs)
+    work = 50_000 / 20 / 3600
+    parts = one.lost_hours + one.task_hours + one.start_hours + one.idle_hours + work
+    assert one.device_hours == pytest.approx(parts, rel=0.01)
+    # Each device has a life of 0.2 hours, then 60 seconds of absence: so many ends in so many hours.
+    expected = cluster.devices * one.hours / (0.2 + 60 / 3600)
+    assert one.interruptions == pytest.approx(expected, rel=0.1)
