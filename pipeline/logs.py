@@ -22,7 +22,7 @@ def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, verbose
             root.removeHandler(handler)
             handler.close()
     root.setLevel(logging.INFO)
-    console = logging.StreamHandler(sys.stderr)
+    console = _Console(sys.stderr)
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
     console.setFormatter(logging.Formatter(f"{name}: %(message)s"))
     console.addFilter(_is_ours_or_a_warning)
@@ -35,6 +35,20 @@ def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, verbose
     for handler in handlers:
         handler.paraforge = True  # type: ignore[attr-defined]
         root.addHandler(handler)
+
+
+class _Console(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes above a progress bar on a terminal, which is drawn anew below."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler.emit`."""
+        if not sys.stderr.isatty():
+            super().emit(record)
+            return
+        from tqdm import tqdm
+
+        with tqdm.external_write_mode(file=sys.stderr):
+            super().emit(record)
 
 
 def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:

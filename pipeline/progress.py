@@ -33,6 +33,19 @@ class _TqdmProgress:
         self._bar.set_postfix_str(text, refresh=False)
 
 
+class _Lines:
+    """Takes a terminal's place: a line for each state, where a terminal has one that is written over."""
+
+    def write(self, text: str) -> None:
+        """Text of the bar, which begins with a carriage return and is padded with spaces."""
+        if line := text.strip("\r\n "):
+            sys.stderr.write(f"{line}\n")
+
+    def flush(self) -> None:
+        """What has been written is seen."""
+        sys.stderr.flush()
+
+
 @contextmanager
 def progress(*, total: int | None, unit: str, description: str, done: int = 0) -> Iterator[Progress]:
     """Show progress on standard error while the block runs.
@@ -49,7 +62,7 @@ def progress(*, total: int | None, unit: str, description: str, done: int = 0) -
         initial=done,
         unit=f" {unit}",
         desc=description,
-        file=sys.stderr,
+        file=sys.stderr if interactive else _Lines(),
         unit_scale=True,
         dynamic_ncols=interactive,
         mininterval=0.2 if interactive else SECONDS_BETWEEN_LINES,

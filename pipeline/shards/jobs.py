@@ -11,7 +11,7 @@ from pipeline.configuration.resources import Resources
 from pipeline.errors import IncompleteError, Interrupted
 from pipeline.interrupts import check_interrupt, stop_requested
 from pipeline.progress import Progress, progress
-from pipeline.shards.runner import ATTEMPTS, PROGRESS_TOPIC, connect, counted_rows
+from pipeline.shards.runner import ATTEMPTS, PROGRESS_TOPIC, connect, counted_rows, watched_connection
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -93,12 +93,14 @@ class Jobs:
                 if stop_requested():
                     raise Interrupted()
                 try:
-                    finished = wait(pending, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED").done
+                    with watched_connection():
+                        finished = wait(pending, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED").done
                 except (DaskTimeoutError, TimeoutError):
                     continue
                 for future in finished:
                     pending.discard(future)
-                    error = future.exception()
+                    with watched_connection():
+                        error = future.exception()
                     if isinstance(error, KilledWorker):
                         raise IncompleteError(
                             f"{function.__name__} {futures[future]}: its worker died {ATTEMPTS} times"

@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
+import socket
 import sys
+import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +72,7 @@ Result = tuple[int, ShardRecord]
 
 _report: ContextVar[Callable[[int], None] | None] = ContextVar("report_rows", default=None)
 _functions: dict[str, Callable[[pa.Table], pa.Table]] = {}
+_building = threading.Lock()
 
 
 def report_rows(rows: int) -> None:
@@ -84,15 +90,24 @@ def worker_number() -> int:
 
     Workers of other clusters are 0 too unless their names are numbers: each of them sees its own devices.
     """
+    name = _worker_name()
+    return int(name) if name.isdecimal() else 0
+
+
+def is_numbered() -> bool:
+    """Whether :func:`worker_number` tells this process from others beside it, or there are none."""
+    return _worker_name().isdecimal()
+
+
+def _worker_name() -> str:
     if "distributed" not in sys.modules:
-        return 0
+        return "0"
     from distributed import get_worker
 
     try:
-        name = get_worker().name
+        return str(get_worker().name)
     except ValueError:
-        return 0
-    return int(name) if str(name).isdecimal() else 0
+        return "0"
 
 
 def run_tasks(
@@ -121,11 +136,30 @@ def run_tasks(
 
 def compute_shard(step: Step, task: ShardTask, work: WorkDirectory) -> ShardRecord:
     """Read a shard's input, apply the step's function, and commit the result to the work directory."""
-    function = _functions.get(task_family := _family(step))
-    if function is None:
-        _functions.clear()  # a worker serves one step at a time: free the last step's model
-        function = _functions[task_family] = step.build(**step.arguments)
+    with _building:
+        function = _functions.get(task_family := _family(step))
+        if function is None:
+            _functions.clear()  # a worker serves one step at a time: free the last step's model
+            function = _functions[task_family] = _built(step)
     return work.commit(task.key, function(read_aligned(task.inputs, step.columns)))
+
+
+def _built(step: Step) -> Callable[[pa.Table], pa.Table]:
+    """What makes a step's shards.
+
+    Raises:
+        IncompleteError: it cannot begin here. That is no shard's fault, and a worker on which nothing can
+            begin must not try, and fail, all of them.
+    """
+    try:
+        return step.build(**step.arguments)
+    except (ParaforgeError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise IncompleteError(
+            f"{step.name} cannot begin on {socket.gethostname()}: {type(error).__name__}: {error}. "
+            "What is finished is safe."
+        ) from error
 
 
 def _family(step: Step) -> str:
@@ -162,25 +196,49 @@ def counted_rows(add: Callable[[int], None]) -> Iterator[_Counter]:
 def _in_process(
     step: Step, tasks: Sequence[ShardTask], work: WorkDirectory, bar: Progress
 ) -> Iterator[Result | FailedShard]:
+    pool = ThreadPoolExecutor(step.at_once, "shards") if step.at_once > 1 else None
+    lock = threading.Lock()
+
+    def add(rows: int) -> None:
+        with lock:
+            bar.update(rows)
+
     try:
+        if pool is None:
+            for task in tasks:
+                check_interrupt()
+                yield _computed_here(step, task, work, add)
+            return
+        running: deque[Future[Result | FailedShard]] = deque()
         for task in tasks:
             check_interrupt()
-            counter = _Counter(bar.update)
-            token = _report.set(counter)
-            try:
-                record = compute_shard(step, task, work)
-            except (ParaforgeError, OSError, MemoryError):
-                raise  # the user's to mend: bad input, missing package, full disk
-            except Exception as error:
-                logger.debug("%s", traceback.format_exc())
-                yield FailedShard(task, f"{type(error).__name__}: {error}")
-                continue
-            finally:
-                _report.reset(token)
-            counter.finish(task.rows)
-            yield task.index, record
+            running.append(pool.submit(_computed_here, step, task, work, add))
+            if len(running) > step.at_once:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
     finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
         _functions.clear()
+
+
+def _computed_here(
+    step: Step, task: ShardTask, work: WorkDirectory, add: Callable[[int], None]
+) -> Result | FailedShard:
+    counter = _Counter(add)
+    token = _report.set(counter)
+    try:
+        record = compute_shard(step, task, work)
+    except (ParaforgeError, OSError, MemoryError):
+        raise  # the user's to mend: bad input, missing package, full disk
+    except Exception as error:
+        logger.debug("%s", traceback.format_exc())
+        return FailedShard(task, f"{type(error).__name__}: {error}")
+    finally:
+        _report.reset(token)
+    counter.finish(task.rows)
+    return task.index, record
 
 
 def _compute_on_worker(step: Step, task: ShardTask, work: WorkDirectory) -> ShardRecord:
@@ -191,6 +249,13 @@ def _compute_on_worker(step: Step, task: ShardTask, work: WorkDirectory) -> Shar
     token = _report.set(counter)
     try:
         record = compute_shard(step, task, work)
+    except ParaforgeError as error:
+        if error.ends_process:
+            # Dask gives the task to another worker, and the nanny starts one here with a context of its own.
+            logger.error("%s: this worker ends", error)
+            logging.shutdown()
+            os._exit(error.exit_code)
+        raise
     finally:
         _report.reset(token)
     counter.finish(task.rows)
@@ -198,13 +263,38 @@ def _compute_on_worker(step: Step, task: ShardTask, work: WorkDirectory) -> Shar
 
 
 @contextlib.contextmanager
-def connect(resources: Resources, workers: int, gpu: bool = False) -> Iterator[Client]:
+def watched_connection() -> Iterator[None]:
+    """While the block runs, a scheduler that goes away is an error that a user can read.
+
+    Raises:
+        IncompleteError: it has gone.
+    """
+    from distributed import CancelledError
+    from distributed.comm import CommClosedError
+
+    try:
+        yield
+    except (CancelledError, CommClosedError) as error:
+        raise IncompleteError(
+            "the connection to the scheduler was lost. What is finished is safe: start the cluster, and run "
+            "the same command again."
+        ) from error
+
+
+@contextlib.contextmanager
+def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int = 1) -> Iterator[Client]:
     """A Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the block."""
     import dask
     from distributed import Client, LocalCluster
 
     if resources.scheduler is not None:
-        with Client(resources.scheduler, timeout="30s") as client:
+        try:
+            client = Client(resources.scheduler, timeout="30s")
+        except OSError as error:
+            raise IncompleteError(
+                f"nobody answers at {resources.scheduler}: start one, or set resources.scheduler to null"
+            ) from error
+        with client:
             yield client
         return
     options: dict[str, Any] = {
@@ -221,11 +311,11 @@ def connect(resources: Resources, workers: int, gpu: bool = False) -> Iterator[C
         dask.config.set(options),
         LocalCluster(
             n_workers=workers,
-            threads_per_worker=1,
+            threads_per_worker=at_once,
             processes=True,
             memory_limit=resources.memory_limit,
             dashboard_address=None,
-            resources={"GPU": 1} if gpu else None,
+            resources={"GPU": at_once} if gpu else None,
             silence_logs=logging.ERROR,
         ) as cluster,
         Client(cluster) as client,
@@ -278,7 +368,7 @@ def _on_dask(
     gpu = step.device.startswith("cuda")
     # Workers on other hosts need a path that means the same there.
     work = WorkDirectory(work.step, work.path.parent.resolve())
-    with connect(resources, workers, gpu) as client:
+    with connect(resources, workers, gpu, step.at_once) as client:
         client.subscribe_topic(PROGRESS_TOPIC, lambda event: bar.update(event[1]))
 
         def submit(task: ShardTask, suffix: str = "") -> Any:
@@ -303,7 +393,8 @@ def _on_dask(
         on_hand = _Workers(client)
         try:
             while True:
-                out = on_hand.tasks_out()
+                with watched_connection():
+                    out = on_hand.tasks_out()
                 while not exhausted and len(pending) < out:
                     next_task = next(waiting, None)
                     if next_task is None:
@@ -324,13 +415,15 @@ def _on_dask(
                     futures[future] = task
                     pending = {future}
                 try:
-                    finished = wait(pending, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED").done
+                    with watched_connection():
+                        finished = wait(pending, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED").done
                 except (DaskTimeoutError, TimeoutError):
                     continue
                 for future in finished:
                     pending.discard(future)
                     task = futures.pop(future)
-                    error = future.exception()
+                    with watched_connection():
+                        error = future.exception()
                     if error is None:
                         yield task.index, future.result()
                     elif isinstance(error, KilledWorker) and task.index not in alone:

@@ -41,6 +41,8 @@ class Step:
         columns: input columns to read, or None for all.
         aligned: whether output shards have the rows of their input shards, one to one.
         device: ``cpu``, or ``cuda`` for workers that declare a ``GPU`` resource.
+        at_once: shards that a process may have in hand at a time, in threads: while one is read or written
+            the device works at another. The function has to bear that.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Step:
     columns: list[str] | None = None
     aligned: bool = True
     device: str = "cpu"
+    at_once: int = 1
 
     def description(self) -> dict[str, Any]:
         """What the result depends on beside the input; part of every shard's key."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline.configuration.resources import Resources
 from pipeline.errors import IncompleteError, InputError
-from pipeline.shards.step import run_step
+from pipeline.shards.step import Step, run_step
 from pipeline.shards.store import ShardDirectory
-from tests.shards.steps import multiply_step, write_input
+from tests.shards.steps import Spoilt, build_nothing, build_spoilt, multiply_step, write_input
 
 
 @pytest.fixture
@@ -106,3 +107,46 @@ def test_more_input_reuses_the_shards_that_did_not_change(place: Path) -> None:
     write_input(place / "more", rows=120)
     report = run_step(multiply_step(3), [place / "more"], place / "out", resources(place))
     assert (report.shards, report.reused) == (12, 9)
+
+
+def test_two_shards_at_once_give_the_same_files(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
+    both = replace(multiply_step(3), at_once=2)
+    report = run_step(both, [place / "in"], place / "two", resources(place, work=place / "other"))
+    assert report.shards == 10
+    assert contents(place / "one") == contents(place / "two")
+    failing = replace(multiply_step(5, fail_at=44), at_once=2)
+    with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 4 \("):
+        run_step(failing, [place / "in"], place / "three", resources(place))
+    with pytest.raises(Spoilt):
+        step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1}, at_once=3)
+        run_step(step, [place / "in"], place / "four", resources(place))
+
+
+@pytest.mark.slow
+def test_two_shards_at_once_on_workers(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
+    both = replace(multiply_step(3), at_once=2, device="cuda")  # workers of a local cluster declare one
+    run_step(both, [place / "in"], place / "two", resources(place, workers=2, work=place / "other"))
+    assert contents(place / "one") == contents(place / "two")
+
+
+@pytest.mark.slow
+def test_a_process_that_is_spoilt_is_replaced_and_nothing_is_lost(place: Path) -> None:
+    log = place / "lives"
+    step = Step("give", 1, {}, build_spoilt, {"log": str(log), "lives": 1})
+    report = run_step(step, [place / "in"], place / "out", resources(place, workers=2))
+    assert (report.rows, report.shards) == (95, 10)
+    assert log.stat().st_size >= 2  # the first, and another in its place or beside it
+
+
+def test_in_process_a_spoilt_process_stops_the_run(place: Path) -> None:
+    step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1})
+    with pytest.raises(Spoilt):
+        run_step(step, [place / "in"], place / "out", resources(place))
+
+
+def test_what_cannot_begin_fails_no_shard(place: Path) -> None:
+    step = Step("nothing", 1, {}, build_nothing)
+    with pytest.raises(IncompleteError, match=r"nothing cannot begin on .*: RuntimeError: CUDA error"):
+        run_step(step, [place / "in"], place / "out", resources(place))

@@ -1,0 +1,35 @@
+"""Schedulers that are not there, or not there any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from distributed import CancelledError
+from distributed.comm import CommClosedError
+
+from pipeline.configuration.resources import Resources
+from pipeline.errors import IncompleteError
+from pipeline.shards.runner import connect, is_numbered, watched_connection, worker_number
+
+
+@pytest.mark.parametrize("kind", [CancelledError, CommClosedError])
+def test_a_scheduler_that_goes_away_is_an_error_that_says_what_to_do(kind: type[Exception]) -> None:
+    with pytest.raises(IncompleteError, match="What is finished is safe"), watched_connection():
+        raise kind("scheduler-connection-lost")
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def client(address: str, **_: Any) -> Any:
+        raise OSError(f"Timed out trying to connect to {address} after 30 s")
+
+    monkeypatch.setattr("distributed.Client", client)
+    with (
+        pytest.raises(IncompleteError, match="nobody answers at tcp://host:8786"),
+        connect(Resources(scheduler="tcp://host:8786"), 2),
+    ):
+        pass
+
+
+def test_outside_of_a_cluster_there_is_one_process() -> None:
+    assert (worker_number(), is_numbered()) == (0, True)
