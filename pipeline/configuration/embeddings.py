@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipeline.configuration.encoders import AverageParameters, EncoderParameters, units_of
+from pipeline.configuration.encoders import WORD_UNITS, AverageParameters, EncoderParameters, units_of
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -55,7 +55,16 @@ class TrainingParameters(_Section):
     optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
     learning_rate: float = Field(0.001, gt=0, description="Adam 0.001, AdaGrad 0.05")
     table_updates: Literal["lazy", "deferred", "dense"] = Field(
-        "lazy", description="how Adam treats the rows that a mini-batch does not touch"
+        "lazy",
+        description="vectors that a mini-batch does not touch: lazy leaves them as they are, deferred makes "
+        "up for Adam's steps when they are next wanted, dense moves all at every step, by lambda_words too",
+    )
+    average_after: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="share of the training after which parameters are averaged: evaluated and kept is "
+        "their mean over the updates since then; null: the last ones",
     )
     clip: float | None = Field(
         None, gt=0, description="largest norm of the whole gradient; null: no clipping"
@@ -125,7 +134,7 @@ class ModelParameters(_Section):
         units = units_of(self.encoder)
         if "sentencepiece" in units and self.sentencepiece_model is None:
             raise ValueError("the encoder reads sentencepiece units: give sentencepiece_model")
-        if self.vectors is not None and "word" not in units:
+        if self.vectors is not None and units.isdisjoint(WORD_UNITS):
             raise ValueError("vectors are of words, and the encoder reads none")
         return self
 

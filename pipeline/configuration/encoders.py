@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Unit = Literal["word", "trigram", "sentencepiece"]
+Unit = Literal["word", "trigram", "bare_word", "bare_trigram", "sentencepiece"]
+WORD: Final = "word"
+WORD_UNITS: Final = (WORD, "bare_word")
+"""Units that are words, so that a table of their vectors is one of word vectors."""
 
 
 class VectorParameters(BaseModel):
@@ -15,7 +18,9 @@ class VectorParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     unit: Unit = Field(
-        "word", description="what has a vector: words, character trigrams, SentencePiece pieces"
+        "word",
+        description="what has a vector: words, character trigrams, either without punctuation (bare), "
+        "SentencePiece pieces",
     )
     dimension: int = Field(300, ge=1, le=8192, description="of the vectors")
     initial_scale: float = Field(0.01, gt=0, description="standard deviation of a random start")
@@ -112,6 +117,8 @@ CombinationParameters.model_rebuild()
 _NAMED = {
     "word": {"kind": "average", "unit": "word"},
     "trigram": {"kind": "average", "unit": "trigram"},
+    "bare_word": {"kind": "average", "unit": "bare_word"},
+    "bare_trigram": {"kind": "average", "unit": "bare_trigram"},
     "sentencepiece": {"kind": "average", "unit": "sentencepiece"},
     "projection": {"kind": "projection"},
     "dan": {"kind": "dan"},

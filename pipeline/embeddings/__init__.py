@@ -18,10 +18,13 @@ def load(directory: str | Path, device: str = "cpu") -> SentenceModel:
     """Open a trained model, `models/embeddings/NAME`, on a device.
 
     Raises:
+        ConfigurationError: no such device.
         InputError: no model's directory, or a damaged one; pickles are never opened.
     """
+    from pipeline.embeddings.devices import check_device
     from pipeline.embeddings.model import SentenceModel
 
+    check_device(device)
     model = SentenceModel.open(directory)
     model.encoder.to(device)
     return model

@@ -73,6 +73,8 @@ def _scores(title: str, rows: Mapping[str, Mapping[str, Any]] | None) -> Sequenc
 def _leakage(leakage: Mapping[str, Any] | None) -> Sequence[str]:
     if leakage is None:
         return ["The training pairs were not compared with any test set.", ""]
+    if not leakage["leaked"]:
+        return [f"None of {leakage['pairs']:,} pairs has a sentence of a test set.", ""]
     fate = "left out" if leakage["dropped"] else "kept"
     return [
         f"Of {leakage['pairs']:,} pairs {leakage['leaked']:,} have a sentence of a test set: {fate}.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,15 +18,27 @@ from pipeline.files import atomic_path, read_json, sync_directory, write_json
 FORMAT = 1
 _STATE = "state.json"
 _TENSORS = "tensors.safetensors"
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write named tensors; the bytes depend on names and values alone."""
+    """Write named tensors; the bytes depend on names and values alone.
+
+    Raises:
+        OSError: a full disk or the like, which safetensors has an error of its own for.
+    """
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     plain = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
     with atomic_path(path) as temporary:
-        save_file(plain, temporary)
+        try:
+            save_file(plain, temporary)
+        except SafetensorError as error:
+            number = _OS_ERROR.search(str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:

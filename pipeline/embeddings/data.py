@@ -21,7 +21,7 @@ from pipeline.evaluation.sts_sets import read_sets
 from pipeline.files import hash_json, sha256_file
 from pipeline.query.datasets import open_published
 from pipeline.selection.manifest import MANIFEST_NAME
-from pipeline.shards.store import ShardDirectory
+from pipeline.shards.store import INDEX_NAME, ShardDirectory
 
 _BATCH_ROWS = 50_000
 _SIDES = ["reference", "translation"]
@@ -118,6 +118,12 @@ def _corpus_digests(directory: Path) -> list[str]:
         manifest = open_published(directory).manifest
         assert manifest is not None
         return [file.sha256 for file in manifest.files]
+    if directory.is_dir() and not (directory / INDEX_NAME).is_file():
+        raise InputError(
+            "neither a published corpus nor shards",
+            directory,
+            remedy=f"Give one such as data/corpus ({MANIFEST_NAME}) or data/translated ({INDEX_NAME}).",
+        )
     return [record.sha256 for record in ShardDirectory(directory).records]
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.configuration.encoders import AverageParameters
+from pipeline.configuration.encoders import WORD, WORD_UNITS, AverageParameters
 from pipeline.embeddings.card import model_card
 from pipeline.embeddings.checkpoint import write_tensors
 from pipeline.embeddings.encoders.average import Average
 from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.moses_normalizer import word_tokenizer
-from pipeline.embeddings.units import Words
 from pipeline.errors import InputError
 from pipeline.files import write_json
 from pipeline.scoring.vectors import WordVectors
@@ -71,7 +70,7 @@ def _code(line: str, name: str, options: str = "") -> str:
 def is_word_average(model: SentenceModel) -> bool:
     """Whether a sentence is the mean of its words' vectors and nothing else."""
     parameters = model.parameters
-    return isinstance(parameters, AverageParameters) and parameters.unit == Words.name
+    return isinstance(parameters, AverageParameters) and parameters.unit == WORD
 
 
 def word_vectors(model: SentenceModel) -> WordVectors:
@@ -81,20 +80,20 @@ def word_vectors(model: SentenceModel) -> WordVectors:
         InputError: the model has no table of words, or several.
     """
     encoder = model.encoder
-    tables = [name for name, unit in encoder.table_units().items() if unit == Words.name]
+    tables = [name for name, unit in encoder.table_units().items() if unit in WORD_UNITS]
     if len(tables) != 1:
         raise InputError(
             f"word2vec holds one vector a word, this model has {len(tables)} tables of words",
             remedy="Export it as safetensors or for sentence-transformers.",
         )
     table = encoder.tables()[tables[0]].detach().cpu().numpy()
-    return WordVectors(model.vocabularies[Words.name].units, table)
+    return WordVectors(model.vocabularies[encoder.table_units()[tables[0]]].units, table)
 
 
 def _write_static(model: SentenceModel, target: Path) -> None:
     """The library's mean of token vectors, with a tokenizer that gives our tokens."""
     assert isinstance(model.encoder, Average)
-    vocabulary = model.vocabularies[Words.name]
+    vocabulary = model.vocabularies[WORD]
     place = target / "0_StaticEmbedding"
     place.mkdir()
     word_tokenizer(vocabulary.units, vocabulary.unknown).save(str(place / "tokenizer.json"))

@@ -14,13 +14,16 @@ from torch import Tensor
 
 from pipeline.configuration.embeddings import TrainingParameters
 from pipeline.embeddings.batches import Bags, TokenBatch
+from pipeline.embeddings.device_batches import split_on_device
 from pipeline.embeddings.encoders.protocol import Encoder
 from pipeline.embeddings.negatives import ForbiddenCandidates
 from pipeline.embeddings.pairs import PairStore
 from pipeline.embeddings.schedule import SCRAMBLE, MegaBatch, Schedule, generator_for
 
 ENCODED_TOKENS = 1 << 14
-"""Tokens that are encoded at once without gradient; bounds memory."""
+"""Tokens that are encoded at once without gradient on a CPU; bounds memory."""
+ENCODED_TOKENS_GPU = 1 << 16
+"""The same on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +88,16 @@ def mini_batches(
 ) -> Iterator[MiniBatch]:
     """Split a mega-batch, each pair with the negatives that were chosen for it.
 
+    negatives: as `choose_negatives` gives them, on the CPU. A pair without one is passed over, and so is a
+        mini-batch that has no other pair.
     whole_tables: unit -> rows of its tables; given for dense updates, which address every row.
     """
-    pairs = len(mega_batch.place)
-    for first, last in mega_batch.place.mini_batches(batch_size):
-        left = torch.arange(first, last)
-        chosen = [left, left + pairs, negatives[first:last]]
-        if len(negatives) > pairs:
-            chosen.append(negatives[pairs + first : pairs + last])
-        sentences = torch.cat(chosen)
+    sides = 2 + len(negatives) // len(mega_batch.place)
+    chosen = _sentences(mega_batch, negatives, batch_size)
+    if device.type != "cpu" and whole_tables is None:
+        yield from _on_device(mega_batch, list(chosen), sides, device)
+        return
+    for sentences in chosen:
         bags: dict[str, Bags] = {}
         rows: dict[str, Tensor] = {}
         for unit, both_sides in mega_batch.bags.items():
@@ -105,7 +109,34 @@ def mini_batches(
         if device.type != "cpu":
             bags = {unit: bag.to(device) for unit, bag in bags.items()}
             rows = {unit: row.to(device, non_blocking=True) for unit, row in rows.items()}
-        yield MiniBatch(last - first, bags, rows)
+        yield MiniBatch(len(sentences) // sides, bags, rows)
+
+
+def _sentences(mega_batch: PackedMegaBatch, negatives: Tensor, batch_size: int) -> Iterator[Tensor]:
+    """The numbers of each mini-batch's sentences: left sides, right sides, negatives of the left, of the
+    right."""
+    pairs = len(mega_batch.place)
+    sides = negatives.view(-1, pairs)
+    trainable = (sides >= 0).all(0)
+    for first, last in mega_batch.place.mini_batches(batch_size):
+        left = torch.arange(first, last)[trainable[first:last]]
+        if len(left):
+            yield torch.cat([left, left + pairs, *(side[left] for side in sides)])
+
+
+def _on_device(
+    mega_batch: PackedMegaBatch, sentences: list[Tensor], sides: int, device: torch.device
+) -> Iterator[MiniBatch]:
+    if not sentences:
+        return
+    pieces = [
+        split_on_device(bags, sentences, int(mega_batch.rows[unit][-1]) + 1, device)
+        for unit, bags in mega_batch.bags.items()
+    ]
+    for numbers, *parts in zip(sentences, *pieces, strict=True):
+        bags = {unit: part[0] for unit, part in zip(mega_batch.bags, parts, strict=True)}
+        rows = {unit: part[1] for unit, part in zip(mega_batch.bags, parts, strict=True)}
+        yield MiniBatch(len(numbers) // sides, bags, rows)
 
 
 def encode(encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu") -> Tensor:
@@ -118,17 +149,18 @@ def encoded_parts(
 ) -> Iterator[Tensor]:
     """The same, part by part."""
     lengths = torch.stack([bags.lengths for bags in batch.values()]).amax(0)
-    for first, last in _parts(lengths):
+    tokens = ENCODED_TOKENS if torch.device(device).type == "cpu" else ENCODED_TOKENS_GPU
+    for first, last in _parts(lengths, tokens):
         numbers = torch.arange(first, last)
         part = {unit: bags.select(numbers).to(device) for unit, bags in batch.items()}
         with torch.no_grad():
             yield encoder(part)
 
 
-def _parts(lengths: Tensor) -> Iterator[tuple[int, int]]:
-    """Cut sentences into runs of about ENCODED_TOKENS tokens."""
+def _parts(lengths: Tensor, tokens: int) -> Iterator[tuple[int, int]]:
+    """Cut sentences into runs of about so many tokens."""
     totals = lengths.cumsum(0)
-    wanted = torch.arange(ENCODED_TOKENS, int(totals[-1]) + ENCODED_TOKENS, ENCODED_TOKENS)
+    wanted = torch.arange(tokens, int(totals[-1]) + tokens, tokens)
     cuts = torch.searchsorted(totals, wanted).tolist()
     borders = sorted({0, len(lengths), *(min(cut + 1, len(lengths)) for cut in cuts)})
     yield from pairwise(borders)

@@ -179,6 +179,8 @@ class SentenceModel:
             )
         except KeyError as error:
             raise InputError(f"damaged: no vocabulary of {error} units", path) from error
+        except (RuntimeError, MemoryError) as error:
+            raise InputError("damaged: its dimensions need more memory than there is", path) from error
         loaded = read_tensors(directory / _TENSORS, dict(encoder.named_parameters()))
         with torch.no_grad():
             for name, value in encoder.named_parameters():

@@ -3,8 +3,9 @@ device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -12,20 +13,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
-
 Strategy = Literal["max", "mix"]
 Precision = Literal["float32", "bfloat16"]
 MAX_PROBABILITY = 0.5
 """MIX takes the most similar candidate with this probability, otherwise a uniform one."""
 STRIP = 128
 """Sentences whose cosines with all others are computed at once on a CPU."""
-GPU_ROWS = 4096
+GPU_ROWS = 1024
 """The same on a GPU."""
-
-
-class NoNegativeError(InputError, ValueError):
-    """The pairs of a mega-batch are too few, or too much alike, to be told apart."""
+LISTED = 1 << 22
+"""Forbidden candidates of a mega-batch that are listed once; of more the list is made anew for each strip,
+since repeated sentences can make it as long as the square of the mega-batch."""
 
 
 class ForbiddenCandidates:
@@ -45,39 +43,76 @@ class ForbiddenCandidates:
         partner = np.concatenate([own[pairs:], own[:pairs]])
         rows = [own, own]
         columns = [own, partner]
+        self._texts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
         if identity is not None:
-            repeated_rows, repeated_columns = _identical(identity)
+            _, group, counts = np.unique(identity, return_inverse=True, return_counts=True)
+            if int((counts[counts > 1] ** 2).sum()) > LISTED:
+                self._texts = group, group[partner]
+                return
+            repeated_rows, repeated_columns = _identical(group, counts)
             rows += [repeated_rows, partner[repeated_rows], repeated_rows]
             columns += [repeated_columns, repeated_columns, partner[repeated_columns]]
         row = np.concatenate(rows)
-        keys = np.unique(row * (2 * pairs) + np.concatenate(columns))
-        self.rows, self.columns = np.divmod(keys, 2 * pairs)
-        self.offsets = np.searchsorted(self.rows, np.arange(2 * pairs + 1))
+        keys = np.sort(row * (2 * pairs) + np.concatenate(columns))
+        # np.unique would put them in a hash table, which is a hundred times as slow where many are alike.
+        keys = keys[np.diff(keys, prepend=-1) != 0]
+        self._rows, self._columns = np.divmod(keys, 2 * pairs)
+        self._offsets = np.searchsorted(self._rows, np.arange(2 * pairs + 1))
 
     def of_rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
-        """The forbidden (row - first, column) of rows first to last."""
-        part = slice(self.offsets[first], self.offsets[last])
-        return torch.from_numpy(self.rows[part] - first), torch.from_numpy(self.columns[part])
+        """The forbidden (row - first, column) of rows first to last, ascending."""
+        if self._texts is not None:
+            row, column = map(np.ascontiguousarray, self._mask(first, last).nonzero())
+            return torch.from_numpy(row), torch.from_numpy(column)
+        part = slice(self._offsets[first], self._offsets[last])
+        return torch.from_numpy(self._rows[part] - first), torch.from_numpy(self._columns[part])
+
+    def _mask(self, first: int, last: int) -> npt.NDArray[np.bool_]:
+        """What is forbidden to rows first to last, (rows, 2n), from the texts' numbers themselves."""
+        assert self._texts is not None
+        text, other = self._texts
+        own, partner = text[first:last, None], other[first:last, None]
+        return np.asarray((text == own) | (text == partner) | (other == own))
 
     def random_candidates(self, generator: np.random.Generator) -> npt.NDArray[np.int64]:
         """One uniform allowed candidate for every sentence, int64 (2n,); -1 where there is none."""
         sentences = 2 * self.pairs
-        counts = np.diff(self.offsets)
+        numbers = generator.random(sentences)
+        if self._texts is not None:
+            strips = range(0, sentences, STRIP)
+            return np.concatenate(
+                [
+                    _nth_allowed(self._mask(first, first + STRIP), numbers[first : first + STRIP])
+                    for first in strips
+                ]
+            )
+        counts = np.diff(self._offsets)
         free = sentences - counts
         # The k-th allowed column: k plus the number of forbidden columns that come before it.
-        chosen = (generator.random(sentences) * free).astype(np.int64)
-        forbidden = self.columns
+        chosen = (numbers * free).astype(np.int64)
+        forbidden = self._columns
         for rank in range(int(counts.max())):
             has = counts > rank
-            position = np.minimum(self.offsets[:-1] + rank, len(forbidden) - 1)
+            position = np.minimum(self._offsets[:-1] + rank, len(forbidden) - 1)
             chosen += has & (forbidden[position] <= chosen)
         chosen[free == 0] = -1
         return chosen
 
 
-def _identical(identity: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """All ordered pairs (row, column) of different sentences with the same identity."""
-    _, group, counts = np.unique(identity, return_inverse=True, return_counts=True)
+def _nth_allowed(forbidden: npt.NDArray[np.bool_], numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Of each row the allowed column at a place, which a number from 0 to 1 says; -1 where there is none."""
+    before = np.cumsum(~forbidden, axis=1, dtype=np.int32)
+    free = before[:, -1]
+    place = (numbers * free).astype(np.int64)
+    chosen = (before > place[:, None]).argmax(1)
+    chosen[free == 0] = -1
+    return chosen
+
+
+def _identical(
+    group: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """All ordered pairs (row, column) of different sentences with the same text."""
     order = np.argsort(group, kind="stable")
     starts = np.concatenate([[0], np.cumsum(counts)])
     rows: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
@@ -111,8 +146,9 @@ def choose_negatives(
         taken.
     pool: threads that share the blocks; the choice does not depend on it.
 
-    Returns int64 (pairs,) or (2 * pairs,): numbers of sentences, as counted in `embeddings`.
-    Raises ValueError where a sentence has no candidate (a single pair), or MIX has no generator.
+    Returns int64 (pairs,) or (2 * pairs,): numbers of sentences, as counted in `embeddings`; -1 where a
+    sentence has no candidate (a single pair, or nothing but texts identical to it).
+    Raises ValueError where MIX has no generator.
     """
     if len(embeddings) != 2 * pairs:
         raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
@@ -126,11 +162,6 @@ def choose_negatives(
         random = torch.from_numpy(forbidden.random_candidates(generator))
         take_best = torch.from_numpy(generator.random(2 * pairs) < MAX_PROBABILITY)
         best = torch.where(take_best[:anchors].to(best.device), best, random[:anchors].to(best.device))
-    if int(best.min()) < 0:
-        raise NoNegativeError(
-            "a sentence has no candidate for a negative: a mega-batch needs two different pairs",
-            remedy="Train on more pairs, or name a file of vectors (paragram.vectors).",
-        )
     return best
 
 
@@ -220,3 +251,14 @@ def _for_each(pool: ThreadPoolExecutor | None, task: Callable[[int], None], item
     else:
         for _ in pool.map(task, items):
             pass
+
+
+@contextmanager
+def negative_pool(threads: int, device: torch.device) -> Iterator[ThreadPoolExecutor | None]:
+    """Threads that search for negatives block by block, each with one thread inside its operations; None
+    on a GPU."""
+    if device.type != "cpu":
+        yield None
+        return
+    with ThreadPoolExecutor(threads, "negatives", initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        yield pool

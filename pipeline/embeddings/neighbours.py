@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from pipeline.configuration.encoders import WORD_UNITS
 from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.text_blocks import text_blocks
-from pipeline.embeddings.units import Words
 from pipeline.errors import InputError
 from pipeline.interrupts import check_interrupt
 from pipeline.selection.normalisation import normalise
+
+logger = logging.getLogger(__name__)
 
 _BLOCK = 8192
 
@@ -44,6 +48,8 @@ def neighbours(
     for query, vector in zip(queries, vectors, strict=True):
         if not vector.any():
             raise InputError(f"'{query}' has no token")
+        if _all_unknown(model, query):
+            logger.warning("'%s': the model knows nothing in it; these are neighbours of the unknown", query)
     taken = [set(_keys([query])) for query in queries]
     best: list[list[Neighbour]] = [[] for _ in queries]
     for texts in _candidates(model, among):
@@ -53,6 +59,12 @@ def neighbours(
             _merge(best[number], taken[number], texts, keys, row, count)
         check_interrupt()
     return best
+
+
+def _all_unknown(model: SentenceModel, query: str) -> bool:
+    """Whether every unit of a text shares the unknown unit's vector."""
+    batch = model.batch(pa.array([query], pa.string()))
+    return all(bool((bags.ids == model.vocabularies[unit].unknown_id).all()) for unit, bags in batch.items())
 
 
 def _merge(
@@ -86,9 +98,10 @@ def _candidates(model: SentenceModel, among: Path | None) -> Iterator[list[str]]
             for first in range(0, len(lines), _BLOCK):
                 yield lines[first : first + _BLOCK]
         return
-    vocabulary = model.vocabularies.get(Words.name)
-    if vocabulary is None:
+    vocabularies = [model.vocabularies[unit] for unit in WORD_UNITS if unit in model.vocabularies]
+    if not vocabularies:
         raise InputError("the model has no words to choose among", remedy="Name a file with --among.")
+    vocabulary = vocabularies[0]
     words = [word for word in vocabulary.units if word != vocabulary.unknown]
     for first in range(0, len(words), _BLOCK):
         yield words[first : first + _BLOCK]
@@ -96,8 +109,6 @@ def _candidates(model: SentenceModel, among: Path | None) -> Iterator[list[str]]
 
 def _keys(texts: Iterable[str]) -> list[str]:
     """What two texts have in common that differ in case and punctuation alone; of marks alone themselves."""
-    import pyarrow as pa
-
     strings = list(texts)
     keys = normalise(pa.array(strings, pa.string())).to_pylist()
     return [key or text for key, text in zip(keys, strings, strict=True)]

@@ -191,7 +191,7 @@ class Adam:
         """One step of Adam, in place, as one fused operation."""
         adam(
             [values],
-            [gradient],
+            [gradient.contiguous()],  # of another layout its numbers would be taken in the wrong order
             [mean],
             [square],
             [],
@@ -246,7 +246,9 @@ class _MomentumTails:
         """The sum for j = 1 .. missed, s = last; float64, as long as `last`. T(s) - r^k T(s + k)."""
         if len(self._tails) <= until:
             self._grow(2 * until + 1024)
-        tails = self._tails.to(last.device)
+        if self._tails.device != last.device:
+            self._tails = self._tails.to(last.device)
+        tails = self._tails
         return tails[last] - self._ratio ** missed.to(torch.float64) * tails[last + missed]
 
     def _grow(self, size: int) -> None:
@@ -261,3 +263,11 @@ class _MomentumTails:
             if step < size:
                 values[step] = tail
         self._tails = torch.tensor(values, dtype=torch.float64)
+
+
+def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
+    """Scale all gradients together so that their joint norm is at most `largest` (Pascanu 2012), in place."""
+    norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
+    scale = (largest / norm.clamp(min=1e-30)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scale)

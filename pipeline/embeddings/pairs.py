@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -87,6 +87,13 @@ class PairStore:
         view.fingerprint = hash_json(
             [self.fingerprint, hashlib.sha256(np.ascontiguousarray(pairs, np.int64).tobytes()).hexdigest()]
         )
+        return view
+
+    def of_units(self, names: Collection[str]) -> PairStore:
+        """A view with some of the units alone; it reads the same files."""
+        view = copy.copy(self)
+        view.unit_names = [name for name in self.unit_names if name in names]
+        view.vocabularies = {name: self.vocabularies[name] for name in view.unit_names}
         return view
 
     def select(self, pairs: npt.NDArray[np.int64]) -> dict[str, Bags]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.bitext.paths import expand
+from pipeline.configuration.encoders import WORD
 from pipeline.configuration.paragram import ParagramParameters
 from pipeline.configuration.resources import Resources
 from pipeline.embeddings.encoders.average import Average
@@ -40,8 +41,8 @@ _RAREST_SHARE = 0.1
 class ParagramReport:
     """What the stage gave.
 
-    trained: whether the vectors were trained here. pairs, skipped, loss (of each epoch) and
-        pairs_per_second are of the training.
+    trained: whether the vectors were trained here. pairs, skipped, passed_over (how often a pair had no
+        other text that could be its negative), loss (of each epoch) and pairs_per_second are of the training.
     """
 
     words: int
@@ -54,6 +55,7 @@ class ParagramReport:
     skipped: int = 0
     loss: list[float] = field(default_factory=list)
     pairs_per_second: float | None = None
+    passed_over: int = 0
 
 
 def build_paragram(
@@ -135,13 +137,13 @@ def _train_once(
     initial = None
     if parameters.initial_vectors is not None:
         initial = WordVectors.from_text(expand(parameters.initial_vectors))
-    vocabulary = store.vocabularies[Words.name]
+    vocabulary = store.vocabularies[WORD]
     table = (
         random_table(len(vocabulary), parameters.dimension, parameters.initial_scale, training.seed)
         if initial is None
         else table_from_vectors(vocabulary, initial, training.seed)
     )
-    encoder = Average(table, Words.name)
+    encoder = Average(table, WORD)
     trainer = Trainer(
         encoder,
         store,
@@ -152,11 +154,12 @@ def _train_once(
     )
     report = trainer.run()
     trained = encoder.table.detach().numpy()
-    settle_unknown(vocabulary, trained, store.counts(Words.name))
+    settle_unknown(vocabulary, trained, store.counts(WORD))
     _merge(vocabulary, trained, initial).save(directory / "table")
     details = {
         "pairs": store.pairs,
         "skipped": store.skipped,
+        "passed_over": report.state.passed_over,
         "loss": [entry["loss"] for entry in report.state.history],
         "pairs_per_second": report.pairs_per_second,
     }

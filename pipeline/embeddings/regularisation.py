@@ -19,8 +19,8 @@ class Regularisation:
     initial_tables: the tables' initial vectors; needed where lambda_words > 0. Read only, so they may be
         memory maps.
 
-    With lazy table updates a row feels its penalty when it is touched; a row that was never touched is
-    where it started and has none.
+    A row feels its penalty when it is touched, with dense table updates always; a row that was never
+    touched is where it started and has none.
     """
 
     lambda_words: float = 0.0

@@ -3,6 +3,7 @@ block."""
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,16 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.bitext.compression import read_ahead
+from pipeline.bitext.compression import compression_of, read_ahead, refuse_binary
 from pipeline.errors import InputError
+from pipeline.scoring.vector_files import is_number
 from pipeline.shards.store import ShardView
 
 _BLOCK_BYTES = 1 << 22
 _PPDB = b"|||"
+_PPDB_FIELDS = 4
+"""Of PPDB's own entries at least: syntactic label, phrase, paraphrase, features."""
+_LOOKED_AT = 100
 PairFormat = Literal["auto", "ppdb", "tsv"]
 
 
@@ -40,25 +45,51 @@ def read_pair_file(
     """The pairs of a UTF-8 file, plain, gz, bz2, xz or zst, one pair a line, split on line feeds alone.
 
     format: `tsv`; `ppdb`: fields parted by `|||`; `auto`: by the first line.
-    columns: the two fields, from 0; by default 0 and 1 of a TSV, 1 and 2 of PPDB (phrase and paraphrase).
+    columns: the two fields, from 0; by default 0 and 1, but 1 and 2 of PPDB's own entries, which begin with
+        `[NP]` or the like, or have four fields or more.
     limit: so many pairs at most.
 
+    A blank line is a pair of two blank sides. A byte order mark is no part of the first field.
+
     Raises:
-        InputError: a line with too few fields or invalid UTF-8, with its number; an empty or damaged file.
+        InputError: a line with too few fields or invalid UTF-8, with its number; columns that were not named
+            and hold numbers; an empty or damaged file.
     """
+    compression_of(path)
+    refuse_binary(path)
     separator: bytes | None = {"tsv": b"\t", "ppdb": _PPDB}.get(format)
     done = 0
     for first_line, lines in _blocks_of_lines(path):
+        if first_line == 1:
+            lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
         if separator is None:
             separator = _PPDB if _PPDB in lines[0] else b"\t"
         if columns is None:
-            columns = (1, 2) if separator == _PPDB else (0, 1)
+            columns = _usual_columns(lines, separator, path)
         if limit is not None:
             lines = lines[: limit - done]
         yield _parse(lines, separator, columns, path, first_line)
         done += len(lines)
         if limit is not None and done >= limit:
             return
+
+
+def _usual_columns(lines: list[bytes], separator: bytes, path: Path) -> tuple[int, int]:
+    """Where the sides of pairs stand if nobody says so; refused where one of them is a score."""
+    columns = (0, 1)
+    if separator == _PPDB and (lines[0].startswith(b"[") or lines[0].count(_PPDB) >= _PPDB_FIELDS - 1):
+        columns = (1, 2)
+    rows = [line.split(separator) for line in lines[:_LOOKED_AT] if line.strip()]
+    for column in columns:
+        fields = [row[column] for row in rows if len(row) > column]
+        if len(fields) >= 2 and all(map(is_number, fields)):
+            raise InputError(
+                f"column {column} (counted from 0) holds numbers, not sentences",
+                path,
+                1,
+                "Name the columns of the sentences with --columns, e.g. 1,2 ('columns' in params.yaml).",
+            )
+    return columns
 
 
 def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
@@ -108,12 +139,16 @@ def _parse(
     right: list[str] = []
     for number, line in enumerate(lines, start=first_line):
         fields = line.rstrip(b"\r").split(separator)
+        if len(fields) == 1 and not fields[0].strip():
+            left.append("")
+            right.append("")
+            continue
         if len(fields) <= needed:
             raise InputError(
                 f"{len(fields)} fields, column {needed} (counted from 0) is wanted",
                 path,
                 number,
-                f"Fields are parted by {separator.decode()!r}; name others with format and columns.",
+                f"Fields are parted by {separator.decode()!r}; name other columns with --columns.",
             )
         try:
             left.append(fields[left_column].decode("utf-8").strip())

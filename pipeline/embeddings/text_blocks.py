@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class TextBlock:
 
 def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
     """The lines of a UTF-8 file (plain, gz, bz2, xz, zst) or, for `-`, of standard input, split at line
-    feeds alone. The last line may lack its end. Memory holds a few blocks.
+    feeds alone. The last line may lack its end; a byte order mark is no text. Memory holds a few blocks.
 
     Raises:
         InputError: no such file, empty, damaged or not text.
@@ -61,7 +62,9 @@ def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBloc
         chunks = read_ahead(path, block_bytes)
     first_line = 1
     rest: list[bytes] = []
-    for chunk in chunks:
+    for number, chunk in enumerate(chunks):
+        if not number:
+            chunk = chunk.removeprefix(codecs.BOM_UTF8)
         whole, newline, tail = chunk.rpartition(b"\n")
         if not newline:
             rest.append(chunk)

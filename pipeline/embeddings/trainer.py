@@ -6,28 +6,28 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from pipeline.configuration.embeddings import TrainingParameters
 from pipeline.embeddings.ahead import ahead
+from pipeline.embeddings.averaging import AVERAGE_EVERY, ParameterAverage
 from pipeline.embeddings.batches import Bags
 from pipeline.embeddings.checkpoint import Checkpoints
 from pipeline.embeddings.encoders.protocol import Encoder
 from pipeline.embeddings.loss import margin_loss
 from pipeline.embeddings.mega_batches import PackedMegaBatch, encode, mega_batches, mini_batches
-from pipeline.embeddings.negatives import choose_negatives
-from pipeline.embeddings.optimisers import AdaGrad, Adam, Optimiser
+from pipeline.embeddings.negatives import choose_negatives, negative_pool
+from pipeline.embeddings.optimisers import AdaGrad, Adam, Optimiser, clip_
 from pipeline.embeddings.pairs import PairStore
 from pipeline.embeddings.regularisation import Regularisation
 from pipeline.embeddings.schedule import MIX, Schedule, generator_for
+from pipeline.embeddings.state import TrainingReport, TrainingState
 from pipeline.embeddings.threads import torch_threads
 from pipeline.errors import InputError, ParaforgeError
 from pipeline.files import hash_json
@@ -38,37 +38,6 @@ logger = logging.getLogger(__name__)
 
 Evaluate = Callable[[Encoder], float]
 """Development score of an encoder, higher is better."""
-
-
-@dataclass
-class TrainingState:
-    """Where a run is; with the tensors, all that resuming needs.
-
-    history: one entry an evaluation or epoch: epoch, pairs, updates, loss (mean since the entry before),
-        score or None.
-    """
-
-    epoch: int = 0
-    position: int = 0
-    updates: int = 0
-    pairs: int = 0
-    loss_sum: float = 0.0
-    loss_pairs: int = 0
-    best_score: float | None = None
-    best_updates: int | None = None
-    without_gain: int = 0
-    finished: bool = False
-    history: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class TrainingReport:
-    """What a run did; seconds and pairs_per_second are of this process, without building the pairs and
-    without evaluation."""
-
-    state: TrainingState
-    seconds: float
-    pairs_per_second: float
 
 
 class Trainer:
@@ -130,10 +99,13 @@ class Trainer:
             {name: anchor.to(device) for name, anchor in encoder.anchors().items()},
         )
         self._optimiser = _make_optimiser(encoder, parameters)
-        dense = parameters.optimiser == "adam" and parameters.table_updates == "dense"
         sizes = {name: len(vocabulary) for name, vocabulary in store.vocabularies.items()}
-        self._whole_tables = sizes if dense else None
+        self._whole_tables = sizes if parameters.table_updates == "dense" else None
         self._autocast = parameters.precision == "bfloat16"
+        self._average: ParameterAverage | None = None
+        if parameters.average_after is not None:
+            named = encoder.named_parameters()
+            self._average = ParameterAverage({name: value.detach() for name, value in named})
         self._best: dict[str, Tensor] | None = None
         self._checkpoints = None if checkpoints is None else Checkpoints(checkpoints, self._key())
 
@@ -143,6 +115,7 @@ class Trainer:
         Raises:
             Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
             ParaforgeError: the loss is not finite.
+            InputError: not a single pair could be told from another.
         """
         self._resume()
         begin = time.perf_counter()
@@ -152,15 +125,18 @@ class Trainer:
             # Operations of an averaging encoder are small: a second thread costs them more than it gains,
             # and without it their results do not depend on the number of threads.
             stack.enter_context(torch_threads(self._threads if self._composition else 1))
+            # No encoder behaves otherwise in training, but cuDNN refuses a gradient outside of it.
+            self.encoder.train()
+            stack.callback(self.encoder.eval)
             pool = stack.enter_context(negative_pool(self._threads, self._device))
             shown = stack.enter_context(
                 progress(
                     total=self._schedule.total_pairs(self.parameters.epochs),
                     unit="pairs",
                     description=self._description,
+                    done=self.state.pairs,
                 )
             )
-            shown.update(self.state.pairs)
             saved = time.perf_counter()
             packed = mega_batches(
                 self.store,
@@ -169,7 +145,7 @@ class Trainer:
                 self.parameters,
                 self.state.epoch,
                 self.state.position,
-                self.state.updates,
+                self.state.updates + self.state.empty_batches,
             )
             # Small mega-batches are packed several at once, so that two threads need not wait on each other
             # for each.
@@ -190,10 +166,24 @@ class Trainer:
                 if self._observe is not None:
                     self._observe(self.state)
                 check_interrupt()
+        if not self.state.updates:
+            raise InputError(
+                f"nothing to learn: of {self.state.pairs:,} pairs none has another to be told from, since "
+                "all texts beside it in its mega-batch are identical to one of its own",
+                remedy="Train on more pairs that differ.",
+            )
+        if self.state.passed_over:
+            logger.warning(
+                "%s of %s pairs seen were passed over: no text in their mega-batch that could be a negative",
+                f"{self.state.passed_over:,}",
+                f"{self.state.pairs:,}",
+            )
         self.state.finished = True
         self._optimiser.synchronise()
         if self._best is not None:
             _load(self.encoder, self._best)
+        elif self._average is not None:
+            self._average.settle()
         if self._checkpoints is not None:
             self._save()
         seconds = time.perf_counter() - begin - outside
@@ -224,17 +214,35 @@ class Trainer:
             for batch in batches:
                 losses.append(self._update(batch.bags, batch.rows, batch.pairs))
                 sizes.append(batch.pairs)
+        trained = sum(sizes)
+        self.state.pairs += pairs
+        self.state.position = place.last
+        self.state.passed_over += pairs - trained
+        self.state.empty_batches += len(place.mini_batches(parameters.batch_size)) - len(sizes)
+        if not trained:
+            return
         total = float((torch.stack(losses).double() * torch.tensor(sizes, device=self._device)).sum())
         if not math.isfinite(total):
             raise ParaforgeError(
                 f"the loss is {total} in epoch {place.epoch + 1} after {self.state.updates:,} updates. "
                 "Lower the learning rate, or clip the gradient"
             )
+        before = self.state.updates // AVERAGE_EVERY
         self.state.updates += len(sizes)
-        self.state.pairs += pairs
+        if self.state.updates // AVERAGE_EVERY > before:
+            self._enter_average()
         self.state.loss_sum += total
-        self.state.loss_pairs += pairs
-        self.state.position = place.last
+        self.state.loss_pairs += trained
+
+    def _enter_average(self) -> None:
+        """Let the parameters enter the mean, where its time has come."""
+        after = self.parameters.average_after
+        if self._average is None or after is None:
+            return
+        if self.state.pairs >= after * self._schedule.total_pairs(self.parameters.epochs):
+            self._optimiser.synchronise()
+            self._average.add()
+            self.state.averaged = self._average.count
 
     def _update(self, bags: Mapping[str, Bags], rows: Mapping[str, Tensor], pairs: int) -> Tensor:
         """One mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""
@@ -250,6 +258,8 @@ class Trainer:
         )
         names = list(self._composition)
         gradients = torch.autograd.grad(loss, [*leaves.values(), *self._composition.values()])
+        if self.parameters.clip is not None or self.parameters.lambda_composition:
+            gradients = separate(gradients)
         row_gradients = dict(zip(leaves, gradients, strict=False))
         composition_gradients = dict(zip(names, gradients[len(leaves) :], strict=True))
         with torch.no_grad():
@@ -278,9 +288,10 @@ class Trainer:
         score = None
         if self._evaluate is not None:
             self._optimiser.synchronise()
-            with torch.no_grad():
+            averaged = nullcontext() if self._average is None else self._average.in_place_of_the_last()
+            with torch.no_grad(), averaged:
                 score = float(self._evaluate(self.encoder))
-            self._judge(score)
+                self._judge(score)
         loss = state.loss_sum / max(state.loss_pairs, 1)
         state.loss_sum, state.loss_pairs = 0.0, 0
         state.history.append(
@@ -330,6 +341,8 @@ class Trainer:
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"parameter.{name}": value.detach() for name, value in self.encoder.named_parameters()}
         tensors |= {f"optimiser.{name}": value for name, value in self._optimiser.state.items()}
+        if self._average is not None:
+            tensors |= {f"average.{name}": value for name, value in self._average.means.items()}
         return tensors
 
     def _save(self) -> None:
@@ -357,28 +370,25 @@ class Trainer:
         for name, value in self._tensors().items():
             value.copy_(tensors[name])
         self._optimiser.steps = self.state.updates
+        if self._average is not None:
+            self._average.count = self.state.averaged
         if self.state.best_score is not None:
             self._best = {name: tensors[f"best.{name}"] for name, _ in self.encoder.named_parameters()}
         logger.info("going on from %s updates, %s pairs", f"{self.state.updates:,}", f"{self.state.pairs:,}")
 
 
-def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
-    """Scale all gradients together so that their joint norm is at most `largest` (Pascanu 2012), in place."""
-    norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
-    scale = (largest / norm.clamp(min=1e-30)).clamp(max=1.0)
+def separate(gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The same gradients, each in memory of its own, to be changed in place.
+
+    Autograd gives one tensor for several parameters where their gradients are equal: both biases of an LSTM.
+    """
+    taken: set[int] = set()
+    result = []
     for gradient in gradients:
-        gradient.mul_(scale)
-
-
-@contextmanager
-def negative_pool(threads: int, device: torch.device) -> Iterator[ThreadPoolExecutor | None]:
-    """Threads that search for negatives block by block, each with one thread inside its operations; None
-    on a GPU."""
-    if device.type != "cpu":
-        yield None
-        return
-    with ThreadPoolExecutor(threads, "negatives", initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        yield pool
+        memory = gradient.untyped_storage().data_ptr()
+        result.append(gradient.clone() if memory in taken else gradient)
+        taken.add(memory)
+    return tuple(result)
 
 
 def _make_optimiser(encoder: Encoder, parameters: TrainingParameters) -> Optimiser:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import logging
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,16 +19,17 @@ from torch import Tensor
 from pipeline import __version__
 from pipeline.bitext.paths import expand
 from pipeline.configuration.embeddings import EmbeddingsParameters, ModelParameters
-from pipeline.configuration.encoders import VectorParameters, units_of
+from pipeline.configuration.encoders import WORD_UNITS, VectorParameters, units_of
 from pipeline.configuration.resources import Resources
 from pipeline.embeddings.data import TrainingData
+from pipeline.embeddings.devices import check_device
 from pipeline.embeddings.encoders.build import MakeTable, build_encoder
 from pipeline.embeddings.encoders.protocol import Encoder
 from pipeline.embeddings.initial import frequency_weights, random_table, table_from_vectors
 from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.pairs import PairStore, build_pair_store
 from pipeline.embeddings.trainer import Evaluate, Trainer
-from pipeline.embeddings.units import Words, make_units
+from pipeline.embeddings.units import make_units
 from pipeline.errors import InputError
 from pipeline.evaluation.sts import StsScores, development_score, evaluate_sts
 from pipeline.files import atomic_path, hash_json, read_json, sha256_file, write_json
@@ -45,7 +47,8 @@ class EmbeddingsReport:
     """What a training gave; the metrics of stage `embeddings`.
 
     signature: one line on the data and the version.
-    pairs: trained on in each epoch. skipped: left out because a side has no unit. leakage: see
+    pairs: trained on in each epoch. skipped: left out because a side has no unit. passed_over: how often, in
+        all epochs, a pair was passed over because no other text near it could be its negative. leakage: see
         `LeakageReport`; None where no sets are given.
     pairs_per_second: of the last process that trained.
     best_score: development score of the model that was kept.
@@ -67,6 +70,7 @@ class EmbeddingsReport:
     history: list[dict[str, Any]]
     sets: dict[str, dict[str, Any]]
     years: dict[str, dict[str, Any]]
+    passed_over: int = 0
 
 
 def train_named_model(
@@ -122,10 +126,12 @@ def train_model(
 
     Raises:
         InputError: a file is missing or wrong, there is no pair to train on, the initial vectors do not fit.
-        ConfigurationError: the parts of the encoder do not fit each other.
+        ConfigurationError: the parts of the encoder do not fit each other, or there is no such device.
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
         WorkLockedError: another process is at the same training.
     """
+    check_device(device)
+    _check_place(output)
     key = _key(parameters, data)
     work = WorkDirectory(f"embeddings/{key[:40]}", resources.work)
     with work.lock():
@@ -141,6 +147,20 @@ def train_model(
             for file in sorted(model.iterdir()):
                 link_or_copy(file, temporary / file.name)
         return EmbeddingsReport(**read_json(report))
+
+
+def _check_place(output: Path) -> None:
+    """Find out before hours of training whether the model can be written.
+
+    Raises:
+        InputError: it cannot.
+    """
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", output) from error
 
 
 def _key(parameters: ModelParameters, data: TrainingData) -> str:
@@ -210,6 +230,7 @@ def _train(
         seconds=time.perf_counter() - begin,
         best_score=trained.state.best_score,
         history=trained.state.history,
+        passed_over=trained.state.passed_over,
         **_tables_of(scores),
     )
     about = {**asdict(report), "training": parameters.training.model_dump(mode="json")}
@@ -253,7 +274,7 @@ def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
 
     def make(part: VectorParameters, number: int) -> Tensor:
         vocabulary = store.vocabularies[part.unit]
-        if given is not None and part.unit == Words.name:
+        if given is not None and part.unit in WORD_UNITS:
             return table_from_vectors(vocabulary, given, seed + number)
         table = random_table(len(vocabulary), part.dimension, part.initial_scale, seed + number)
         if part.initial_frequency is not None:

@@ -1,16 +1,22 @@
-"""What a sentence is cut into: words (the project's tokens), character trigrams, or SentencePiece pieces."""
+"""What a sentence is cut into: words (the project's tokens), character trigrams, or SentencePiece pieces.
+
+Words and trigrams are also there without punctuation: of the tokens that have a letter or digit alone.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.configuration.encoders import WORD, WORD_UNITS
 from pipeline.errors import InputError
 from pipeline.scoring.tokens import TokenColumn, tokenize_columns
 
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _CODE_BITS = 21
 """Bits of a Unicode code point: three of them fit in 63 bits."""
 
@@ -31,24 +37,33 @@ class Units(Protocol):
 class Words:
     """Moses tokens, lower-cased."""
 
-    name = "word"
     fixed_vocabulary = None
+
+    def __init__(self, punctuation: bool = True) -> None:
+        """punctuation: False leaves out tokens without a letter or digit."""
+        self.name = WORD if punctuation else "bare_word"
+        self._punctuation = punctuation
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
         """See `pipeline.scoring.tokens`."""
-        return tokenize_columns(*columns)
+        tokens = tokenize_columns(*columns)
+        return tokens if self._punctuation else tuple(map(without_punctuation, tokens))
 
 
 class Trigrams:
     """Character trigrams of the tokens joined by spaces, with one space before and one behind (definition
     of Trigram)."""
 
-    name = "trigram"
     fixed_vocabulary = None
+
+    def __init__(self, punctuation: bool = True) -> None:
+        """punctuation: False leaves out tokens without a letter or digit."""
+        self.name = "trigram" if punctuation else "bare_trigram"
+        self._words = Words(punctuation)
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
         """Trigrams cross word borders: `a dog` has ` a `, `a d`, ` do`, `dog`, `og `."""
-        keys, offsets = zip(*(trigram_keys(column) for column in tokenize_columns(*columns)), strict=True)
+        keys, offsets = zip(*(trigram_keys(column) for column in self._words.cut(*columns)), strict=True)
         distinct, ids = np.unique(np.concatenate(keys), return_inverse=True)
         vocabulary = [_trigram(int(key)) for key in distinct]
         result = []
@@ -93,20 +108,30 @@ class Pieces:
 
 
 def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
-    """The cutter with this name: word, trigram or sentencepiece.
+    """The cutter with this name: word, trigram, bare_word, bare_trigram or sentencepiece.
 
     Raises:
         InputError: no such name, or sentencepiece without a model.
     """
-    if name == "word":
-        return Words()
-    if name == "trigram":
-        return Trigrams()
+    if name in WORD_UNITS:
+        return Words(punctuation=name == WORD)
+    if name in ("trigram", "bare_trigram"):
+        return Trigrams(punctuation=name == "trigram")
     if name == "sentencepiece":
         if sentencepiece_model is None:
             raise InputError("SentencePiece units need a SentencePiece model")
         return Pieces(sentencepiece_model)
-    raise InputError(f"there are no units '{name}'; there are word, trigram and sentencepiece")
+    raise InputError(
+        f"there are no units '{name}'; there are word, trigram, bare_word, bare_trigram, sentencepiece"
+    )
+
+
+def without_punctuation(column: TokenColumn) -> TokenColumn:
+    """The tokens that have a letter or digit, over the same vocabulary."""
+    bare = np.array([_LETTER_OR_DIGIT.search(token) is not None for token in column.vocabulary], dtype=bool)
+    kept = bare[column.ids]
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return TokenColumn(column.ids[kept], before[column.offsets].astype(np.int64), column.vocabulary)
 
 
 def trigram_keys(column: TokenColumn) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:

@@ -68,25 +68,34 @@ def train(
     make_optimiser: Callable[[list[Tensor]], torch.optim.Optimizer],
     penalty: Callable[[Tensor], Tensor] | None = None,
     clip: float | None = None,
+    exclude_identical: bool = False,
 ) -> tuple[Tensor, list[float]]:
     """ParaNMT-50M section 4 with an ordinary dense optimiser; returns the table and the loss of every
-    mini-batch."""
+    mini-batch. With `exclude_identical` a pair without a candidate is passed over."""
     parameter = table.clone().requires_grad_()
     optimiser = make_optimiser([parameter])
     losses = []
-    updates = 0
+    place = 0
     for epoch in range(epochs):
         order = schedule.order(epoch)
         position = 0
-        while (mega := schedule.following(epoch, position, updates)) is not None:
+        while (mega := schedule.following(epoch, position, place)) is not None:
             members = order[mega.first : mega.last]
             pairs = len(members)
             sentences = [left[k] for k in members] + [right[k] for k in members]
             with torch.no_grad():
                 embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
-            negatives = max_negatives(embeddings, pairs, two_sided)
+            texts = [tuple(sentence) for sentence in sentences] if exclude_identical else None
+            negatives = max_negatives(embeddings, pairs, two_sided, texts)
             for first, last in mega.mini_batches(schedule.batch_size):
-                part = range(first, last)
+                place += 1
+                part = [
+                    k
+                    for k in range(first, last)
+                    if negatives[k] >= 0 and negatives[k - pairs * two_sided] >= 0
+                ]
+                if not part:
+                    continue
                 value = loss(
                     [embed(parameter, sentences[k]) for k in part],
                     [embed(parameter, sentences[pairs + k]) for k in part],
@@ -102,6 +111,5 @@ def train(
                     assert parameter.grad is not None
                     parameter.grad *= min(1.0, clip / float(parameter.grad.norm()))
                 optimiser.step()
-                updates += 1
             position = mega.last
     return parameter.detach(), losses

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from pipeline.embeddings.checkpoint import Checkpoints, read_tensors, write_tensors
 from pipeline.errors import InputError
@@ -82,3 +84,14 @@ def test_the_newest_complete_checkpoint_counts(tmp_path: Path) -> None:
         Checkpoints(tmp_path, "other").newest(TENSORS)
     checkpoints.clear()
     assert checkpoints.newest(TENSORS) is None
+
+
+def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_tensors(tmp_path / "x.safetensors", TENSORS)
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(tmp_path / "x.safetensors")

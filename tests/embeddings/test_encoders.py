@@ -252,14 +252,22 @@ def test_gradient_through_compact_rows_is_that_of_the_whole_tables(name: str) ->
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_a_sentence_without_tokens_is_zero_but_for_constants(name: str) -> None:
+def test_a_sentence_without_tokens_is_zero(name: str) -> None:
     encoder = perturbed(build(name))
     mixed = encoder(batch([SENTENCES[0], [], SENTENCES[1]]))
     alone = encoder(batch([SENTENCES[0], SENTENCES[1]]))
     torch.testing.assert_close(mixed[[0, 2]], alone)
-    if name not in ("projection", "dan_1_relu", "dan_2_tanh"):  # these have a bias
-        assert (mixed[1] == 0).all()
-    encoder(batch([[], []]))
+    assert (mixed[1] == 0).all()
+    assert (encoder(batch([[], []])) == 0).all()
+
+
+@pytest.mark.parametrize("name", ["rnn_tanh", "rnn_relu"])
+def test_autocast_leaves_torchs_recurrent_modules_alone(name: str) -> None:
+    encoder = build(name).float()
+    expected = encoder(batch(SENTENCES))
+    with torch.autocast("cpu", torch.bfloat16):
+        vectors = encoder(batch(SENTENCES))
+    assert torch.equal(vectors, expected)
 
 
 def test_finite_differences_through_an_lstm() -> None:

@@ -105,6 +105,15 @@ def test_wrong_directories_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged"):
         SentenceModel.open(path)
 
+    description["architecture"] = {"kind": "rnn", "dimension": 3, "output_dimension": 10**8}
+    (path / "encoder.json").write_text(json.dumps(description))
+    with pytest.raises(InputError, match="more memory than there is"):
+        SentenceModel.open(path)
+
+    (path / "encoder.json").write_text("[" * 200_000)
+    with pytest.raises(InputError, match=r"encoder.json: not JSON of ours"):
+        SentenceModel.open(path)
+
     path = damaged()
     model = make_model()
     with torch.no_grad():

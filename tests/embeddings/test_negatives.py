@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.embeddings import negatives
 from pipeline.embeddings.negatives import STRIP, ForbiddenCandidates, _search_directly, choose_negatives
 from tests.embeddings import oracle
 
@@ -34,11 +36,31 @@ def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) ->
     forbidden = ForbiddenCandidates(pairs, texts)
     embeddings = _embeddings(pairs, 6, seed)
     expected = oracle.max_negatives(embeddings, pairs, True, texts.tolist())
-    if -1 in expected:
-        with pytest.raises(ValueError, match="no candidate"):
-            choose_negatives(embeddings, pairs, forbidden=forbidden)
-    else:
-        assert choose_negatives(embeddings, pairs, forbidden=forbidden).tolist() == expected
+    assert choose_negatives(embeddings, pairs, forbidden=forbidden).tolist() == expected
+
+
+@given(pairs=st.integers(1, 30), kinds=st.integers(1, 20), seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_many_repeats_are_looked_up_as_few_are(pairs: int, kinds: int, seed: int) -> None:
+    texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
+    listed = ForbiddenCandidates(pairs, texts)
+    with mock.patch.object(negatives, "LISTED", -1):
+        unlisted = ForbiddenCandidates(pairs, texts)
+    assert not hasattr(unlisted, "_rows")
+    for first, last in [(0, 2 * pairs), (pairs // 2, pairs)]:
+        for one, other in zip(unlisted.of_rows(first, last), listed.of_rows(first, last), strict=True):
+            assert torch.equal(one, other)
+    chosen = [one.random_candidates(np.random.default_rng(seed)).tolist() for one in (listed, unlisted)]
+    assert chosen[0] == chosen[1]
+    embeddings = _embeddings(pairs, 6, seed)
+    expected = choose_negatives(embeddings, pairs, forbidden=listed)
+    assert torch.equal(choose_negatives(embeddings, pairs, forbidden=unlisted), expected)
+
+
+def test_a_mega_batch_of_one_text_needs_little_memory() -> None:
+    forbidden = ForbiddenCandidates(4000, np.zeros(8000, dtype=np.int64))
+    assert not hasattr(forbidden, "_rows")
+    assert (forbidden.random_candidates(np.random.default_rng(1)) == -1).all()
 
 
 @pytest.mark.parametrize("pairs", [2, STRIP // 2, STRIP // 2 + 1, 3 * STRIP - 7])
@@ -125,5 +147,4 @@ def test_mix_is_a_function_of_its_generator() -> None:
 
 
 def test_a_single_pair_has_no_negatives() -> None:
-    with pytest.raises(ValueError, match="no candidate"):
-        choose_negatives(_embeddings(1, 4, 0), 1)
+    assert choose_negatives(_embeddings(1, 4, 0), 1).tolist() == [-1, -1]

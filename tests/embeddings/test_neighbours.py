@@ -58,3 +58,10 @@ def test_what_cannot_be_found(tmp_path: Path) -> None:
         neighbours(make("trigram"), ["dog"])
     with pytest.raises(InputError, match="' ' has no token"):
         neighbours(make(), [" "])
+
+
+def test_a_query_of_unknown_words_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    neighbours(make(), ["word1 zebra"])
+    assert not caplog.text
+    neighbours(make(), ["zebra"])
+    assert "'zebra': the model knows nothing in it" in caplog.text

@@ -130,3 +130,19 @@ def test_whole_parameters(kind: str) -> None:
         ours.begin_step()
         ours.update("bias", gradient)
     torch.testing.assert_close(table, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adagrad"])
+def test_the_layout_of_a_gradient_does_not_matter(kind: str) -> None:
+    """torch's fused Adam takes the numbers of a transposed gradient in the order of their memory."""
+    gradient = torch.randn(3, 4, generator=torch.Generator().manual_seed(2)).T
+    weights = []
+    for given in (gradient, gradient.contiguous()):
+        weight = torch.zeros(4, 3)
+        named = {"weight": weight}
+        optimiser: Optimiser = Adam(named, frozenset()) if kind == "adam" else AdaGrad(named)
+        optimiser.begin_step()
+        optimiser.update("weight", given)
+        weights.append(weight)
+    assert torch.equal(*weights)
+    assert (weights[0].sign() == -gradient.sign()).all()

@@ -104,6 +104,16 @@ def test_a_subset_is_a_view(tmp_path: Path) -> None:
     assert subset.fingerprint not in (store.fingerprint, store.subset(np.array([1, 2])).fingerprint)
 
 
+def test_a_view_of_some_units(tmp_path: Path) -> None:
+    units = [Words(), Words(punctuation=False), Trigrams()]
+    store = build_pair_store(tmp_path, [block([("a dog .", "a cat"), ("b", "c !")])], units, EVERYTHING)
+    view = store.of_units({"bare_word"}).subset(np.array([1]))
+    assert list(view.vocabularies) == ["bare_word"]
+    assert list(view.select(np.array([0]))) == ["bare_word"]
+    assert texts(view, "bare_word") == [["b"], ["c"]]
+    assert list(store.select(np.array([0]))) == ["word", "bare_word", "trigram"]
+
+
 def test_an_empty_shard_and_a_corpus_with_nothing_in_it(tmp_path: Path) -> None:
     nothing: list[dict[str, str | None]] = [{"reference": "a", "translation": None, "failed": "x"}]
     corpus = write_corpus(tmp_path / "nothing", nothing)

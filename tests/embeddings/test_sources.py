@@ -38,6 +38,30 @@ def test_ppdb_is_recognised(tmp_path: Path) -> None:
     assert pairs(read_pair_file(path, "ppdb", (2, 1))) == [("a cat", "the cat")] * 3
 
 
+def test_phrase_pairs_with_a_score_are_no_ppdb_entries(tmp_path: Path) -> None:
+    path = tmp_path / "annotated.txt"
+    path.write_text("the cat ||| a cat ||| 4.2\none ||| two ||| 1\n")
+    assert pairs(read_pair_file(path)) == [("the cat", "a cat"), ("one", "two")]
+
+
+@pytest.mark.parametrize("format", ["tsv", "ppdb"])
+def test_blank_lines_and_byte_order_marks(tmp_path: Path, format: sources.PairFormat) -> None:
+    path = tmp_path / "pairs"
+    separator = "\t" if format == "tsv" else " ||| "
+    path.write_bytes(f"\ufeffa{separator}b\n\r\nc{separator}d\n \n".encode())
+    assert pairs(read_pair_file(path, format)) == [("a", "b"), ("", ""), ("c", "d"), ("", "")]
+
+
+def test_scores_are_not_taken_for_sentences(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("0.7\ta dog\tthe dog\n\n0.4\tb\tc\n")
+    with pytest.raises(InputError, match=r"pairs.tsv:1: column 0 .* holds numbers.*--columns"):
+        pairs(read_pair_file(path))
+    assert pairs(read_pair_file(path, columns=(1, 2)))[0] == ("a dog", "the dog")
+    path.write_text("2016\t2017\nin 2016\tthat year\n")
+    assert len(pairs(read_pair_file(path))) == 2
+
+
 def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pairs.tsv"
     expected = [(f"left {number}", "r" * (number % 7)) for number in range(100)]
@@ -55,9 +79,11 @@ def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         (b"a\tb\n\xff\xfe\tc\n", "pairs:2: not UTF-8"),
         (b"", "empty"),
+        ("a\tb\n".encode("utf-16"), "this is UTF-16 text"),
+        (b"PK\x03\x04rest", "this is a zip archive"),
         (gzip.compress(b"a\tb\n" * 10_000, mtime=0)[:50], "truncated"),
     ],
-    ids=["encoding", "empty", "truncated"],
+    ids=["encoding", "empty", "UTF-16", "zip", "truncated"],
 )
 def test_wrong_files(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "pairs"

@@ -29,6 +29,15 @@ def test_lines_are_those_of_the_file(tmp_path: Path, block_bytes: int, end: str)
         assert numbers == [1 + sum(block.lines for block in blocks[:n]) for n in range(len(blocks))]
 
 
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes("\ufeffone\n\ufefftwo\n".encode())
+    assert [line for block in text_blocks(path) for line in block.texts(path).to_pylist()] == [
+        "one",
+        "\ufefftwo",
+    ]
+
+
 def test_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode()), encoding="utf-8"))
     assert [line for block in text_blocks(PIPE, 10) for line in block.texts(PIPE).to_pylist()] == LINES

@@ -11,17 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from pipeline import interrupts
 from pipeline.configuration.embeddings import TrainingParameters, VocabularyParameters
+from pipeline.configuration.encoders import EncoderParameters
 from pipeline.embeddings.encoders.average import Average
+from pipeline.embeddings.encoders.build import build_encoder
 from pipeline.embeddings.encoders.protocol import Encoder
 from pipeline.embeddings.mega_batches import mega_batches, mini_batches
 from pipeline.embeddings.pairs import PairStore, build_pair_store
 from pipeline.embeddings.schedule import Schedule
 from pipeline.embeddings.sources import PairBlock
-from pipeline.embeddings.trainer import Trainer, TrainingReport
+from pipeline.embeddings.state import TrainingReport, TrainingState
+from pipeline.embeddings.trainer import Trainer
 from pipeline.embeddings.units import Words
 from pipeline.errors import InputError, Interrupted, ParaforgeError
 from tests.embeddings import oracle
@@ -83,6 +87,7 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
         settings.two_sided,
         make,
         clip=settings.clip,
+        exclude_identical=settings.exclude_identical,
         **options,
     )
 
@@ -109,6 +114,150 @@ def test_training_is_that_of_the_definitions(tmp_path: Path, changes: dict[str, 
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
     assert report.state.updates == len(losses)
     assert report.state.pairs == 2 * len(store)
+
+
+def embed_and_train(encoder: Encoder, store: PairStore, settings: TrainingParameters) -> dict[str, Tensor]:
+    """The definitions with autograd: the whole objective at once, a dense optimiser over all parameters."""
+    initial = {name: value.detach().clone() for name, value in encoder.named_parameters()}
+    parameters = dict(encoder.named_parameters())
+    anchors = encoder.anchors()
+    make: Any = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.Adagrad
+    optimiser = make(parameters.values(), lr=settings.learning_rate)
+    schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, 0, settings.seed)
+    position = 0
+    while (mega := schedule.following(0, position, 0)) is not None:
+        bags, pairs = store.select(schedule.order(0)[mega.first : mega.last]), len(mega)
+        with torch.no_grad():
+            negatives = oracle.max_negatives(encoder(bags), pairs, True)
+        for first, last in mega.mini_batches(settings.batch_size):
+            vectors, part = encoder(bags), range(first, last)
+            objective = oracle.loss(
+                [vectors[k] for k in part],
+                [vectors[pairs + k] for k in part],
+                [vectors[negatives[k]] for k in part],
+                [vectors[negatives[pairs + k]] for k in part],
+                settings.margin,
+            )
+            for name, value in parameters.items():
+                table = name in encoder.table_units()
+                start = initial[name] if table else anchors.get(name, torch.zeros(()))
+                weight = settings.lambda_words if table else settings.lambda_composition
+                objective = objective + weight * (value - start).square().sum()
+            optimiser.zero_grad()
+            objective.backward()
+            if settings.clip is not None:
+                gradients = [value.grad for value in parameters.values() if value.grad is not None]
+                norm = float(torch.stack([gradient.norm() for gradient in gradients]).norm())
+                for gradient in gradients:
+                    gradient *= min(1.0, settings.clip / norm)
+            optimiser.step()
+        position = mega.last
+    return {name: value.detach() for name, value in parameters.items()}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"kind": "lstm", "output_dimension": 4, "scramble": 0},
+        {"kind": "rnn", "output_dimension": 4},
+        {"kind": "identity_rnn"},
+        {"kind": "lstm_last", "output_dimension": 4, "output_gate": False},
+    ],
+    ids=lambda kind: kind["kind"],
+)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"clip": 0.2, "lambda_composition": 0.02, "lambda_words": 0.03},
+        {"clip": 0.5, "lambda_words": 0.03, "optimiser": "adagrad", "learning_rate": 0.05},
+    ],
+    ids=["adam", "adagrad"],
+)
+def test_compositional_parameters_are_trained_as_defined(
+    tmp_path: Path, kind: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    store = make_store(tmp_path / "pairs", pairs=21)
+    made = TypeAdapter(EncoderParameters).validate_python({"dimension": 5, **kind})
+    generator = torch.Generator().manual_seed(1)
+
+    def build() -> Encoder:
+        generator.manual_seed(1)
+        rows = len(store.vocabularies["word"])
+        return build_encoder(
+            made, lambda *_: torch.randn(rows, 5, dtype=torch.float64, generator=generator), seed=2
+        ).double()
+
+    settings = parameters(**{"epochs": 1, "batch_size": 4, "table_updates": "dense", **changes})
+    encoder = build()
+    Trainer(encoder, store, settings).run()
+    expected = embed_and_train(build(), store, settings)
+    for name, value in encoder.named_parameters():
+        torch.testing.assert_close(value.detach(), expected[name], rtol=1e-7, atol=1e-9)
+
+
+def test_gradients_are_taken_in_training_mode(tmp_path: Path) -> None:
+    """cuDNN refuses them otherwise, and a model that is evaluated in between was made for use."""
+    store = make_store(tmp_path / "pairs")
+    encoder = make_encoder(store).eval()
+    modes = set()
+    encoder.register_forward_pre_hook(lambda module, _: modes.add((torch.is_grad_enabled(), module.training)))
+    Trainer(encoder, store, parameters(epochs=1), evaluate=lambda one: 0.0).run()
+    assert (True, True) in modes
+    assert (True, False) not in modes
+    assert not encoder.training
+
+
+def make_repetitive_store(directory: Path, kinds: int = 3) -> PairStore:
+    """Mega-batches of it often hold pairs that are all the same, or half the same."""
+    generator = np.random.default_rng(2)
+    first, second = (generator.integers(kinds, size=61).tolist() for _ in range(2))
+    left, right = (pa.array([f"w{number} x" for number in side]) for side in (first, second))
+    return build_pair_store(
+        directory, [PairBlock(left, right)], [Words()], VocabularyParameters(minimum_count=1)
+    )
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"two_sided": False}, {"anneal": 2}, {"batch_size": 2, "mega_batch": 1}], ids=str
+)
+def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dict[str, Any]) -> None:
+    store = make_repetitive_store(tmp_path / "pairs")
+    settings = parameters(
+        **{"batch_size": 3, "mega_batch": 2, "table_updates": "dense", "exclude_identical": True, **changes}
+    )
+    expected, losses = run_oracle(store, settings)
+    table, report = train(store, settings)
+    torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
+    state = report.state
+    assert state.updates == len(losses)
+    assert state.pairs == 2 * len(store)
+    assert 0 < state.passed_over < state.pairs
+    assert state.empty_batches > 0
+
+
+@pytest.mark.parametrize("stop_after", [1, 4, 9])
+def test_resuming_after_passed_over_pairs_gives_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int
+) -> None:
+    store = make_repetitive_store(tmp_path / "pairs")
+    settings = parameters(batch_size=3, mega_batch=4, anneal=5, negatives="mix", exclude_identical=True)
+    expected, whole = train(store, settings)
+    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e-9}
+    stop = _StopAfter(stop_after)
+    monkeypatch.setattr("pipeline.embeddings.trainer.check_interrupt", lambda: _interrupt(stop))
+    with pytest.raises(Interrupted):
+        train(store, settings, **options)
+    monkeypatch.setattr("pipeline.embeddings.trainer.check_interrupt", lambda: None)
+    table, report = train(store, settings, **options)
+    assert torch.equal(table, expected)
+    assert report.state == whole.state
+
+
+def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path) -> None:
+    block = PairBlock(pa.array(["a b"] * 9), pa.array(["a c"] * 9))
+    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters())
+    with pytest.raises(InputError, match="nothing to learn: of 18 pairs"):
+        train(store, parameters(exclude_identical=True))
 
 
 def test_deferred_updates_give_the_dense_result(tmp_path: Path) -> None:
@@ -190,11 +339,19 @@ class _StopAfter:
 
 @pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
 @pytest.mark.parametrize("stop_after", [0, 1, 4, 5])
+@pytest.mark.parametrize("average_after", [None, 0.4])
 def test_resuming_gives_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: str, stop_after: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    updates: str,
+    stop_after: int,
+    average_after: float | None,
 ) -> None:
+    monkeypatch.setattr("pipeline.embeddings.trainer.AVERAGE_EVERY", 2)
     store = make_store(tmp_path / "pairs")
-    settings = parameters(epochs=3, table_updates=updates, negatives="mix", anneal=3)
+    settings = parameters(
+        epochs=3, table_updates=updates, negatives="mix", anneal=3, average_after=average_after
+    )
     scores = iter([0.1, 0.3, 0.2])
     expected, whole = train(store, settings, evaluate=lambda encoder: next(scores))
 
@@ -210,7 +367,7 @@ def test_resuming_gives_the_same_bits(
     monkeypatch.setattr("pipeline.embeddings.trainer.check_interrupt", lambda: _interrupt(stop))
     with pytest.raises(Interrupted):
         trainer.run()
-    monkeypatch.undo()
+    monkeypatch.setattr("pipeline.embeddings.trainer.check_interrupt", lambda: None)
     table, report = train(store, settings, **options)
     assert torch.equal(table, expected)
     assert dataclasses.asdict(report.state) == dataclasses.asdict(whole.state)
@@ -245,6 +402,40 @@ def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None
     assert [entry["score"] for entry in report.state.history] == [0.1, 0.5, 0.4, 0.5]
     assert report.state.best_score == 0.5
     assert torch.equal(table, tables[1])
+
+
+@pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
+def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: str
+) -> None:
+    monkeypatch.setattr("pipeline.embeddings.trainer.AVERAGE_EVERY", 3)
+    store = make_store(tmp_path / "pairs", pairs=56)  # 7 updates an epoch, of 8 pairs each
+    changes = {"epochs": 3, "mega_batch": 1, "table_updates": updates, "average_after": 0.5}
+    encoder = make_encoder(store)
+    trainer = Trainer(encoder, store, parameters(**changes))
+    seen: dict[int, Tensor] = {}
+
+    def observe(state: TrainingState) -> None:
+        trainer._optimiser.synchronise()
+        seen[state.updates] = encoder.table.detach().clone()
+
+    trainer._observe = observe
+    trainer.run()
+    entered = [seen[12], seen[15], seen[18], seen[21]]  # half of 168 pairs: update 10.5
+    assert trainer.state.averaged == len(entered)
+    torch.testing.assert_close(encoder.table.detach(), torch.stack(entered).mean(0))
+
+    evaluated = []
+
+    def evaluate(encoder: Encoder) -> float:
+        evaluated.append(encoder.get_parameter("table").detach().clone())
+        return float(len(evaluated))
+
+    table, _ = train(store, parameters(**changes), evaluate=evaluate)
+    torch.testing.assert_close(evaluated[0], seen[7])
+    torch.testing.assert_close(evaluated[1], torch.stack(entered[:1]).mean(0))
+    torch.testing.assert_close(evaluated[2], torch.stack(entered).mean(0))
+    assert torch.equal(table, evaluated[2])
 
 
 def test_evaluation_between_epochs(tmp_path: Path) -> None:

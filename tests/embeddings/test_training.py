@@ -62,6 +62,21 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     assert digests(tmp_path / "model") == before
 
 
+def test_a_place_that_cannot_be_written_is_found_out_before_training(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
+    with pytest.raises(InputError, match=r"pairs\.tsv/model: cannot be written"):
+        train_model(
+            model_parameters(), data_of(path), path / "model", Resources(threads=1, work=tmp_path / "work")
+        )
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_directory_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "somewhere").mkdir()
+    with pytest.raises(InputError, match="somewhere: neither a published corpus nor shards"):
+        train(tmp_path, model_parameters(), TrainingData(corpora=[tmp_path / "somewhere"]))
+
+
 def test_leaked_pairs_are_only_reported_if_wanted(tmp_path: Path) -> None:
     pairs = sentence_pairs()
     sets = write_sts(tmp_path / "set.tsv", pairs[:10])

@@ -42,6 +42,21 @@ def test_trigrams_are_slices_of_the_padded_tokens(texts: list[str]) -> None:
     assert first.vocabulary is second.vocabulary
 
 
+@given(st.lists(st.text(st.sampled_from("ab ,.'1é😀_-"), max_size=12), max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_bare_units_are_those_of_the_tokens_with_a_letter_or_digit(texts: list[str]) -> None:
+    column = pa.array(texts, pa.string())
+    kept = [[token for token in tokenize(text) if any(map(str.isalnum, token))] for text in texts]
+    (words,) = make_units("bare_word").cut(column)
+    assert words.rows() == kept
+    (trigrams,) = make_units("bare_trigram").cut(column)
+    padded = [f" {' '.join(tokens)} " for tokens in kept]
+    assert trigrams.rows() == [
+        [text[start : start + 3] for start in range(len(text) - 2)] if tokens else []
+        for text, tokens in zip(padded, kept, strict=True)
+    ]
+
+
 def test_words_are_the_projects_tokens() -> None:
     (column,) = Words().cut(pa.array(["It's A Dog."]))
     assert column.rows() == [tokenize("It's A Dog.")]
@@ -87,5 +102,5 @@ def test_wrong_models_and_names_are_refused(tmp_path: Path) -> None:
         make_units("sentencepiece", tmp_path / "bad.model")
     with pytest.raises(InputError, match="need a SentencePiece model"):
         make_units("sentencepiece")
-    with pytest.raises(InputError, match="there are word, trigram and sentencepiece"):
+    with pytest.raises(InputError, match="there are word, trigram, bare_word, bare_trigram"):
         make_units("letter")

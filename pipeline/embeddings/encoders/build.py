@@ -57,7 +57,10 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
         table = make_table(part, next(number))
         if table.shape[1] != part.dimension:
             raise ConfigurationError(
-                [f"encoder: dimension {part.dimension}, the initial vectors have {table.shape[1]}"]
+                [
+                    f"encoder: dimension {part.dimension}, the initial vectors have {table.shape[1]}: "
+                    f"set encoder.dimension={table.shape[1]}"
+                ]
             )
         encoder = _over(part, table)
         if not isinstance(part, IdentityRnnParameters):

@@ -34,5 +34,7 @@ class DeepAverage(TableEncoder):
         self.layers = nn.Sequential(*stack)
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, output dimension)."""
-        return self.layers(bag_mean(self.rows(tables), batch[self.unit]))
+        """(sentences, output dimension); 0 for a sentence without tokens."""
+        bags = batch[self.unit]
+        vectors = self.layers(bag_mean(self.rows(tables), bags))
+        return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.embeddings.batches import TokenBatch
 from pipeline.embeddings.encoders.packed_lstm import packed_lstm
-from pipeline.embeddings.encoders.packing import pack
+from pipeline.embeddings.encoders.packing import in_full_precision, pack
 from pipeline.embeddings.encoders.protocol import TableEncoder
 
 
@@ -45,7 +45,7 @@ class MeanLstm(TableEncoder):
         vectors = sentences.vectors(self.rows(tables))
         if self.table.device.type == "cpu":
             return sentences.mean(self._states(vectors))
-        states = self.cell(vectors)[0].data
+        states = in_full_precision(self.cell, vectors)
         if self.bidirectional:
             states = (states[:, : self.dimension] + states[:, self.dimension :]) / 2
         return sentences.mean(states)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.embeddings.batches import Bags, bag_mean, offsets_of, ragged_positions, take_rows
@@ -47,6 +47,17 @@ class PackedSentences:
         has_tokens = self.offsets.diff() > 0
         lasts = self.place[self.offsets[1:][has_tokens] - 1]
         return bag_mean(states, Bags(lasts, offsets_of(has_tokens.long())))
+
+
+def in_full_precision(cell: nn.RNNBase, vectors: PackedSequence) -> Tensor:
+    """Hidden states of every token, (tokens, dimension), in packed order, whatever autocast says.
+
+    On CUDA autocast runs torch's recurrent modules in float16, also where bfloat16 is asked for, and float16
+    needs its losses scaled. In float32 cuDNN takes TF32, which is as safe as bfloat16.
+    """
+    with torch.autocast(vectors.data.device.type, enabled=False):
+        states, _ = cell(vectors)
+    return states.data  # type: ignore[no-any-return]
 
 
 def pack(bags: Bags) -> PackedSentences:

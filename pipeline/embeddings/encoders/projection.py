@@ -19,5 +19,7 @@ class Projection(TableEncoder):
         self.linear = nn.Linear(table.shape[1], output_dimension)
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, output dimension)."""
-        return self.linear(bag_mean(self.rows(tables), batch[self.unit]))
+        """(sentences, output dimension); 0 for a sentence without tokens."""
+        bags = batch[self.unit]
+        vectors = self.linear(bag_mean(self.rows(tables), bags))
+        return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from pipeline.embeddings.batches import TokenBatch
-from pipeline.embeddings.encoders.packing import pack
+from pipeline.embeddings.encoders.packing import in_full_precision, pack
 from pipeline.embeddings.encoders.protocol import TableEncoder
 
 
@@ -27,5 +27,4 @@ class LastStateRnn(TableEncoder):
         sentences = pack(batch[self.unit])
         if not sentences:
             return self.table.new_zeros(len(batch[self.unit]), self.dimension)
-        states, _ = self.cell(sentences.vectors(self.rows(tables)))
-        return sentences.last(states.data)
+        return sentences.last(in_full_precision(self.cell, sentences.vectors(self.rows(tables))))
