@@ -47,8 +47,10 @@ class TfIdf:
         if terms == "words":
             cut = {"analyzer": words_and_marks}
         self._vectorizer = package.TfidfVectorizer(sublinear_tf=True, min_df=_LEAST_SENTENCES, **cut)
-        # Without any term the vectorizer would refuse to be fitted; these two never match a sentence.
-        self._vectorizer.fit([*texts, _NO_WORD, _NO_WORD])
+        try:
+            self._vectorizer.fit(texts)
+        except ValueError:  # not a term that two sentences have: these two match no sentence
+            self._vectorizer.fit([*texts, _NO_WORD, _NO_WORD])
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
         """0 to 1; 0 where a sentence has no term that was fitted."""

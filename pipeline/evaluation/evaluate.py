@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import ConfigurationError
+from pipeline.errors import ConfigurationError, InputError
 from pipeline.evaluation.details import by_length, difference
 from pipeline.evaluation.opening import OpenedModel, open_model
 from pipeline.evaluation.report import Evaluation
@@ -53,6 +53,10 @@ def evaluate(
     sentences = [sentence for pairs in sets for sentence in pairs.sentences]
     directories = [*transfer, *(path for path in sts if path.is_dir())] if transfer else []
     tasks, missing = find_tasks(directories)
+    if transfer and not tasks:
+        raise InputError(
+            "no transfer task here", transfer[0], remedy="docs/evaluation.md tells the names of their files."
+        )
     opened = open_model(name, sentences, device)
     if tasks and not isinstance(opened.model, SentenceEmbedder | Adaptive):
         raise ConfigurationError([f"--transfer: {name} only compares pairs; give a model that embeds"])

@@ -50,6 +50,9 @@ def fit_sif(
     if problems:
         raise ConfigurationError(problems)
     table = open_word_vectors(vectors)
+    if components >= table.dimension:
+        problems = [f"--components {components}: fewer than the {table.dimension} numbers of a vector"]
+        raise ConfigurationError(problems)
     texts = [text for path in fit for text in read_sentences(path)]
     average = WordAverage(table, _weighting(weights, counts, texts, a))
     about = {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.embeddings.devices import check_device
 from pipeline.errors import InputError
 from pipeline.evaluation.baselines import BASELINES, make_baseline
 from pipeline.evaluation.sif import DESCRIPTION as SIF_DESCRIPTION
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _TRAINED = "encoder.json"
 _SENTENCE_TRANSFORMERS = "modules.json"
+_PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 _KNOWN = (
     f"Give a trained model, a directory of word vectors ({TABLE_NAME}), of SIF ({SIF_DESCRIPTION}) or of "
     f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a vector file, or one of {', '.join(BASELINES)}."
@@ -70,9 +72,11 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     sentences: what a TF-IDF baseline is fitted on.
 
     Raises:
+        ConfigurationError: no such device.
         InputError: nothing of the kind, or damaged; pickles are never opened.
         MissingPackageError: a package that it needs is not installed.
     """
+    check_device(device)
     for baseline, kind in BASELINES.items():
         if name == baseline:
             return OpenedModel(name, kind, make_baseline(baseline, sentences))
@@ -85,6 +89,7 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
         return OpenedModel(name, describe_average(sif), sif, average.vectors)
     if (path / _SENTENCE_TRANSFORMERS).is_file():
         return OpenedModel(name, "sentence-transformers", SentenceTransformerEmbedder(path, device))
+    _refuse_pickle(path)
     if (path / TABLE_NAME).is_file() or path.is_file():
         vectors = WordVectors.open(table_directory(path))
         return OpenedModel(name, "plain average of word vectors", WordAverage(vectors), vectors)
@@ -97,6 +102,7 @@ def open_word_vectors(name: Path) -> WordVectors:
     Raises:
         InputError: nothing of the kind, or a trained model that is more than the mean of its words' vectors.
     """
+    _refuse_pickle(name)
     if not (name / _TRAINED).is_file():
         return WordVectors.open(table_directory(name))
     words = _open_trained(name, "cpu").words
@@ -105,6 +111,12 @@ def open_word_vectors(name: Path) -> WordVectors:
             "this model is not the mean of its words' vectors", name, remedy="Give a model of kind average."
         )
     return words
+
+
+def _refuse_pickle(path: Path) -> None:
+    """Say what is the matter with a checkpoint of PyTorch's, rather than to read it as text."""
+    if path.suffix.lower() in _PICKLES and path.is_file():
+        raise InputError("pickles are never opened", path, remedy=_KNOWN)
 
 
 def describe_average(model: WordAverage | SifOfEachSet) -> str:

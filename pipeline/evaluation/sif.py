@@ -39,7 +39,9 @@ class SifOfEachSet:
     components: int = 1
 
     def adapted_to(self, texts: Sequence[str]) -> WordAverage:
-        """Without the common components of these texts."""
+        """Without the common components of these texts; as they are where not one of them has a vector."""
+        if not any(block.any() for block in self.average.averages(texts)):
+            return self.average
         return self.average.fitted_to(texts, self.components)
 
 

@@ -25,6 +25,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "first": ("sentence_a", "sentence1", "sentence_1", "sent1", "s1", "text1", "phrase1"),
     "second": ("sentence_b", "sentence2", "sentence_2", "sent2", "s2", "text2", "phrase2"),
     "gold": ("relatedness_score", "similarity_score", "score", "gold", "gs", "similarity"),
+    "split": ("semeval_set", "split"),
 }
 _STS_BENCHMARK_COLUMNS = 7
 _FORMATS = (
@@ -33,21 +34,27 @@ _FORMATS = (
 )
 
 
+class UnscoredError(InputError):
+    """A set whose header names two sentences and no score, as the test sets of some tasks are given out."""
+
+
 @dataclass(frozen=True)
 class _Layout:
-    """Where the fields of a row are. exact: whether another number of fields than this is an error."""
+    """Where the fields of a row are. exact: whether another number of fields than this is an error.
+    split: which part of the data a row belongs to, where a file has several."""
 
     gold: int
     first: int
     second: int
     exact: int | None = None
+    split: int | None = None
 
     @property
     def needed(self) -> int:
-        return max(self.gold, self.first, self.second) + 1
+        return max(self.gold, self.first, self.second, self.split or 0) + 1
 
 
-def read_scored_pairs(path: Path, name: str, group: str) -> SentencePairs:
+def read_scored_pairs(path: Path, name: str, group: str) -> list[SentencePairs]:
     """Read one file, plain or compressed; its first line tells the format.
 
     * gold, sentence, sentence, and perhaps more columns, parted by tabs;
@@ -58,54 +65,63 @@ def read_scored_pairs(path: Path, name: str, group: str) -> SentencePairs:
     * sentence, sentence, gold;
     * phrase ||| phrase ||| gold, and PPDB 2.0 entries with `PPDB2.0Score`.
 
-    A row whose gold field is blank is unscored.
+    A row whose gold field is blank is unscored. The file is one set, or where a header names a column `split`
+    or `SemEval_set` (the undivided SICK.txt) a set for each of its values, `NAME.VALUE`.
 
     Raises:
+        UnscoredError: a header without scores.
         InputError: with file and line: an unknown format, too few or too many fields, a score that is no
             number, a blank sentence in a scored row.
     """
     rows = _rows(path)
     first = next(rows)
     number, fields = first
-    layout = _by_header(fields)
+    layout = _by_header(fields, path)
     if layout is None:
         layout = _by_form(fields)
         rows = chain([first], rows)
     if layout is None:
         raise InputError("not a format of scored sentence pairs", path, number, _FORMATS)
-    pairs = _collect(rows, layout, path, name, group)
-    if not len(pairs):
+    sets = _collect(rows, layout, path, name, group)
+    if not sets:
         raise InputError("the set has a header and no pairs", path)
-    return pairs
+    return sets
 
 
 def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> SentencePairs:
     """Read `STS.input.X.txt` (sentence, sentence, perhaps more) and `STS.gs.X.txt` (a score or a blank line
-    for each).
+    for each). Blank lines at the end of either that the other does not have are passed over.
 
     Raises:
         InputError: with file and line: too few fields, a score that is no number, another number of lines.
     """
     rows: list[Row] = [(number, text.split("\t")) for number, text in text_lines(path, blank=True)]
     golds = [text.split("\t")[0] for _, text in text_lines(gold_path, blank=True)]
+    while rows and not "".join(rows[-1][1]).strip() and (len(rows) > len(golds) or not golds[-1].strip()):
+        rows.pop()
+    while len(golds) > len(rows) and not golds[-1].strip():
+        golds.pop()
+    if not rows:
+        raise InputError("the set is empty", path, remedy="Remove the file, or fetch it again.")
     if len(rows) != len(golds):
         raise InputError(
             f"{len(golds)} scores for the {len(rows)} pairs of {path.name}",
             gold_path,
             min(len(rows), len(golds)) + 1,
+            "Each line of one file belongs to the same line of the other.",
         )
     for (number, fields), gold in zip(rows, golds, strict=True):
         if len(fields) < 2:
             raise InputError("two sentences parted by a tab are expected", path, number)
         _score(gold, gold_path, number)
     joined = ((number, [gold, *fields]) for (number, fields), gold in zip(rows, golds, strict=True))
-    return _collect(joined, _Layout(0, 1, 2), path, name, group)
+    return _collect(joined, _Layout(0, 1, 2), path, name, group)[0]
 
 
 def _rows(path: Path) -> Iterator[Row]:
     begin = next(text_lines(path), None)
     if begin is None:
-        raise InputError("the set is empty", path)
+        raise InputError("the set is empty", path, remedy="Remove the file, or fetch it again.")
     if _PPDB in begin[1] or "\t" in begin[1]:
         split = _ppdb_fields if _PPDB in begin[1] else _tab_fields
         for number, line in text_lines(path):
@@ -133,16 +149,19 @@ def _ppdb_fields(text: str) -> list[str]:
     return [fields[1], fields[2], found.group(1) if found else ""]
 
 
-def _by_header(fields: Sequence[str]) -> _Layout | None:
+def _by_header(fields: Sequence[str], path: Path) -> _Layout | None:
     lowered = [field.strip().lower() for field in fields]
     places = {
         role: next((lowered.index(name) for name in names if name in lowered), None)
         for role, names in _NAMES.items()
     }
     gold, first, second = places["gold"], places["first"], places["second"]
-    if gold is None or first is None or second is None:
+    if first is None or second is None:
         return None
-    return _Layout(gold, first, second)
+    if gold is None:
+        known = ", ".join(_NAMES["gold"])
+        raise UnscoredError("the header names no score", path, 1, f"A column of scores is one of {known}.")
+    return _Layout(gold, first, second, split=places["split"])
 
 
 def _by_form(fields: Sequence[str]) -> _Layout | None:
@@ -166,23 +185,35 @@ def _score(field: str, path: Path, line: int) -> float:
         return math.nan
     value = finite_number(field)
     if value is None:
-        raise InputError(f"the score {field[:40]!r} is no number", path, line)
+        remedy = "Mend the line; a row without a score has nothing in its place."
+        raise InputError(f"the score {field[:40]!r} is no number", path, line, remedy)
     return value
 
 
-def _collect(rows: Iterable[Row], layout: _Layout, path: Path, name: str, group: str) -> SentencePairs:
-    first: list[str] = []
-    second: list[str] = []
-    gold: list[float] = []
+def _collect(rows: Iterable[Row], layout: _Layout, path: Path, name: str, group: str) -> list[SentencePairs]:
+    """The rows as one set, or as a set for each part that they name; none where there are no rows."""
+    parts: dict[str, tuple[list[str], list[str], list[float]]] = {}
     for number, fields in rows:
         count = len(fields)
         if count < layout.needed or (layout.exact is not None and count != layout.exact):
-            raise InputError(f"{count} fields, {layout.exact or layout.needed} are expected", path, number)
+            remedy = "Mend the line: a tab too many or too few, or a line break inside a sentence."
+            raise InputError(
+                f"{count} fields, {layout.exact or layout.needed} are expected", path, number, remedy
+            )
         score = _score(fields[layout.gold], path, number)
         left, right = fields[layout.first].strip(), fields[layout.second].strip()
         if not math.isnan(score) and not (left and right):
-            raise InputError("a scored pair with a blank sentence", path, number)
+            remedy = "Mend the line, or take its score away."
+            raise InputError("a scored pair with a blank sentence", path, number, remedy)
+        part = "" if layout.split is None else fields[layout.split].strip()
+        first, second, gold = parts.setdefault(part, ([], [], []))
         first.append(left)
         second.append(right)
         gold.append(score)
-    return SentencePairs(name, group, first, second, np.array(gold, dtype=np.float64))
+    sets = []
+    for part, (first, second, gold) in parts.items():
+        own = f"{name}.{part}" if part else name
+        sets.append(
+            SentencePairs(own, own if group == name else group, first, second, np.array(gold, np.float64))
+        )
+    return sets

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.sts_files import read_official_pairs, read_scored_pairs
+from pipeline.evaluation.sts_files import UnscoredError, read_official_pairs, read_scored_pairs
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +18,15 @@ _OFFICIAL = re.compile(r"STS(?P<year>\d{4})?\.(?P<part>input|gs)\.(?P<name>.+?)\
 _ENDINGS = re.compile(r"(?:\.(?:tsv|csv|txt))?(?:\.(?:gz|bz2|xz|zst))?$")
 _SET_FILE = re.compile(r"(?:.*\.(?:tsv|csv)|SICK.*\.txt)(?:\.(?:gz|bz2|xz|zst))?", re.IGNORECASE)
 _YEAR_AND_NAME = re.compile(r"(?P<group>(?:19|20)\d\d[A-Za-z]*)\.(?P<name>.+)")
-_YEAR_IN_DIRECTORY = re.compile(r"(?:STS|sts)[-_]?(?:20)?(?P<short>\d\d)(?!\d)|(?<!\d)(?P<year>20\d\d)(?!\d)")
+# Years of the task alone: any other in a directory's name says something else.
+_YEAR_IN_DIRECTORY = re.compile(
+    r"(?:STS|sts)[-_]?(?:20)?(?P<short>\d\d)(?!\d)|(?<!\d)(?P<year>201[2-7])(?!\d)"
+)
+# What archivers and editors leave behind: no data, whatever the name ends in.
+_LITTER = re.compile(r"\..*|__MACOSX")
+# Tracks of 2017 with other languages than English on either side.
+_FOREIGN = re.compile(r"track\w+\.(?!en-en\b)[a-z]{2}-[a-z]{2}.*")
+_TRAINING = "train"
 # The union of a year's sets in the official distribution: its mean is not the mean of its sets.
 _ALL = "ALL"
 
@@ -28,10 +36,12 @@ def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
 
     paths: files of any format that `read_scored_pairs` knows, `STS.input.X.txt` files of the official
         distribution (`STS.gs.X.txt` is looked for beside them), and directories, which are searched with all
-        they hold: every `.tsv` and `.csv`, SICK's `.txt`, and `STS.input.X.txt`.
+        they hold: every `.tsv` and `.csv`, SICK's `.txt`, and `STS.input.X.txt`. Files of a directory whose
+        header names no score are passed over with a warning, hidden ones silently.
 
     A set's year is in its name (`2012.MSRpar.tsv`, `STS2016.input.headlines.txt`) or in the name of a
     directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is a group of its own.
+    What lies in a directory `train` is a group apart from that year's test sets, `2012train`.
 
     Raises:
         InputError: no such file; no set in a directory; a set that cannot be read, with file and line.
@@ -41,19 +51,27 @@ def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
         if path.is_dir():
             found = _sets_below(path)
             if not found:
-                raise InputError("no set of sentence pairs in this directory", path)
-            sets += [_read(file) for file in found]
+                remedy = "Sets are .tsv, .csv, SICK*.txt and STS.input.X.txt; name other files themselves."
+                raise InputError("no set of sentence pairs in this directory", path, remedy=remedy)
+            scored = [item for file in found for item in _read_if_scored(file)]
+            if not scored:
+                raise InputError("no set with scores in this directory", path)
+            sets += scored
         else:
-            sets.append(_read(path))
+            sets += _read(path)
     return _named_apart(sets, paths)
 
 
 def _sets_below(directory: Path) -> list[Path]:
     found, others = [], []
     for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        if any(_LITTER.fullmatch(part) for part in path.relative_to(directory).parts):
+            continue
         official = _OFFICIAL.fullmatch(path.name)
         if official is not None:
-            if official["part"] == "input" and official["name"] != _ALL:
+            if official["part"] == "input" and _FOREIGN.fullmatch(official["name"]):
+                logger.warning("passed over: %s is not English alone", path)
+            elif official["part"] == "input" and official["name"] != _ALL:
                 found.append(path)
         elif _SET_FILE.fullmatch(path.name):
             found.append(path)
@@ -64,7 +82,15 @@ def _sets_below(directory: Path) -> list[Path]:
     return found
 
 
-def _read(path: Path) -> SentencePairs:
+def _read_if_scored(path: Path) -> list[SentencePairs]:
+    try:
+        return _read(path)
+    except UnscoredError as error:
+        logger.warning("passed over: %s", error)
+        return []
+
+
+def _read(path: Path) -> list[SentencePairs]:
     official = _OFFICIAL.fullmatch(path.name)
     if official is None:
         stem = _ENDINGS.sub("", path.name, count=1)
@@ -74,10 +100,12 @@ def _read(path: Path) -> SentencePairs:
         raise InputError("this has scores only", path, remedy="Give the STS.input file beside it.")
     name = official["name"]
     group = official["year"] or _year_above(path)
+    if group is not None and path.resolve().parent.name == _TRAINING:
+        group += _TRAINING
     gold = _gold_of(path)
     if group is None:
-        return read_official_pairs(path, gold, name, name)
-    return read_official_pairs(path, gold, f"{group}.{name}", group)
+        return [read_official_pairs(path, gold, name, name)]
+    return [read_official_pairs(path, gold, f"{group}.{name}", group)]
 
 
 def _year_above(path: Path) -> str | None:

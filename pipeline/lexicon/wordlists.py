@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import math
 import re
 from collections.abc import Iterator
@@ -59,14 +61,15 @@ def _decoded(line: bytes, path: Path, number: int, blank: bool) -> Iterator[tupl
     try:
         text = line.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError as error:
-        raise InputError("not UTF-8 text", path, number) from error
+        remedy = "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'."
+        raise InputError("not UTF-8 text", path, number, remedy) from error
     if blank or text.strip(" \t"):
         yield number, text.removeprefix("\ufeff") if number == 1 else text
 
 
 def read_similarity_list(path: Path) -> SimilarityList:
-    """Read two words and a score a line, parted by tabs, commas or spaces; a first line without score is a
-    header.
+    """Read two words and a score a line, parted by tabs, commas, semicolons or spaces; a first line without
+    score, or that names one, is a header. Fields between commas or semicolons may be quoted.
 
     With a header that names a column ``SimLex999``, ``score``, ``similarity``, ``Human (mean)`` or the like,
     that column is the score; otherwise the first column after the words that is a number everywhere.
@@ -77,14 +80,19 @@ def read_similarity_list(path: Path) -> SimilarityList:
     lines = list(text_lines(path))
     if not lines:
         raise InputError("the list is empty", path)
-    separator = next((mark for mark in ("\t", ",") if mark in lines[0][1]), None)
+    separator = next((mark for mark in ("\t", ",", ";") if mark in lines[0][1]), None)
 
     def split(text: str) -> list[str]:
-        return [field.strip(" ") for field in (text.split(separator) if separator else text.split())]
+        fields = text.split(separator)
+        if separator in (",", ";") and '"' in text:
+            with contextlib.suppress(csv.Error):
+                fields = next(csv.reader([text], delimiter=separator))
+        return [field.strip(" ") for field in fields]
 
     header: list[str] | None = split(lines[0][1])
     assert header is not None
-    if any(finite_number(field) is not None for field in header[2:]):
+    named = any(name.lower() in _SCORE_NAMES for name in header[2:])
+    if not named and any(finite_number(field) is not None for field in header[2:]):
         header = None
     rows = [(number, split(text)) for number, text in (lines if header is None else lines[1:])]
     if not rows:

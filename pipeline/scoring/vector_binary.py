@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.scoring.vector_source import VectorBlock, VectorSource
+from pipeline.scoring.vector_source import RawBlock, VectorSource
 
 
-def read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[VectorBlock]:
+def read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[RawBlock]:
     """The words and vectors behind the header of a binary file.
 
     Args:
@@ -19,12 +19,12 @@ def read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[Ve
         dimension: numbers of each vector.
 
     Raises:
-        InputError: truncated data, NaN or infinity, invalid UTF-8, more than the header says.
+        InputError: truncated data, NaN or infinity, more than the header says.
     """
     source.block_start = 0
     done = 0
     while done < count:
-        words: list[str] = []
+        words: list[bytes] = []
         rows: list[bytes] = []
         while done < count and len(words) < 4096:
             word = _binary_word(source, done)
@@ -36,11 +36,11 @@ def read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[Ve
         vectors = np.frombuffer(b"".join(rows), dtype="<f4").reshape(-1, dimension).astype(np.float32)
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
-            bad = words[int(np.argmin(finite))]
+            bad = words[int(np.argmin(finite))].decode("utf-8", "backslashreplace")
             raise InputError(
                 f"the vector of {bad!r} has NaN or infinity", source.path, remedy="Remove the word."
             )
-        yield VectorBlock(words, vectors)
+        yield RawBlock(words, vectors)
     source.fill(2)
     if source.buffer[source.position :].strip():
         raise InputError(
@@ -48,7 +48,7 @@ def read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[Ve
         )
 
 
-def _binary_word(source: VectorSource, done: int) -> str:
+def _binary_word(source: VectorSource, done: int) -> bytes:
     size = 64
     while (end := source.buffer.find(b" ", source.position, source.position + size)) < 0:
         size *= 2
@@ -56,10 +56,7 @@ def _binary_word(source: VectorSource, done: int) -> str:
             raise _truncated(source, done, None)
     word = source.take(end - source.position).lstrip(b"\n")
     source.take(1)
-    try:
-        return word.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"invalid UTF-8 in word {done + 1}, {word[:40]!r}", source.path) from error
+    return word
 
 
 def _truncated(source: VectorSource, done: int, count: int | None) -> InputError:

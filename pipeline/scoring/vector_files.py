@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ import numpy as np
 from pipeline.bitext.compression import open_bytes
 from pipeline.errors import InputError
 from pipeline.scoring.vector_binary import read_binary
-from pipeline.scoring.vector_source import FloatArray, VectorBlock, VectorSource
+from pipeline.scoring.vector_source import FloatArray, RawBlock, VectorBlock, VectorSource
+
+logger = logging.getLogger(__name__)
 
 _LARGEST_DIMENSION: Final = 20_000
 _FIX_LINE: Final = "Mend or remove the line; each has a word and then {} numbers, parted by spaces."
@@ -26,11 +29,16 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
     the end of the first line give the dimension. A word may hold spaces (GloVe 840B has such) if none of its
     later parts looks like a number. After a header, binary data is taken for word2vec's binary format.
 
+    Published files have words that are not UTF-8, which no text can hold, and words that come again: the
+    former and all but the first of the latter are left out, with a warning that counts them.
+
     Raises:
-        InputError: no vectors; a line with too few or too many numbers; NaN or infinity; a word twice;
-            invalid UTF-8; a header that the file does not keep; damaged or truncated compressed data.
+        InputError: no vectors; a line with too few or too many numbers; NaN or infinity; a header that the
+            file does not keep; damaged or truncated compressed data.
     """
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
+    undecodable = _LeftOut("words that are not UTF-8")
+    repeated = _LeftOut("words that stood there before")
     with open_bytes(path) as stream:
         source = VectorSource(stream, path)
         header = _header(source)
@@ -39,27 +47,56 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
         else:
             blocks = _read_text(source, None if header is None else header[1])
         for block in blocks:
-            for position, word in enumerate(block.words):
+            words: list[str] = []
+            places: list[int] = []
+            for position, name in enumerate(block.words):
+                try:
+                    word = name.decode("utf-8")
+                except UnicodeDecodeError:
+                    undecodable.add(name, source.line_of(position))
+                    continue
                 if word in seen:
-                    raise InputError(
-                        f"the word {word!r} stands here a second time; it was word {seen[word] + 1} already",
-                        path,
-                        source.line_of(position),
-                        "Keep one of the two.",
-                    )
-                seen[word] = len(seen)
-            yield block
+                    repeated.add(name, source.line_of(position))
+                    continue
+                seen.add(word)
+                words.append(word)
+                places.append(position)
+            whole = len(words) == len(block.words)
+            yield VectorBlock(words, block.vectors if whole else block.vectors[places])
+    for left_out in (undecodable, repeated):
+        if left_out.count:
+            logger.warning("%s: %s", path, left_out)
     if not seen:
         raise InputError(
             "no word vectors in the file", path, remedy="Give a file with a word and its vector a line."
         )
-    if header is not None and header[0] != len(seen):
+    found = len(seen) + undecodable.count + repeated.count
+    if header is not None and header[0] != found:
         raise InputError(
-            f"the header says {header[0]} words, the file has {len(seen)}",
+            f"the header says {header[0]} words, the file has {found}",
             path,
             1,
             "If the file is whole, correct its first line; otherwise fetch it again.",
         )
+
+
+class _LeftOut:
+    """Counts what is left out, and remembers the first of it."""
+
+    def __init__(self, what: str) -> None:
+        self.count = 0
+        self._what = what
+        self._first = ""
+
+    def add(self, word: bytes, line: int | None) -> None:
+        """One more."""
+        self.count += 1
+        if self.count == 1:
+            shown = repr(word[:40].decode("utf-8", "backslashreplace"))
+            self._first = shown if line is None else f"{shown} in line {line:,}"
+
+    def __str__(self) -> str:
+        return f"{self.count:,} {self._what} are left out, the first {self._first}"
 
 
 def _header(source: VectorSource) -> tuple[int, int] | None:
@@ -90,7 +127,7 @@ def _looks_binary(source: VectorSource) -> bool:
     return any(byte < 0x20 and byte not in b"\t\n\r" for byte in source.buffer[: 1 << 16])
 
 
-def _read_text(source: VectorSource, dimension: int | None) -> Iterator[VectorBlock]:
+def _read_text(source: VectorSource, dimension: int | None) -> Iterator[RawBlock]:
     while True:
         lines = source.take_lines()
         if lines:
@@ -106,13 +143,13 @@ def _dimension_of(line: bytes) -> int:
     """How many numbers stand at the end of a line, its first field, the word, apart."""
     dimension = 0
     for field in reversed(line.split()[1:]):
-        if not _is_number(field):
+        if not is_number(field):
             break
         dimension += 1
     return dimension
 
 
-def _parse_lines(lines: list[bytes], dimension: int, source: VectorSource) -> VectorBlock:
+def _parse_lines(lines: list[bytes], dimension: int, source: VectorSource) -> RawBlock:
     words = []
     numbers = []
     for position, line in enumerate(lines):
@@ -123,21 +160,13 @@ def _parse_lines(lines: list[bytes], dimension: int, source: VectorSource) -> Ve
             word, rest = _split_unusual(line, dimension, source, position)
         if not word:
             raise _ragged(line, dimension, source, position)
-        try:
-            words.append(word.decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"invalid UTF-8 in the word {word[:40]!r}",
-                source.path,
-                source.line_of(position),
-                "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'.",
-            ) from error
+        words.append(word)
         numbers.append(rest)
     values = _floats(b" ".join(numbers))
     if values is None or values.size != len(lines) * dimension or not np.isfinite(values).all():
         _complain(lines, numbers, dimension, source)
         raise AssertionError("a block is wrong, and none of its lines")
-    return VectorBlock(words, values.reshape(len(lines), dimension))
+    return RawBlock(words, values.reshape(len(lines), dimension))
 
 
 def _floats(text: bytes) -> FloatArray | None:
@@ -156,12 +185,13 @@ def _split_unusual(line: bytes, dimension: int, source: VectorSource, position: 
     """Word and numbers of a line that is not parted by single spaces, or whose word has spaces."""
     fields = line.split()
     extra = len(fields) - dimension - 1
-    if extra < 0 or any(_is_number(field) for field in fields[1 : extra + 1]):
+    if extra < 0 or any(is_number(field) for field in fields[1 : extra + 1]):
         raise _ragged(line, dimension, source, position)
     return b" ".join(fields[: extra + 1]), b" ".join(fields[extra + 1 :])
 
 
-def _is_number(field: bytes) -> bool:
+def is_number(field: bytes) -> bool:
+    """Whether a field of a text file is a number, also one that is not finite."""
     try:
         float(field)
     except ValueError:
@@ -183,7 +213,7 @@ def _complain(lines: list[bytes], numbers: list[bytes], dimension: int, source: 
     """Raise the InputError of the first line that is wrong."""
     for position, text in enumerate(numbers):
         for field in text.split():
-            if not _is_number(field) or (values := _floats(field)) is None or values.size != 1:
+            if not is_number(field) or (values := _floats(field)) is None or values.size != 1:
                 raise InputError(
                     f"{field[:40]!r} is not a number",
                     source.path,

@@ -19,8 +19,17 @@ _LONGEST_LINE: Final = 1 << 21
 
 
 @dataclass(frozen=True)
+class RawBlock:
+    """Some words of a file as they stand, and their vectors: words x dimension, float32, all finite."""
+
+    words: list[bytes]
+    vectors: FloatArray
+
+
+@dataclass(frozen=True)
 class VectorBlock:
-    """Some words of a file in their order, and their vectors: words x dimension, float32, all finite."""
+    """Some distinct words of a file in their order, and their vectors: words x dimension, float32, all
+    finite."""
 
     words: list[str]
     vectors: FloatArray

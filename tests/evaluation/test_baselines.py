@@ -49,7 +49,7 @@ def tf_idf_cosine(first: list[str], second: list[str], documents: list[list[str]
 @pytest.mark.parametrize(("name", "terms"), [("tfidf", words_and_marks), ("tfidf-trigrams", trigrams)])
 def test_tf_idf_against_a_loop(name: str, terms: object) -> None:
     assert callable(terms)
-    documents = [terms(text) for text in [*TEXTS, "\ufffd" * 3, "\ufffd" * 3]]
+    documents = [terms(text) for text in TEXTS]
     expected = [tf_idf_cosine(terms(a), terms(b), documents) for a, b in zip(FIRST, SECOND, strict=True)]
     model = make_baseline("tfidf" if name == "tfidf" else "tfidf-trigrams", TEXTS)
     np.testing.assert_allclose(model.similarity(FIRST, SECOND), expected, atol=1e-12)

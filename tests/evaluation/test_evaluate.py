@@ -139,6 +139,8 @@ def test_what_sif_is_fitted_on(place: Path) -> None:
     _, about = fit_sif(place / "vectors", None, [place / "sts" / "dev.tsv"], "none", 1e-3, 1)
     assert about["sentences"] == 6
     assert isinstance(fit_sif(place / "vectors", None, [], "none", 1e-3, 1)[0], SifOfEachSet)
+    with pytest.raises(ConfigurationError, match="--components 99: fewer than the"):
+        fit_sif(place / "vectors", None, [], "none", 1e-3, 99)
     (place / "empty.txt").write_text("\n")
     with pytest.raises(InputError, match="empty"):
         fit_sif(place / "vectors", None, [place / "empty.txt"], "none", 1e-3, 1)

@@ -81,8 +81,10 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a model"):
         open_model(str(tmp_path))
     (tmp_path / "model.pt").write_bytes(b"\x80\x04\x95\x10\x00\x00\x00")
-    with pytest.raises(InputError, match=r"model\.pt"):
+    with pytest.raises(InputError, match=r"model\.pt: pickles are never opened"):
         open_model(str(tmp_path / "model.pt"))
+    with pytest.raises(InputError, match="pickles are never opened"):
+        open_word_vectors(tmp_path / "model.pt")
 
 
 @pytest.mark.slow

@@ -44,6 +44,12 @@ def test_one_that_is_fitted_to_each_set(tmp_path: Path) -> None:
     assert np.array_equal(opened.adapted_to(TEXTS[:5]).encode(TEXTS[:5]), expected)
 
 
+def test_a_set_of_which_no_word_has_a_vector_is_left_as_it_is() -> None:
+    model = SifOfEachSet(WordAverage(table(False), WEIGHTING))
+    adapted = model.adapted_to(["zzz qqq", ""])
+    assert not adapted.encode(["zzz qqq", ""]).any()
+
+
 def test_damaged(tmp_path: Path) -> None:
     path = tmp_path / "sif"
 

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.sts_files import read_official_pairs, read_scored_pairs
+from pipeline.evaluation.sts_files import UnscoredError, read_official_pairs, read_scored_pairs
 
 SICK = (
     "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\tA dog\tA cat\t2.5\tNEUTRAL\n"
@@ -24,7 +24,8 @@ GLUE = "index\tgenre\tsource1\tsentence1\tsentence2\tscore\n0\tnews\tx\tA dog\tA
 
 
 def read(path: Path) -> SentencePairs:
-    return read_scored_pairs(path, "name", "group")
+    (pairs,) = read_scored_pairs(path, "name", "group")
+    return pairs
 
 
 def write(path: Path, text: str) -> Path:
@@ -142,15 +143,46 @@ def test_official_distribution(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("pairs", "gold"),
+    [
+        pytest.param("a\tb\nc\td\n\n", "1\n\n", id="behind the pairs"),
+        pytest.param("a\tb\r\nc\td\r\n\r\n\r\n", "1\r\n\r\n\r\n", id="behind both, carriage returns"),
+        pytest.param("a\tb\nc\td", "1\n\n\n\n", id="behind the scores"),
+    ],
+)
+def test_blank_lines_at_the_end_of_the_official_files(tmp_path: Path, pairs: str, gold: str) -> None:
+    """The last pair has no score: its blank line counts, any further ones do not."""
+    found = read_official_pairs(*official(tmp_path, pairs, gold), "x", "2016")
+    assert (found.first, found.second, found.unscored) == (["a", "c"], ["b", "d"], 1)
+
+
+def test_a_file_of_several_parts(tmp_path: Path) -> None:
+    rows = "sentence_A\tsentence_B\trelatedness_score\tSemEval_set\n"
+    rows += "a\tb\t1\tTRAIN\nc\td\t2\tTEST\ne\tf\t3\tTRAIN\n"
+    train, test = read_scored_pairs(write(tmp_path / "SICK.txt", rows), "SICK", "SICK")
+    assert (train.name, train.group, train.first) == ("SICK.TRAIN", "SICK.TRAIN", ["a", "e"])
+    assert (test.name, test.second, test.gold.tolist()) == ("SICK.TEST", ["d"], [2])
+    assert [part.group for part in read_scored_pairs(tmp_path / "SICK.txt", "SICK", "2014")] == ["2014"] * 2
+
+
+def test_a_header_without_a_score(tmp_path: Path) -> None:
+    with pytest.raises(UnscoredError, match="names no score") as caught:
+        read(write(tmp_path / "set", "pair_ID\tsentence_A\tsentence_B\n1\ta\tb\n"))
+    assert caught.value.line == 1
+
+
+@pytest.mark.parametrize(
     ("pairs", "gold", "file", "line"),
     [
         pytest.param("a\tb\nc\td\n", "1\n", "STS.gs.x.txt", 2, id="a score is missing"),
         pytest.param("a\tb\n", "1\n2\n", "STS.gs.x.txt", 2, id="a pair is missing"),
         pytest.param("a\tb\nc d\n", "1\n2\n", "STS.input.x.txt", 2, id="one sentence"),
         pytest.param("a\tb\nc\td\n", "1\ntwo\n", "STS.gs.x.txt", 2, id="no number"),
+        pytest.param("\n", "\n", "STS.input.x.txt", None, id="nothing"),
+        pytest.param("a\tb\n\nc\td\n", "1\n\n2\n", "STS.input.x.txt", 2, id="a blank pair in the midst"),
     ],
 )
-def test_malformed_official(tmp_path: Path, pairs: str, gold: str, file: str, line: int) -> None:
+def test_malformed_official(tmp_path: Path, pairs: str, gold: str, file: str, line: int | None) -> None:
     files = official(tmp_path, pairs, gold)
     with pytest.raises(InputError) as caught:
         read_official_pairs(*files, "x", "2015")

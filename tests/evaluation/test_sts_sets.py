@@ -63,6 +63,44 @@ def test_the_official_layouts(tmp_path: Path) -> None:
     ]
 
 
+def test_training_sets_and_other_languages_stay_out_of_a_years_mean(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_official(tmp_path / "2012" / "train", "MSRpar")
+    write_official(tmp_path / "2012" / "test-gold", "MSRpar")
+    for track in ("track1.ar-ar", "track4a.es-en", "track5.en-en"):
+        write_official(tmp_path / "STS2017.eval.v1.1", track, gold=tmp_path / "STS2017.gs")
+    assert named(tmp_path) == [
+        ("2012.MSRpar", "2012"),
+        ("2012train.MSRpar", "2012train"),
+        ("2017.track5.en-en", "2017"),
+    ]
+    assert caplog.text.count("is not English alone") == 2
+    assert named(tmp_path / "STS2017.eval.v1.1" / "STS.input.track1.ar-ar.txt") == [
+        ("2017.track1.ar-ar", "2017")
+    ]
+
+
+def test_a_year_that_is_none_of_the_task_says_nothing(tmp_path: Path) -> None:
+    write_official(tmp_path / "2026" / "sets", "MSRpar")
+    assert named(tmp_path / "2026") == [("MSRpar", "MSRpar")]
+
+
+def test_what_is_no_scored_set_in_a_directory_is_passed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path / "dev.tsv")
+    write(tmp_path / "__MACOSX" / "._dev.tsv", "\0\5\x16")
+    write(tmp_path / ".ipynb_checkpoints" / "dev.csv", "?")
+    with pytest.raises(InputError, match="names no score"):
+        read_sets([write(tmp_path / "test.tsv", "sentence1\tsentence2\na\tb\n")])
+    assert named(tmp_path) == [("dev", "dev")]
+    assert "test.tsv:1: the header names no score" in caplog.text
+    (tmp_path / "dev.tsv").unlink()
+    with pytest.raises(InputError, match="no set with scores"):
+        read_sets([tmp_path])
+
+
 def test_files_are_read_whatever_their_names(tmp_path: Path) -> None:
     assert named(write(tmp_path / "scores.txt")) == [("scores", "scores")]
     assert named(write_official(tmp_path / "STS2015", "belief")) == [("2015.belief", "2015")]

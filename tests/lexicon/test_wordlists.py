@@ -23,8 +23,19 @@ def write(path: Path, text: str) -> Path:
         "Word 1,Word 2,Human (mean)\nold,new,1.58\nsmart,clever,9.2\n",
         "old new 1.58\nsmart clever 9.2\n",
         "\ufeffold\tnew\tA\t1.58\r\nsmart\tclever\tA\t9.2\r\n\n",
+        "Word 1,Word 2,Human (mean),1,2\nold,new,1.58,1,2\nsmart,clever,9.2,9,9\n",
+        '"old","new","1.58"\nsmart,"clever",9.2\n',
+        "old;new;1.58\nsmart;clever;9.2\n",
     ],
-    ids=["SimLex-999", "WordSim-353", "MEN", "byte order mark and CRLF"],
+    ids=[
+        "SimLex-999",
+        "WordSim-353",
+        "MEN",
+        "byte order mark and CRLF",
+        "numbered judges in the header",
+        "quoted",
+        "semicolons",
+    ],
 )
 def test_similarity_lists(tmp_path: Path, text: str) -> None:
     found = read_similarity_list(write(tmp_path / "list.txt", text))

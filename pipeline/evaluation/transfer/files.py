@@ -67,16 +67,26 @@ def read_trec_labels(path: Path) -> Examples:
     :func:`read_labelled`."""
 
     def rows() -> Iterator[tuple[int, str, str]]:
-        # The file has single Latin-1 bytes, so it is not read as UTF-8.
-        for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-            text = line.decode("latin-1").strip()
-            if text:
-                label, _, question = text.partition(" ")
-                if ":" not in label:
-                    raise InputError("COARSE:fine and a question are expected", path, number)
-                yield number, label.partition(":")[0], question
+        for number, text in _old_lines(path):
+            label, _, question = text.partition(" ")
+            if ":" not in label:
+                raise InputError("COARSE:fine and a question are expected", path, number)
+            yield number, label.partition(":")[0], question
 
     return _single(path, rows())
+
+
+def _old_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file from before UTF-8 that are not blank, stripped: several tasks are distributed in
+    Latin-1, and have been converted by some who passed them on."""
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if stripped := line.strip():
+            yield number, stripped
 
 
 def read_sst_phrases(path: Path) -> Examples:
@@ -92,7 +102,8 @@ def read_sst_fine(path: Path) -> Examples:
 
 
 def read_polarity(paths: Sequence[Path]) -> Examples:
-    """SentEval's two files of texts, one a line, the negative (or objective) class first.
+    """SentEval's two files of texts, one a line, the negative (or objective) class first; in Latin-1 as they
+    are distributed, or UTF-8.
 
     Raises:
         InputError: a file that cannot be read, or is empty.
@@ -100,7 +111,7 @@ def read_polarity(paths: Sequence[Path]) -> Examples:
     texts: list[str] = []
     labels: list[str] = []
     for label, path in enumerate(paths):
-        found = [text.strip() for _, text in text_lines(path)]
+        found = [text for _, text in _old_lines(path)]
         if not found:
             raise InputError("the file is empty", path)
         texts += found
@@ -111,25 +122,56 @@ def read_polarity(paths: Sequence[Path]) -> Examples:
 def read_mrpc(path: Path) -> Examples:
     """The Microsoft paraphrase corpus: a header, then quality, two numbers and two sentences, parted by tabs.
     Raises as :func:`read_labelled`."""
-    return _pairs(path, ["quality", "#1 string", "#2 string"])
+    return _pairs(path, _rows_with_header(path, [("quality",), ("#1 string",), ("#2 string",)]))
 
 
-def read_sick(path: Path, label: str) -> Examples:
-    """SICK: a header, then columns that it names; `label` is `relatedness_score` or `entailment_judgment`.
+SICK_LABELS = {
+    "relatedness_score": ("relatedness_score",),
+    "entailment_judgment": ("entailment_judgment", "entailment_label"),
+}
+"""A label of SICK -> its names in the files of SemEval 2014 and in the undivided SICK.txt."""
+_SICK_PARTS = "semeval_set"
+
+
+def read_sick(path: Path, label: str, part: str | None = None) -> Examples:
+    """SICK: a header, then columns that it names; `label` is one of `SICK_LABELS`.
+
+    part: `TRAIN`, `TRIAL` or `TEST` of the undivided SICK.txt, whose column `SemEval_set` names it.
+
     Raises as :func:`read_labelled`, and where a score is no number from 1 to 5."""
-    examples = _pairs(path, [label, "sentence_a", "sentence_b"])
+    names = SICK_LABELS[label]
+    rows = _rows_with_header(
+        path, [names, ("sentence_a",), ("sentence_b",), *([(_SICK_PARTS,)] * bool(part))]
+    )
+    chosen = [(number, fields) for number, fields in rows if part is None or fields[3].upper() == part]
+    if not chosen:
+        raise InputError(f"no row of {part}", path)
     if label == "relatedness_score":
-        for number, score in enumerate(examples.labels, start=2):
+        for number, (score, *_) in chosen:
             try:
                 good = 1 <= float(score) <= 5
             except ValueError:
                 good = False
             if not good:
                 raise InputError(f"the score {score!r} is no number from 1 to 5", path, number)
-    return examples
+    return _pairs(path, chosen)
 
 
-def _pairs(path: Path, columns: Sequence[str]) -> Examples:
+def names_parts_of_sick(path: Path) -> bool:
+    """Whether this is the undivided SICK.txt."""
+    _, header = next(text_lines(path), (0, ""))
+    return _SICK_PARTS in header.lower().split("\t")
+
+
+def _pairs(path: Path, rows: Sequence[tuple[int, list[str]]]) -> Examples:
+    """Of rows of label, sentence, sentence."""
+    labels, first, second = ([fields[place] for _, fields in rows] for place in range(3))
+    _check_classes(path, labels)
+    return Examples(first, second, labels)
+
+
+def _rows_with_header(path: Path, columns: Sequence[Sequence[str]]) -> list[tuple[int, list[str]]]:
+    """Line number and fields of the columns, each of which has one of several names."""
     lines = text_lines(path)
     header = next(lines, None)
     if header is None:
@@ -137,10 +179,11 @@ def _pairs(path: Path, columns: Sequence[str]) -> Examples:
     names = [name.strip().lower() for name in header[1].split("\t")]
     places = []
     for wanted in columns:
-        if wanted not in names:
-            raise InputError(f"no column {wanted} in the header", path, header[0])
-        places.append(names.index(wanted))
-    rows: list[list[str]] = []
+        place = next((names.index(name) for name in wanted if name in names), None)
+        if place is None:
+            raise InputError(f"no column {' or '.join(wanted)} in the header", path, header[0])
+        places.append(place)
+    rows: list[tuple[int, list[str]]] = []
     for number, text in lines:
         fields = [field.strip() for field in text.split("\t")]
         if len(fields) != len(names):
@@ -148,10 +191,8 @@ def _pairs(path: Path, columns: Sequence[str]) -> Examples:
         chosen = [fields[place] for place in places]
         if not all(chosen):
             raise InputError("a blank label or sentence", path, number)
-        rows.append(chosen)
-    labels, first, second = ([row[place] for row in rows] for place in range(3))
-    _check_classes(path, labels)
-    return Examples(first, second, labels)
+        rows.append((number, chosen))
+    return rows
 
 
 def _fields(path: Path, number: int, text: str, count: int) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from pipeline.evaluation.transfer.files import (
     Examples,
+    names_parts_of_sick,
     read_labelled,
     read_mrpc,
     read_polarity,
@@ -106,14 +107,15 @@ _SICK: Final = {
     "SICK-R": ("relatedness_score", "relatedness"),
 }
 _SICK_TESTS: Final = ("SICK_test_annotated.txt", "SICK_test.txt")
+_SICK_WHOLE: Final = "SICK.txt"
 TASKS: Final = (*_LAYOUTS, *_SICK)
 
 
 def find_tasks(directories: Sequence[Path]) -> tuple[list[Task], list[str]]:
     """Read the tasks whose files are in one of these directories, in the order of `TASKS`.
 
-    Returns the tasks, and the names of those that are missing. SICK without its test set is trained on
-    SICK_train and tested on SICK_trial.
+    Returns the tasks, and the names of those that are missing. SICK is three files or the undivided SICK.txt;
+    without its test set it is trained on SICK_train and tested on SICK_trial.
 
     Raises:
         InputError: a file that is there is malformed, with file and line.
@@ -148,15 +150,22 @@ def _find(name: str, directory: Path) -> Task | None:
 
 
 def _find_sick(name: str, directory: Path) -> Task | None:
-    column, kind = _SICK[name]
+    column, label_kind = _SICK[name]
+    kind: Kind = "relatedness" if label_kind == "relatedness" else "classification"
     for place in (directory, directory / "SICK"):
+        whole = place / _SICK_WHOLE
+        if whole.is_file() and names_parts_of_sick(whole):
+            train_part, trial_part, test_part = (
+                read_sick(whole, column, part) for part in ("TRAIN", "TRIAL", "TEST")
+            )
+            return Task(name, kind, train_part, trial_part, test_part, "test")
         train, trial = place / "SICK_train.txt", place / "SICK_trial.txt"
         tests = [place / file for file in _SICK_TESTS if (place / file).is_file()]
         if not train.is_file() or not (tests or trial.is_file()):
             continue
         return Task(
             name,
-            "relatedness" if kind == "relatedness" else "classification",
+            kind,
             read_sick(train, column),
             read_sick(trial, column) if tests and trial.is_file() else None,
             read_sick(tests[0] if tests else trial, column),

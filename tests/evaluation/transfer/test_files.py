@@ -51,6 +51,45 @@ def test_the_rows_of_senteval(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "utf-8-sig"])
+def test_files_from_before_utf_8(tmp_path: Path, encoding: str) -> None:
+    paths = [write(tmp_path / name, f"a cliché {name} \r\n\n", encoding) for name in ("neg", "pos")]
+    assert files.read_polarity(paths).first == ["a cliché neg", "a cliché pos"]
+    labels = write(tmp_path / "t", "NUM:dist How far is Bogotá ?\nLOC:city Where ?\n", encoding)
+    assert files.read_trec_labels(labels).first[0] == "How far is Bogotá ?"
+
+
+WHOLE_SICK = (
+    "pair_ID\tsentence_A\tsentence_B\tentailment_label\trelatedness_score\tentailment_AB\tSemEval_set\n"
+    + "".join(
+        f"{number}\ta {part}\tb\t{label}\t{score}\tA_x_B\t{part}\n"
+        for number, (part, label, score) in enumerate(
+            (part, label, score)
+            for part in ("TRAIN", "TRIAL", "TEST")
+            for label, score in (("NEUTRAL", 2.5), ("ENTAILMENT", 5))
+        )
+    )
+)
+
+
+def test_the_undivided_sick(tmp_path: Path) -> None:
+    path = write(tmp_path / "SICK" / "SICK.txt", WHOLE_SICK)
+    tasks, _ = find_tasks([tmp_path])
+    assert [task.name for task in tasks] == ["SICK-E", "SICK-R"]
+    for task, labels in zip(tasks, (["NEUTRAL", "ENTAILMENT"], ["2.5", "5"]), strict=True):
+        assert task.development is not None
+        assert task.test is not None
+        for examples, part in [(task.train, "TRAIN"), (task.development, "TRIAL"), (task.test, "TEST")]:
+            assert examples == Examples([f"a {part}"] * 2, ["b"] * 2, labels)
+        assert task.tested_on == "test"
+    write(path, WHOLE_SICK.replace("TEST", "TRAIN"))
+    with pytest.raises(InputError, match="no row of TEST"):
+        find_tasks([tmp_path])
+    write(path, WHOLE_SICK.replace("\t5\tA_x_B\tTEST", "\t6\tA_x_B\tTEST"))
+    with pytest.raises(InputError, match=r"SICK\.txt:7: the score '6'"):
+        find_tasks([tmp_path])
+
+
 @pytest.mark.parametrize(
     ("read", "text", "line"),
     [
