@@ -23,16 +23,17 @@ from typing import Annotated, Any
 import typer
 from pydantic import TypeAdapter
 
-from benchmarks.embedding_pairs import LOCAL, Pool
+from benchmarks.embedding_pairs import UNITS, Pool
 from benchmarks.hardware import hardware, peak_memory
-from benchmarks.paraphrases import data_directory
+from benchmarks.paraphrases import SOURCES, data_directory
 from pipeline.configuration.embeddings import TrainingParameters
-from pipeline.configuration.encoders import EncoderParameters, VectorParameters
+from pipeline.configuration.encoders import EncoderParameters, VectorParameters, units_of
 from pipeline.embeddings.encoders.build import build_encoder
 from pipeline.embeddings.initial import frequency_weights, random_table
 from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.pairs import PairStore
-from pipeline.embeddings.trainer import Trainer, TrainingState
+from pipeline.embeddings.state import TrainingState
+from pipeline.embeddings.trainer import Trainer
 from pipeline.evaluation.sts import evaluate_sts
 from pipeline.evaluation.sts_sets import read_sets
 from pipeline.files import hash_json
@@ -90,6 +91,8 @@ PAIRS = 100_000
 FEWER_PAIRS = 50_000
 """Of the other experiments that compare ways to train."""
 MIXED = ["captions", "bible", "news", "corpus"]
+PARAPHRASES = list(SOURCES)
+"""Everything but back-translations."""
 ENCODERS = {"word": average("word"), "trigram": average("trigram")}
 
 
@@ -99,9 +102,11 @@ def experiments(pool: Pool) -> Iterator[Experiment]:
     yield from _sides()
     yield from _updates()
     yield from _starts()
+    yield from _units()
+    yield from _averaging()
     yield from _sources(pool)
     yield from _deciles(pool)
-    yield from _sizes(len(pool.store))
+    yield from _sizes(sum(pool.counts()[name] for name in PARAPHRASES))
     yield from _best()
 
 
@@ -138,16 +143,18 @@ def _sizes(pairs: int) -> Iterator[Experiment]:
             if size < 4 * pairs:
                 epochs = min(10, max(1, 100_000 // size))
                 training = {"epochs": epochs, "mega_batch": 5, "anneal": 0}
-                yield Experiment("size", f"{unit} {min(size, pairs):,} pairs", encoder, training, None, size)
+                name = f"{unit} {min(size, pairs):,} pairs"
+                yield Experiment("size", name, encoder, training, PARAPHRASES, size)
 
 
 def _sources(pool: Pool) -> Iterator[Experiment]:
+    """Without mega-batches: in one of captions alone the hardest negatives are paraphrases."""
     for unit, encoder in ENCODERS.items():
         for source, count in pool.counts().items():
             if count >= 2_000:
-                epochs = min(5, max(1, FEWER_PAIRS // count))
-                training = {"epochs": epochs, "mega_batch": 5, "anneal": 0}
-                yield Experiment("sources", f"{unit} {source}", encoder, training, [source], FEWER_PAIRS)
+                epochs = min(5, max(1, PAIRS // count))
+                training = {"epochs": epochs, "mega_batch": 1, "anneal": 0}
+                yield Experiment("sources", f"{unit} {source}", encoder, training, [source], PAIRS)
 
 
 def _deciles(pool: Pool) -> Iterator[Experiment]:
@@ -178,12 +185,37 @@ def _starts() -> Iterator[Experiment]:
             yield Experiment("start", name, average(unit, 300, weighted), training, MIXED, FEWER_PAIRS)
 
 
+def _units() -> Iterator[Experiment]:
+    """Words and trigrams with punctuation and without."""
+    training = {"epochs": 1, "mega_batch": 5, "anneal": 0}
+    for unit in UNITS:
+        yield Experiment("units", unit, average(unit), training, PARAPHRASES, PAIRS)
+
+
+def _averaging() -> Iterator[Experiment]:
+    """The last parameters and the mean of the later ones, of the same run."""
+    for after in (None, 0.3):
+        training = {"epochs": 1, "mega_batch": 5, "anneal": 0, "average_after": after}
+        name = "trigram, last parameters" if after is None else "trigram, averaged"
+        yield Experiment("averaging", name, average("trigram"), training, PARAPHRASES, PAIRS)
+
+
 def _best() -> Iterator[Experiment]:
-    training = {"epochs": 2, "mega_batch": 20, "anneal": 500}
-    everything = [*LOCAL, "corpus"]
-    yield Experiment("best", "trigram 1024", average("trigram", 1024), training, everything)
-    both = concatenation(average("word", 300), {**average("trigram", 768), "initial_scale": 0.1})
-    yield Experiment("best", "word 300 + trigram 768", both, training, everything)
+    training: dict[str, Any] = {"mega_batch": 5, "anneal": 500, "table_updates": "deferred"}
+    training |= {"epochs": 3, "average_after": 0.3}
+    trigrams = average("bare_trigram", 512)
+    both = concatenation({**average("bare_word", 300), "initial_scale": 0.02}, trigrams)
+    everything = [*PARAPHRASES, "corpus"]
+    yield Experiment("best", "bare_trigram 512", trigrams, training, everything)
+    yield Experiment("best", "bare_trigram 512, no back-translations", trigrams, training, PARAPHRASES)
+    marks = average("trigram", 512)
+    yield Experiment("best", "trigram 512, with punctuation", marks, training, everything)
+    last = {**training, "average_after": None}
+    yield Experiment("best", "bare_trigram 512, last parameters", trigrams, last, everything)
+    single = {**training, "mega_batch": 1, "anneal": 0}
+    yield Experiment("best", "bare_trigram 512, M=1", trigrams, single, everything)
+    yield Experiment("best", "bare_word 300", average("bare_word"), training, everything)
+    yield Experiment("best", "bare_word 300 + bare_trigram 512", both, training, everything)
 
 
 class _EnoughError(Exception):
@@ -194,7 +226,8 @@ def perform(
     experiment: Experiment, pool: Pool, models: Path, seconds: float, threads: int, seed: int
 ) -> dict[str, Any]:
     """Train and evaluate; the model is kept in `models`."""
-    store = pool.choose(experiment.sources, experiment.limit, experiment.decile)
+    units = units_of(_ENCODER.validate_python(experiment.encoder))
+    store = pool.choose(units, experiment.sources, experiment.limit, experiment.decile)
     parameters = TrainingParameters.model_validate({"seed": seed, **experiment.training})
     model = _model(experiment, store, parameters.seed)
     if experiment.start is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,8 @@ from pipeline.evaluation.leakage import LeakageFilter
 from pipeline.files import read_json, write_json
 from pipeline.shards.store import ShardView
 
-LOCAL = ("captions", "bible", "news", "ppdb", "dropped")
+LOCAL = ("captions", "bible", "news", "tatoeba", "ppdb", "dropped")
+UNITS = ("word", "trigram", "bare_word", "bare_trigram")
 """Sources of PARAFORGE_DATA, see `benchmarks.paraphrases`."""
 _COLUMNS = ["source", "reference", "translation"]
 _DECILE = "paraphrase_score_decile"
@@ -63,11 +64,8 @@ class Pool:
                     deciles.append(np.full(len(kept), decile, dtype=np.int8))
                     yield kept
 
-        units = [make_units("word"), make_units("trigram")]
-        limits = {
-            "word": VocabularyParameters(maximum_size=60_000),
-            "trigram": VocabularyParameters(maximum_size=60_000),
-        }
+        units = [make_units(name) for name in UNITS]
+        limits = {name: VocabularyParameters(maximum_size=60_000) for name in UNITS}
         store = build_pair_store(directory / "pairs", blocks(), units, limits)
         if store.skipped:
             raise SystemExit(f"{store.skipped} pairs without a token: their labels would be wrong")
@@ -80,12 +78,13 @@ class Pool:
 
     def choose(
         self,
+        units: Collection[str],
         sources: list[str] | None = None,
         limit: int | None = None,
         decile: int | None = None,
         seed: int = 1,
     ) -> PairStore:
-        """Some of the pairs.
+        """Some of the pairs, cut into these units.
 
         sources: names, or the first part of names before a `/`; None: all.
         limit: so many of them, drawn at random. decile: of the corpus' pairs alone.
@@ -101,7 +100,7 @@ class Pool:
         chosen = np.flatnonzero(keep)
         if limit is not None and len(chosen) > limit:
             chosen = np.sort(np.random.default_rng(seed).permutation(chosen)[:limit])
-        return self.store.subset(chosen)
+        return self.store.of_units(units).subset(chosen)
 
     def counts(self) -> dict[str, int]:
         """Pairs of each source."""

@@ -16,8 +16,9 @@ from pipeline.embeddings.sources import PairBlock, read_pair_file
 from pipeline.evaluation.sentence_pairs import SentencePairs
 from pipeline.evaluation.sts_sets import read_sets
 
-SOURCES = ("captions", "bible", "news", "ppdb")
-BIBLE_PAIRS_A_VERSE = 5
+SOURCES = ("captions", "bible", "news", "tatoeba", "ppdb")
+BIBLE_PAIRS_A_VERSE = 2
+PAIRS_A_TRANSLATION = 6
 DROPPED_SHARE = 0.3
 DROPPED_SENTENCES = 150_000
 _BLOCK = 20_000
@@ -35,7 +36,8 @@ def paraphrases(source: str) -> Iterator[PairBlock]:
     """All pairs of one source.
 
     captions: any two of an image's five captions, images whose English stands in an STS or SICK set left out.
-    bible: up to five pairs of versions a verse. news: any two of two human references and eight systems.
+    bible: two pairs of versions a verse. news: any two of two human references and eight systems.
+    tatoeba: English sentences of one Czech sentence, up to six pairs of them.
         ppdb: lexical pairs. dropped: no paraphrases but two copies of a novel's sentence, each without three
         tenths of its words.
     """
@@ -45,14 +47,21 @@ def paraphrases(source: str) -> Iterator[PairBlock]:
             data / "ppdb" / "ppdb-1.0-xxxl-lexical.extended.synonyms.uniquepairs.gz", "tsv"
         )
         return
-    makers = {"captions": _captions, "bible": _bible, "news": _news, "dropped": _dropped}
+    makers = {
+        "captions": _captions,
+        "bible": _bible,
+        "news": _news,
+        "tatoeba": _tatoeba,
+        "dropped": _dropped,
+    }
+    most = {"bible": BIBLE_PAIRS_A_VERSE, "tatoeba": PAIRS_A_TRANSLATION}.get(source)
     texts = makers[source](data)
     generator = np.random.default_rng(1)
     pairs: list[tuple[str, str]] = []
     for versions in texts:
         found = [(first, second) for first, second in itertools.combinations(versions, 2) if first and second]
-        if source == "bible" and len(found) > BIBLE_PAIRS_A_VERSE:
-            chosen = generator.choice(len(found), BIBLE_PAIRS_A_VERSE, replace=False)
+        if most is not None and len(found) > most:
+            chosen = generator.choice(len(found), most, replace=False)
             found = [found[number] for number in sorted(chosen)]
         pairs += found
         if len(pairs) >= _BLOCK:
@@ -77,6 +86,8 @@ def _captions(data: Path) -> Iterator[list[str]]:
     for number, row in enumerate(_lines(data / "captions" / "train.en5.tsv.gz")):
         if number not in leaked:
             yield row
+    for name in ("val", "test_2016"):
+        yield from _lines(data / "captions" / f"{name}.en5.tsv.gz")
 
 
 def _bible(data: Path) -> Iterator[list[str]]:
@@ -87,6 +98,13 @@ def _bible(data: Path) -> Iterator[list[str]]:
 def _news(data: Path) -> Iterator[list[str]]:
     for row in _lines(data / "mt_outputs" / "newstest2021.cs-en.tsv.gz")[1:]:
         yield row[1:]
+
+
+def _tatoeba(data: Path) -> Iterator[list[str]]:
+    by_translation: dict[str, set[str]] = {}
+    for _, english, czech in _lines(data / "bitext" / "tatoeba.en-cs.tsv.gz"):
+        by_translation.setdefault(czech, set()).add(english)
+    yield from (sorted(texts) for texts in by_translation.values() if len(texts) > 1)
 
 
 def _dropped(data: Path) -> Iterator[list[str]]:

@@ -32,7 +32,8 @@ from pipeline.embeddings.initial import random_table
 from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.pairs import PairStore, build_pair_store
 from pipeline.embeddings.sources import PairBlock
-from pipeline.embeddings.trainer import Trainer, TrainingState
+from pipeline.embeddings.state import TrainingState
+from pipeline.embeddings.trainer import Trainer
 from pipeline.embeddings.units import make_units
 from pipeline.evaluation.sts import development_score, evaluate_sts
 
@@ -113,11 +114,11 @@ def speed(
     store: Store = None,
     settings: Training = None,
 ) -> None:
-    """Pairs a second, after the first two mega-batches."""
+    """Pairs a second with the whole M, after the first two mega-batches."""
     with tempfile.TemporaryDirectory() as temporary:
         pairs = open_store(store or Path(temporary), sources)
         describe(pairs)
-        parameters = training(settings, epochs=100)
+        parameters = training(settings, epochs=100, anneal=0)
         architecture = parse_encoder(encoder, dimension)
         marks: list[tuple[float, float, int]] = []
 
