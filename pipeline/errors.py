@@ -10,9 +10,16 @@ from types import ModuleType
 
 
 class ParaforgeError(Exception):
-    """Base of every error that is reported to the user without a traceback."""
+    """Base of every error that is reported to the user without a traceback.
+
+    Attributes:
+        exit_code: of the command.
+        ends_process: whether nothing can be computed any more in the process that raised it: a worker of a
+            cluster ends itself, so that another takes its place.
+    """
 
     exit_code = 1
+    ends_process = False
 
 
 class InputError(ParaforgeError):

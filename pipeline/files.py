@@ -84,3 +84,5 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise InputError("not UTF-8 text", path) from error
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg}", path, error.lineno) from error
+    except RecursionError as error:
+        raise InputError("not JSON of ours: nested too deeply", path) from error

@@ -34,10 +34,13 @@ def export(
       paraforge export models/embeddings/word exported --format sentence-transformers
       paraforge export models/embeddings/word vectors.txt --format word2vec
     """
+    from pipeline.cli.outputs import check_output_directory
     from pipeline.embeddings.export import export_model
     from pipeline.errors import InputError
 
-    if output.exists() and not force:
-        raise InputError("already there", output, remedy="Give --force to replace it.")
+    if format is not _Format.word2vec:
+        check_output_directory(output, force, ["modules.json", "encoder.json"])
+    elif output.exists() and not (force and output.is_file()):
+        raise InputError("already there", output, remedy="Give --force to replace a file.")
     export_model(model, output, format.value)
     typer.echo(f"{output}: {format.value}", err=True)

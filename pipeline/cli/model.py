@@ -90,22 +90,74 @@ def check(
     sentence: str = typer.Argument("", metavar="[SENTENCE]", help="translate it, too"),
     engine: str = typer.Option("ctranslate2", help="engine that opens it"),
     beam: int = typer.Option(4, min=1, max=128, help="width of the beam"),
+    compute_type: str = typer.Option("float32", help="float32, int8, ... or auto: the fastest"),
+    bitext: Path = typer.Option(
+        None, metavar="FILE", help="TSV, or a directory of ingested shards: compare with float32 on a sample"
+    ),
+    columns: str = typer.Option("0,1", help="of the TSV: reference and foreign side, counted from 0"),
+    sentences: int = typer.Option(1000, min=2, help="sentences of the sample"),
+    limit: float = typer.Option(0.2, min=0, help="chrF that may be lost"),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
 ) -> None:
     """Check a model: every file's SHA-256, embeddings against vocabulary, and that an engine opens it.
+
+    With --bitext, a sample is translated in float32 and in the compute type (of the engine ctranslate2), as
+    the stage translate does before it relies on int8. A loss above the limit, and above two standard errors,
+    exits with 1.
 
     \b
     Examples:
       paraforge model check models/nmt
       paraforge model check models/de-en "Der Hund schläft."
+      paraforge model check models/nmt --compute-type int8 --bitext test.en-cs.tsv.gz --beam 12
+      paraforge model check models/nmt --compute-type int8 --bitext data/ingested
     """
     from pipeline.errors import IncompleteError
     from pipeline.translation.description import check_model
 
-    found = check_model(model, engine, sentence, beam)
+    found = check_model(model, engine, sentence, beam, compute_type)
     typer.echo(f"{model}: whole; the engine {engine} opens it")
-    if found is None:
-        return
-    if found.failed or not found.hypotheses:
-        raise IncompleteError(f"the sentence could not be translated: {found.failed}")
-    best = found.hypotheses[0]
-    typer.echo(f"{best.score:.4f}  {best.text}")
+    if found is not None:
+        if found.failed or not found.hypotheses:
+            raise IncompleteError(f"the sentence could not be translated: {found.failed}")
+        best = found.hypotheses[0]
+        typer.echo(f"{best.score:.4f}  {best.text}")
+    if bitext is not None:
+        _check_quantisation(model, bitext, columns, beam, compute_type, sentences, limit, threads)
+
+
+def _check_quantisation(
+    model: Path,
+    bitext: Path,
+    columns: str,
+    beam: int,
+    compute_type: str,
+    sentences: int,
+    limit: float,
+    threads: int,
+) -> None:
+    from pipeline.errors import ConfigurationError
+    from pipeline.interrupts import graceful_interrupts
+    from pipeline.translation.calibration.bitext import loss_on_bitext
+    from pipeline.translation.translator import DecodingOptions
+
+    parts = columns.split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+        raise ConfigurationError([f"--columns {columns}: two numbers, parted by a comma"])
+    with graceful_interrupts():
+        loss = loss_on_bitext(
+            model,
+            bitext,
+            DecodingOptions(beam=beam, compute_type=compute_type),
+            columns=(int(parts[0]), int(parts[1])),
+            sentences=sentences,
+            threads=threads,
+        )
+    typer.echo(f"{loss}, beam {beam}")
+    typer.echo(f"chrF of the one against the other {loss.agreement:.2f}")
+    if loss.score_loss is not None:
+        typer.echo(f"float32 finds its own {loss.score_loss:.5f} nats a token more probable")
+    if loss.exceeds(limit):
+        typer.echo(f"that is more than the limit, {limit:.2f}: a run would fall back to float32")
+        raise typer.Exit(1)
+    typer.echo(f"within the limit, {limit:.2f}")

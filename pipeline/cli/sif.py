@@ -44,14 +44,13 @@ def sif(
       paraforge sif models/paragram models/sif-r --weights none
       paraforge evaluate models/sif --sts sts
     """
-    from pipeline.errors import InputError
+    from pipeline.cli.outputs import check_output_directory
     from pipeline.evaluation.fitting import fit_sif
     from pipeline.evaluation.opening import describe_average
     from pipeline.evaluation.sif import save_sif
     from pipeline.interrupts import graceful_interrupts
 
-    if output.exists() and not force:
-        raise InputError("already there", output, remedy="Give --force to replace it.")
+    check_output_directory(output, force, ["sif.json"])
     with graceful_interrupts():
         model, about = fit_sif(vectors, counts, fit, weights, a, components)
         save_sif(model, output, about)

@@ -60,17 +60,17 @@ def train(
           --development sts/2017.track5.en-en.tsv --drop-leaked sts
     """
 
+    from pipeline.cli.outputs import check_output_directory
     from pipeline.configuration.resources import Resources
     from pipeline.embeddings.training import train_model
-    from pipeline.errors import ConfigurationError, InputError
+    from pipeline.errors import ConfigurationError
     from pipeline.interrupts import graceful_interrupts
     from pipeline.logs import configure_logging
 
     if len(inputs) < 2:
         raise ConfigurationError(["PAIRS... OUTPUT: give at least one file or corpus, and the directory"])
     *pairs, output = inputs
-    if output.exists() and not force:
-        raise InputError("already there", output, remedy="Give --force to replace it.")
+    check_output_directory(output, force, ["encoder.json"])
     parameters = _parameters(encoder, config, settings, vectors)
     data = _data(pairs, columns, development, test_sets, drop_leaked, keep_leaked)
     configure_logging("train")
@@ -209,6 +209,10 @@ def _lines(report: EmbeddingsReport) -> list[str]:
         f"{report.pairs:,} pairs, {len(report.history)} evaluations, {report.updates:,} updates, "
         f"{report.pairs_per_second:,.0f} pairs/s",
     ]
+    if report.skipped:
+        lines.append(f"{report.skipped:,} pairs left out: a side without a token")
+    if report.passed_over:
+        lines.append(f"{report.passed_over:,} times a pair was passed over: nothing could be its negative")
     if report.best_score is not None:
         lines.append(f"development score {report.best_score:.2f}")
     lines += [

@@ -49,6 +49,8 @@
   // Posts go one after the other, because the newest answer is the one that counts.
   let queue = Promise.resolve();
   let saved = JSON.stringify(fields());
+  // Whether what is missing has been said: that stands until a grade is given, also when a draft arrives meanwhile.
+  let reminded = false;
   function send(action) {
     const turn = queue.then(async () => {
       for (;;) {
@@ -63,7 +65,7 @@
           saved = text;
           if (JSON.stringify(fields()) === text) memory.remove(prefix + place);
           if (reply.graded !== undefined) showProgress(reply.graded);
-          if (action === "draft") say("Saved.");
+          if (action === "draft" && !reminded) say("Saved.");
           return reply;
         } catch {
           say("Not saved yet: no answer from the server. Trying again; nothing is lost.", true);
@@ -81,6 +83,7 @@
 
   async function leave(action) {
     if (action === "next" && unanswered()) {
+      reminded = true;
       say("Both grades are needed to go on.", true);
       unanswered().querySelector("input").focus();
       return;
@@ -92,7 +95,7 @@
     event.preventDefault();
     leave(event.submitter?.value || "next");
   });
-  form.addEventListener("change", () => { mark(); send("draft"); });
+  form.addEventListener("change", () => { reminded = false; mark(); send("draft"); });
   let typing;
   comment.addEventListener("input", () => {
     clearTimeout(typing);
