@@ -49,11 +49,9 @@ def test_rows_in_are_kept_and_rejected_and_failed(finished: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_second_repro_runs_nothing_and_is_quick(finished: Path) -> None:
-    started = time.monotonic()
+def test_a_second_repro_runs_nothing(finished: Path) -> None:
     result = run("dvc", "repro", "publish", cwd=finished)
     assert stages_run(result.stdout) == []
-    assert time.monotonic() - started < 30  # a hang would show; the figure itself stands in docs/results.md
 
 
 @pytest.mark.slow
