@@ -69,8 +69,8 @@ class PairStore:
                     remedy="Build the pairs again.",
                 )
             self.vocabularies[name] = vocabulary
-            self._ids[name] = _map(directory / f"{name}.ids", unit["dtype"], (int(unit["tokens"]),))
-            self._starts[name] = _map(directory / f"{name}.starts", "int64", (2 * self.pairs + 1,))
+            self._ids[name] = map_array(directory / f"{name}.ids", unit["dtype"], (int(unit["tokens"]),))
+            self._starts[name] = map_array(directory / f"{name}.starts", "int64", (2 * self.pairs + 1,))
 
     def __len__(self) -> int:
         return self.pairs
@@ -121,7 +121,12 @@ class PairStore:
         return total
 
 
-def _map(path: Path, dtype: str, shape: tuple[int]) -> npt.NDArray[Any]:
+def map_array(path: Path, dtype: str, shape: tuple[int]) -> npt.NDArray[Any]:
+    """Numbers in a file, memory-mapped.
+
+    Raises:
+        InputError: the file is missing, or of another size.
+    """
     size = np.dtype(dtype).itemsize * shape[0]
     found = path.stat().st_size if path.is_file() else 0
     if found != size:

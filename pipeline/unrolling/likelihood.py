@@ -1,0 +1,69 @@
+"""The loss: minus the log-probability of words under a softmax over the vocabulary (DD Eq. 4, 6, 9, 10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.embeddings.batches import Bags
+
+_CHUNK_ELEMENTS = 1 << 22
+"""Logits that are held at once: a batch has hundreds of millions, and small pieces stay in the cache."""
+
+
+def negative_log_likelihood(
+    states: Tensor, weight: Tensor, bias: Tensor, words: Bags, products: torch.dtype | None = None
+) -> Tensor:
+    """Sum over all words w of all rows k of `logsumexp(U h_k + b) - u_w h_k - b_w`, a scalar.
+
+    states: h, (rows, dimension). weight: U, (vocabulary, dimension), the output vectors; bias: b,
+        (vocabulary,). words: those that row k predicts; one of a recurrent decoder's state, all words of
+        the sentence of a context that a bag of words is predicted from.
+    products: type that matrix products are done in, bfloat16 where the processor has it.
+
+    The gradient is worked out along with the value, piece by piece, so that the logits are never whole in
+    memory.
+    """
+    result: Tensor = _NegativeLogLikelihood.apply(states, weight, bias, words, products)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _NegativeLogLikelihood(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, words: Bags, products: torch.dtype | None
+    ) -> Tensor:
+        low = states.dtype if products is None else products
+        states_low, weight_low = states.to(low), weight.to(low)
+        lengths = words.lengths
+        total = states.new_zeros(())
+        wanted = any(ctx.needs_input_grad[:3])
+        if wanted:
+            gradients = (torch.empty_like(states), torch.zeros_like(weight), torch.zeros_like(bias))
+        rows = max(1, _CHUNK_ELEMENTS // len(weight))
+        for first in range(0, len(states), rows):
+            chunk = slice(first, min(first + rows, len(states)))
+            tokens = slice(int(words.offsets[chunk.start]), int(words.offsets[chunk.stop]))
+            place = (words.sentences[tokens] - first, words.ids[tokens])
+            count = lengths[chunk].to(states.dtype)
+            logits = (states_low[chunk] @ weight_low.t()).to(states.dtype).add_(bias)
+            normaliser = logits.logsumexp(1)
+            total = total + (count * normaliser).sum() - logits[place].sum()
+            if not wanted:
+                continue
+            # d/dlogits: the expected counts of words minus the counts that are there.
+            difference = logits.sub_(normaliser.unsqueeze(1)).exp_().mul_(count.unsqueeze(1))
+            difference.index_put_(place, difference.new_full((), -1), accumulate=True)
+            difference_low = difference.to(low)
+            gradients[0][chunk] = difference_low @ weight_low
+            gradients[1].add_(difference_low.t() @ states_low[chunk])
+            gradients[2].add_(difference.sum(0))
+        if wanted:
+            ctx.save_for_backward(*gradients)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *output: Tensor) -> tuple[Tensor | None, ...]:
+        return (*(gradient * output[0] for gradient in ctx.saved_tensors), None, None)

@@ -1,0 +1,207 @@
+"""A trained network with its vocabulary: text in, vectors or similarities out; one directory on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from pipeline.configuration.unrolling import (
+    DecodersParameters,
+    RepresentationParameters,
+    check_representation,
+)
+from pipeline.embeddings.batches import Bags
+from pipeline.embeddings.checkpoint import read_tensors, write_tensors
+from pipeline.embeddings.units import Words
+from pipeline.embeddings.vocabulary import Vocabulary
+from pipeline.errors import InputError
+from pipeline.files import read_json, write_json
+from pipeline.shards.work import replaced_directory
+from pipeline.unrolling.ids import END, with_ends
+from pipeline.unrolling.naming import DESCRIPTION
+from pipeline.unrolling.network import SentencePredictor
+from pipeline.unrolling.representation import compare, dimension_of, represent, unrolled
+from pipeline.unrolling.triples import VOCABULARY
+
+FORMAT = 1
+_TENSORS = "model.safetensors"
+_CUT_TEXTS = 1 << 14
+"""Texts that are cut into words at once."""
+BATCH_SENTENCES = 256
+"""Sentences that go through the network at once."""
+
+
+class DecoderModel:
+    """Sentence embeddings out of a network that predicts neighbouring sentences.
+
+    On disk a directory: `decoders.json` (format, all parameters, size of the vocabulary, and what `save` was
+    given about training), `model.safetensors`, `word.vocabulary.json`.
+    """
+
+    def __init__(
+        self,
+        network: SentencePredictor,
+        parameters: DecodersParameters,
+        vocabulary: Vocabulary,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        """A model in memory.
+
+        about: what else is kept with it: scores, what it was trained on.
+
+        Raises:
+            InputError: vectors and vocabulary differ in size, or the vocabulary has no end of a sentence.
+        """
+        if len(network.words) != len(vocabulary):
+            raise InputError(f"{len(network.words)} word vectors, the vocabulary has {len(vocabulary)} words")
+        if END not in vocabulary:
+            raise InputError("the vocabulary has no end of a sentence")
+        self.network = network.eval()
+        self.parameters = parameters
+        self.vocabulary = vocabulary
+        self.about = dict(about or {})
+        self._words = Words()
+
+    @property
+    def representation(self) -> RepresentationParameters:
+        """What stands for a sentence, and how two are compared."""
+        return self.parameters.reading
+
+    @property
+    def dimension(self) -> int:
+        """Elements of a sentence's vector."""
+        return dimension_of(self.parameters.network, self.representation)
+
+    @property
+    def uses_threads(self) -> bool:
+        """Whether a second thread is worth its cost inside torch's operations."""
+        return True
+
+    def read_by(self, representation: RepresentationParameters) -> DecoderModel:
+        """The same network, read by another representation.
+
+        Raises:
+            InputError: it has no states to unroll.
+        """
+        try:
+            check_representation(self.parameters.network, representation)
+        except ValueError as error:
+            raise InputError(str(error), remedy="Give context.") from error
+        parameters = self.parameters.model_copy(update={"representation": representation})
+        return DecoderModel(self.network, parameters, self.vocabulary, self.about)
+
+    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """Vectors of several texts, (texts, dimension), or of one, (dimension,), float32."""
+        return self.embed([texts])[0] if isinstance(texts, str) else self.embed(texts)
+
+    def embed(self, texts: Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order.
+
+        A text without a word has the zero vector. A vector does not depend on the other texts.
+        """
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for rows, bags in self._batches(texts):
+            with torch.no_grad():
+                part = represent(self.network, bags, self.representation)
+            vectors[rows] = part.float().cpu().numpy()
+        return vectors
+
+    def states(self, texts: Sequence[str] | Any, steps: int) -> npt.NDArray[np.float32]:
+        """The decoders' states, (texts, 2, steps, state dimension) float32; zeros for a text without words.
+
+        For looking at several numbers of steps at once: those of fewer are the first of these.
+        """
+        self.read_by(RepresentationParameters(kind="unrolled", steps=steps))
+        dimension = self.network.context_dimension
+        result = np.zeros((len(texts), 2, steps, dimension), dtype=np.float32)
+        for rows, bags in self._batches(texts):
+            with torch.no_grad():
+                result[rows] = unrolled(self.network, self.network.encode(bags), steps).float().cpu().numpy()
+        return result
+
+    def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """Each text of `first` with the one at the same place of `second`: dot products, or cosines where
+        the representation says so; 0 where one has no word."""
+        return self.similarity_of_vectors(self.embed(first), self.embed(second)).astype(np.float32)
+
+    def similarity_of_vectors(
+        self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float64]:
+        """The same of vectors, (rows, dimension) each; float64 (rows,)."""
+        return compare(left, right, self.representation)
+
+    def _batches(self, texts: Sequence[str] | Any) -> Iterator[tuple[npt.NDArray[np.int64], Bags]]:
+        """The texts that have words, some at a time: their rows, and their ids with ends."""
+        column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
+        end = self.vocabulary.id_of(END)
+        device = self.network.words.device
+        for first in range(0, len(column), _CUT_TEXTS):
+            (cut,) = self._words.cut(column.slice(first, _CUT_TEXTS))
+            rows = np.flatnonzero(cut.lengths > 0)
+            lookup = self.vocabulary.ids_of(cut.vocabulary).astype(np.int32)
+            # Texts without words have no ids, so leaving them out is leaving out their offsets.
+            offsets = np.append(cut.offsets[rows], cut.offsets[-1])
+            ids, offsets = with_ends(lookup[cut.ids], offsets, end, self.parameters.maximum_length)
+            for start in range(0, len(rows), BATCH_SENTENCES):
+                part = offsets[start : start + BATCH_SENTENCES + 1]
+                taken = ids[part[0] : part[-1]].astype(np.int64)
+                bags = Bags(torch.from_numpy(taken), torch.from_numpy(part - part[0])).to(device)
+                yield first + rows[start : start + BATCH_SENTENCES], bags
+
+    def save(self, directory: Path) -> None:
+        """Write the model; what stood at `directory` is replaced as a whole."""
+        with replaced_directory(directory) as temporary:
+            write_json(
+                temporary / DESCRIPTION,
+                {
+                    "format": FORMAT,
+                    "parameters": self.parameters.model_dump(mode="json"),
+                    "vocabulary": len(self.vocabulary),
+                    "about": self.about,
+                },
+            )
+            self.vocabulary.save(temporary / VOCABULARY)
+            write_tensors(temporary / _TENSORS, dict(self.network.named_parameters()))
+
+    @classmethod
+    def open(cls, directory: str | Path) -> DecoderModel:
+        """Open what `save` wrote.
+
+        Raises:
+            InputError: not such a directory (a pickled checkpoint is never opened), damaged, of another
+                architecture than it says, a vocabulary of another size, or NaN in its parameters.
+        """
+        directory = Path(directory)
+        if not (directory / DESCRIPTION).is_file():
+            remedy = "Train one with 'paraforge train-decoders'; pickles (.pt, .bin) are never loaded."
+            raise InputError("not a directory of trained decoders", directory, remedy=remedy)
+        path = directory / DESCRIPTION
+        content = read_json(path)
+        try:
+            if content["format"] != FORMAT:
+                raise InputError(f"written in format {content['format']}, this version reads {FORMAT}", path)
+            parameters = DecodersParameters.model_validate(content["parameters"])
+            size, about = int(content["vocabulary"]), dict(content["about"])
+        except (KeyError, TypeError, ValueError, ValidationError) as error:
+            raise InputError(f"damaged: {error}", path) from error
+        vocabulary = Vocabulary.load(directory / VOCABULARY)
+        if len(vocabulary) != size:
+            raise InputError(f"{len(vocabulary)} words, {DESCRIPTION} says {size}", directory / VOCABULARY)
+        try:
+            network = SentencePredictor(parameters.network, size, seed=0)
+        except (RuntimeError, MemoryError) as error:
+            raise InputError("damaged: its dimensions need more memory than there is", path) from error
+        expected: dict[str, Tensor] = dict(network.named_parameters())
+        loaded = read_tensors(directory / _TENSORS, expected)
+        with torch.no_grad():
+            for name, value in expected.items():
+                value.copy_(loaded[name])
+        return cls(network, parameters, vocabulary, about)

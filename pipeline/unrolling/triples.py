@@ -1,0 +1,240 @@
+"""Triples of neighbouring sentences as ids of words on disk, memory-mapped: memory does not grow with the
+corpus."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pipeline.configuration.embeddings import VocabularyParameters
+from pipeline.embeddings.batches import Bags
+from pipeline.embeddings.pairs import map_array
+from pipeline.embeddings.units import Words
+from pipeline.embeddings.vocabulary import Vocabulary, most_frequent
+from pipeline.errors import InputError
+from pipeline.files import hash_json, read_json, write_json
+from pipeline.interrupts import check_interrupt
+from pipeline.unrolling.ids import END, with_ends
+from pipeline.unrolling.sentences import SentenceBlock
+
+FORMAT = 1
+VOCABULARY = "word.vocabulary.json"
+_INDEX = "triples.json"
+_IDS, _STARTS, _CENTRES, _PROVISIONAL = "ids", "starts", "centres", "provisional"
+_CHUNK_IDS = 1 << 22
+_BLOCK_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class TripleBatch:
+    """Sentences with their neighbours, as ids of words, each with its end: place k of all three is one
+    triple."""
+
+    previous: Bags
+    current: Bags
+    following: Bags
+
+    def __len__(self) -> int:
+        return len(self.current)
+
+    def to(self, device: torch.device) -> TripleBatch:
+        """The same on a device."""
+        return TripleBatch(self.previous.to(device), self.current.to(device), self.following.to(device))
+
+
+class TripleStore:
+    """Sentences as ids, and which of them have a neighbour on both sides, in one directory.
+
+    Attributes:
+        sentences: how many there are. skipped: sentences without a word, which were left out.
+        documents: how many there are. fingerprint: hash of ids, triples and vocabulary.
+        vocabulary: the words.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Open a directory that `build_triple_store` wrote.
+
+        Raises:
+            InputError: missing, damaged, or ids beyond the vocabulary.
+        """
+        path = directory / _INDEX
+        index = read_json(path)
+        try:
+            if index["format"] != FORMAT:
+                raise InputError(f"format {index['format']}, not {FORMAT}", path)
+            self._triples = int(index["triples"])
+            self.sentences, self.skipped = int(index["sentences"]), int(index["skipped"])
+            self.documents = int(index["documents"])
+            tokens, largest, dtype = int(index["tokens"]), int(index["largest_id"]), str(index["dtype"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"damaged: {error!r}", path) from error
+        self.directory = directory
+        self.fingerprint = hash_json(index)
+        self.vocabulary = Vocabulary.load(directory / VOCABULARY)
+        if largest >= len(self.vocabulary):
+            raise InputError(
+                f"ids up to {largest}, the vocabulary has {len(self.vocabulary)} words",
+                path,
+                remedy="Build the triples again.",
+            )
+        self._ids = map_array(directory / _IDS, dtype, (tokens,))
+        self._starts = map_array(directory / _STARTS, "int64", (self.sentences + 1,))
+        self._centres = map_array(directory / _CENTRES, "int64", (self._triples,))
+
+    def __len__(self) -> int:
+        """Number of triples."""
+        return self._triples
+
+    def batch(self, triples: npt.NDArray[np.int64]) -> TripleBatch:
+        """Some of the triples, in this order."""
+        centres = np.asarray(self._centres[triples])
+        return TripleBatch(*(self._select(centres + step) for step in (-1, 0, 1)))
+
+    def _select(self, sentences: npt.NDArray[np.int64]) -> Bags:
+        starts = np.asarray(self._starts[sentences])
+        lengths = self._starts[sentences + 1] - starts
+        offsets = np.zeros(len(sentences) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        positions = np.arange(int(offsets[-1])) + np.repeat(starts - offsets[:-1], lengths)
+        return Bags(torch.from_numpy(self._ids[positions].astype(np.int64)), torch.from_numpy(offsets))
+
+
+def build_triple_store(
+    directory: Path,
+    blocks: Iterable[SentenceBlock],
+    limits: VocabularyParameters,
+    maximum_length: int,
+) -> TripleStore:
+    """Cut sentences into words once, count, settle the vocabulary, and write the ids to disk.
+
+    Memory holds one block of sentences and the distinct words. A sentence without a word is left out and
+    counted; those around it are neighbours then. The vocabulary is the unknown word, the most frequent
+    words, and the end of a sentence.
+
+    maximum_length: words of a sentence at most, its end included.
+
+    Raises:
+        InputError: no sentence has a neighbour on both sides within its document.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / _INDEX).unlink(missing_ok=True)
+    writer = _Writer(directory, maximum_length)
+    try:
+        for block in blocks:
+            for first in range(0, len(block), _BLOCK_ROWS):
+                check_interrupt()
+                writer.append(
+                    block.sentences.slice(first, _BLOCK_ROWS), block.documents[first : first + _BLOCK_ROWS]
+                )
+    finally:
+        writer.close()
+    if not writer.triples:
+        raise InputError(
+            f"no triple to train on: {writer.sentences:,} sentences with words in {writer.documents:,} "
+            "documents, none with a neighbour on both sides",
+            remedy="A document needs three sentences: look at the files' format and at the column that "
+            "names the document.",
+        )
+    writer.finish(limits)
+    return TripleStore(directory)
+
+
+class _Writer:
+    """The files of a store: provisional ids in order of first appearance, renumbered when all is counted."""
+
+    def __init__(self, directory: Path, maximum_length: int) -> None:
+        self.sentences = self.skipped = self.triples = self.documents = 0
+        self._directory = directory
+        self._maximum_length = maximum_length
+        self._units = Words()
+        self._numbers: dict[str, int] = {END: 0}
+        self._counts = np.zeros(1, dtype=np.int64)
+        self._tokens = 0
+        # The documents of the last two sentences, which may be neighbours of the next ones.
+        self._before = np.empty(0, dtype=np.int64)
+        self._files = {name: (directory / name).open("wb") for name in (_PROVISIONAL, _STARTS, _CENTRES)}
+        self._files[_STARTS].write(np.zeros(1, dtype=np.int64).tobytes())
+        self._digest = hashlib.sha256()
+
+    def append(self, texts: Any, documents: npt.NDArray[np.int64]) -> None:
+        """Write the sentences that have words."""
+        (cut,) = self._units.cut(texts)
+        kept = np.flatnonzero(cut.lengths > 0)
+        self.skipped += len(cut) - len(kept)
+        if not len(kept):
+            return
+        numbers = self._numbers
+        lookup = np.fromiter(
+            (numbers.setdefault(word, len(numbers)) for word in cut.vocabulary),
+            np.int32,
+            len(cut.vocabulary),
+        )
+        # Sentences without words have no ids, so leaving them out is leaving out their offsets.
+        offsets = np.append(cut.offsets[kept], cut.offsets[-1])
+        ids, offsets = with_ends(lookup[cut.ids], offsets, 0, self._maximum_length)
+        self._counts = np.pad(self._counts, (0, len(numbers) - len(self._counts)))
+        self._counts += np.bincount(ids, minlength=len(numbers))
+        self._files[_PROVISIONAL].write(ids.tobytes())
+        self._files[_STARTS].write((offsets[1:] + self._tokens).tobytes())
+        self._tokens += len(ids)
+        self._append_centres(documents[kept])
+        self.sentences += len(kept)
+
+    def _append_centres(self, documents: npt.NDArray[np.int64]) -> None:
+        joined = np.concatenate([self._before, documents])
+        known = self._before[-1:]
+        self.documents += int((np.diff(np.concatenate([known, documents])) != 0).sum()) + (not len(known))
+        # Documents follow each other, so a sentence whose neighbours share one is of it, too.
+        inner = np.flatnonzero(joined[2:] == joined[:-2]) + 1
+        centres = (inner + self.sentences - len(self._before)).astype(np.int64)
+        self._files[_CENTRES].write(centres.tobytes())
+        self._digest.update(centres.tobytes())
+        self.triples += len(centres)
+        self._before = joined[-2:]
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def finish(self, limits: VocabularyParameters) -> None:
+        """Settle the vocabulary, write the final ids, and describe them."""
+        words = list(self._numbers)[1:]
+        frequent, numbers = most_frequent(
+            words,
+            self._counts[1:],
+            minimum_count=limits.minimum_count,
+            maximum_size=limits.maximum_size,
+        )
+        vocabulary = Vocabulary([*frequent.units, END])
+        dtype = np.uint16 if len(vocabulary) <= 1 << 16 else np.int32
+        final = np.concatenate([[len(vocabulary) - 1], numbers]).astype(dtype)
+        provisional = self._directory / _PROVISIONAL
+        with provisional.open("rb") as source, (self._directory / _IDS).open("wb") as target:
+            while data := source.read(4 * _CHUNK_IDS):
+                part = final[np.frombuffer(data, dtype=np.int32)].tobytes()
+                target.write(part)
+                self._digest.update(part)
+        provisional.unlink()
+        vocabulary.save(self._directory / VOCABULARY)
+        write_json(
+            self._directory / _INDEX,
+            {
+                "format": FORMAT,
+                "triples": self.triples,
+                "sentences": self.sentences,
+                "skipped": self.skipped,
+                "documents": self.documents,
+                "tokens": self._tokens,
+                "largest_id": len(vocabulary) - 1,
+                "dtype": np.dtype(dtype).name,
+                "sha256": self._digest.hexdigest(),
+                "words_sha256": hashlib.sha256("\n".join(vocabulary.units).encode()).hexdigest(),
+            },
+        )
