@@ -13,7 +13,7 @@ from pipeline.configuration.resources import Resources
 from pipeline.errors import InputError
 from pipeline.translation import sentences
 from pipeline.translation.engines import engine_module
-from pipeline.translation.engines.torch import resolve
+from pipeline.translation.engines.torch import _device, _prepare_thread, resolve
 from pipeline.translation.sentences import (
     EngineChoice,
     Workplace,
@@ -85,6 +85,18 @@ def test_different_gpus_want_a_word_from_the_user(gpus: Any) -> None:
     gpus((9, 0), (7, 5))
     with pytest.raises(InputError, match="bfloat16 of cuda:0, float16 of cuda:1"):
         choose(Resources())
+
+
+@pytest.mark.parametrize(("name", "number"), [("auto", 0), ("cuda", 0), ("cuda:0", 0), ("cuda:1", 1)])
+def test_a_thread_can_make_any_device_its_current_one(
+    name: str, number: int, gpus: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch.cuda.set_device, torch's own up to the driver, refuses a device without a number."""
+    gpus((9, 0), (9, 0))
+    made: list[int] = []
+    monkeypatch.setattr(torch._C, "_cuda_setDevice", made.append, raising=False)
+    _prepare_thread(_device(Placement(name)))
+    assert made == [number]
 
 
 def test_a_cluster_is_as_large_as_it_is(gpus: Any) -> None:

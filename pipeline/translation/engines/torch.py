@@ -49,25 +49,33 @@ _COMPUTE_TYPES = ("float32", "bfloat16", "float16")
 
 
 def _device(placement: Placement) -> torch.device:
+    """The device by its number: of a mere ``cuda`` torch makes no current device."""
     torch = require("torch", "translation")
     name, _, number = placement.device.partition(":")
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     if name not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise InputError(f"no device is called '{placement.device}'", remedy="Say auto, cpu, cuda or cuda:0.")
     if name == "cuda" and int(number or 0) >= torch.cuda.device_count():
         raise InputError(
             f"torch sees no device '{placement.device}'", remedy="Run paraforge doctor, or say cpu."
         )
-    return torch.device(placement.device)
+    return torch.device(name, int(number or 0)) if name == "cuda" else torch.device(name)
+
+
+def _make_current(device: torch.device) -> None:
+    """What torch does of itself it does on the thread's current device, not on that of its arguments."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
 
 
 def _prepare_thread(device: torch.device) -> None:
     import torch
 
     torch.set_num_threads(1)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)  # each thread has a current device of its own
+    _make_current(device)  # each thread has one of its own
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
@@ -157,8 +165,6 @@ class TorchTranslator:
         placement: Placement,
         settings: dict[str, Any],
     ) -> None:
-        import torch
-
         from pipeline.translation.torch_search.faults import BatchLimit
         from pipeline.translation.torch_search.model_file import ModelFile
         from pipeline.translation.torch_search.rules import Rules
@@ -168,6 +174,7 @@ class TorchTranslator:
         self._options = options
         self._settings = settings_of(settings, options)
         self._device = _device(placement)
+        _make_current(self._device)
         self._file = ModelFile(model.folder(_FOLDER))
         self._vocabulary = open_vocabulary(model.folder(_FOLDER), self._file)
         positions = self._file.shape("encoder/position_encodings/encodings")[0]
@@ -205,9 +212,6 @@ class TorchTranslator:
         if not on_cpu:
             # The thread that feeds the GPU waits so long for its turn while another makes text.
             sys.setswitchinterval(_SWITCH_SECONDS)
-        if self._device.index is not None:
-            # What torch does of itself it does on the current device, not on that of its arguments.
-            torch.cuda.set_device(self._device)
         self.batch_tokens = placement.batch_tokens or (_CPU_BATCH_TOKENS if on_cpu else _CUDA_BATCH_TOKENS)
         threads = max(1, placement.threads) if on_cpu else 1
         # One in work and one waiting for each thread, and one whose results are being taken.

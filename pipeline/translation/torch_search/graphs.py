@@ -89,6 +89,10 @@ class RecordedSteps:
         device = state.position.device
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
+        if self._stream is None:
+            # One for good. cuBLAS has a workspace a stream, which recordings point to, and torch has few
+            # streams, which it gives out in turn: with a new one after each change of memory, workspaces pile
+            # up, until two recorders share a stream and the first to go takes the other's workspace along.
             self._stream = torch.cuda.Stream(device)
         graph = torch.cuda.CUDAGraph()
         here = torch.cuda.current_stream(device)

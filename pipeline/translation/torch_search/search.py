@@ -231,8 +231,9 @@ class Search:
             head_width=weights.head_width,
         )
         state = blank(self._allocate(shape))
-        # Sentences that only fill the batch up are finished before they begin.
-        filled = [*requests, *[Request((rules.end,), 1)] * (batch - len(requests))]
+        # Sentences that only fill the batch up are finished before they begin. Their token is one that the
+        # source vocabulary has: a GPU that is asked for another is lost to the process.
+        filled = [*requests, *[Request(requests[0].tokens[:1], 1)] * (batch - len(requests))]
         tokens = _table([request.tokens for request in filled], longest)
         lengths = torch.tensor([len(request.tokens) for request in filled])
         state.memory_mask.copy_(

@@ -15,12 +15,14 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from pipeline.translation.torch_search import graphs
 from pipeline.translation.torch_search.arena import Arena
 from pipeline.translation.torch_search.graphs import RecordedSteps
 from pipeline.translation.torch_search.results import Findings, Harvest, SentenceResult
-from pipeline.translation.torch_search.search import Pace, Search, advance
+from pipeline.translation.torch_search.search import Pace, Request, Search, advance
 from pipeline.translation.torch_search.settings import SearchSettings
 from pipeline.translation.torch_search.state import SearchState, Shape, blank, resized
 from pipeline.translation.torch_search.transformer import encode
@@ -80,6 +82,20 @@ class WithoutCUDA(TorchFunctionMode):
         return tensor
 
 
+class WithoutHost(TorchDispatchMode):
+    """Refuses every operation that reads or writes the host's memory, be it one number.
+
+    Fake tensors let a tensor of one number on the CPU mix with those of a GPU, as torch does. A recording
+    must not: to bring it there is a copy from memory that is not pinned, for which the host waits.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves((args, kwargs, result)):
+            assert not isinstance(tensor, torch.Tensor) or tensor.is_cuda, f"{func} on {tensor.device}"
+        return result
+
+
 def moved(part: Any, device: str, dtype: torch.dtype) -> Any:
     """Weights elsewhere and in another type."""
     if isinstance(part, torch.Tensor):
@@ -100,7 +116,8 @@ def test_a_step_is_wholly_on_the_device_and_waits_for_no_value(
     option: str, forcing: bool, dtype: torch.dtype, pre_norm: bool
 ) -> None:
     here = random_weights(pre_norm=pre_norm)
-    with FakeTensorMode(), WithoutCUDA(), torch.inference_mode():
+    # In inference mode composite operations would hide what they are made of.
+    with FakeTensorMode(), WithoutCUDA(), torch.no_grad():
         weights: Weights = moved(here, "cuda:1", dtype)
         biased = dataclasses.replace(weights, unbiased=None if forcing else 7, start_from_zero=forcing)
         asked = rules(4, settings=OPTIONS[option], free=int(forcing))
@@ -111,8 +128,9 @@ def test_a_step_is_wholly_on_the_device_and_waits_for_no_value(
         tokens = torch.zeros(6, 8, dtype=torch.int64, device="cuda:1")
         state.memory.copy_(encode(biased, tokens, state.memory_mask))
         before = state.tensors()
-        for _ in range(2):
-            advance(biased, state, asked, forcing)
+        with WithoutHost():
+            for _ in range(2):
+                advance(biased, state, asked, forcing)
         for name, tensor in state.tensors().items():
             assert tensor is before[name], name
             assert tensor.device == torch.device("cuda:1"), name
@@ -269,15 +287,29 @@ def test_nothing_is_left_of_a_state_that_is_used_again() -> None:
     same(plain.run(sentences(9)), again.run(sentences(9)))
 
 
+def test_what_fills_a_batch_up_is_in_the_source_vocabulary() -> None:
+    """An identifier that an embedding has not is an error here, and the end of the process on a GPU."""
+    whole = random_weights()
+    end = rules(3).end
+    small = dataclasses.replace(whole.source, tokens=whole.source.tokens[:end])
+    few = dataclasses.replace(whole, source=small)
+    asked = [Request((0, 1), 5), Request((1,), 5), Request((0,), 5)]
+    assert PACE.batch(len(asked)) > len(asked)
+    same(Search(few, rules(3)).run(asked), Search(few, rules(3), PACE).run(asked))
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_recording_is_made_on_a_stream_of_its_own_and_always_ended(
     fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is asked of CUDA, in order, with classes in the places of torch's."""
     asked: list[str] = []
+    streams = 0
 
     class Stream:
         def __init__(self, device: object = None) -> None:
+            nonlocal streams
+            streams += device is not None
             self.name = "here" if device is None else "side"
 
         def wait_stream(self, other: Stream) -> None:
@@ -319,3 +351,10 @@ def test_a_recording_is_made_on_a_stream_of_its_own_and_always_ended(
         assert recorded.failed == 1
     else:
         assert asked == [*begun, "here waits for side", "replay"]
+        del asked[:]
+        recorded.forget()
+        state = blank(recorded.state(state.shape))
+        recorded.step(state, False)
+        recorded.step(state, False)
+        assert asked == ["step", *begun, "here waits for side", "replay"]
+        assert streams == 1
