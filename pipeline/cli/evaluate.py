@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from pipeline.evaluation.transfer.end_to_end import Variant
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -13,7 +17,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def evaluate(
     model: str = typer.Argument(
         help="a trained model, SIF or sentence-transformers directory, a file or directory of word vectors "
-        "(which are averaged), or a baseline: tfidf, tfidf-trigrams, jaccard"
+        "(which are averaged), or a baseline: tfidf, tfidf-trigrams, jaccard; of trained decoders also with "
+        "@context, @unrolled:3 or @mean:3 behind it, and :cosine behind that"
     ),
     sts: list[Path] = typer.Option(
         [], "--sts", help="directory or file of scored sentence pairs; may be given several times"
@@ -23,6 +28,32 @@ def evaluate(
     ),
     transfer: list[Path] = typer.Option(
         [], "--transfer", help="directory of transfer tasks, in this project's or SentEval's layout"
+    ),
+    task: list[str] = typer.Option(
+        [], "--task", help="only this transfer task, e.g. SICK-R, 'SST binary'; may be given several times"
+    ),
+    folds: int = typer.Option(10, min=2, help="of transfer tasks without a split: MR, CR, SUBJ, MPQA"),
+    fine_tune: bool = typer.Option(
+        False, "--fine-tune", help="train a copy of the model end to end for each transfer task, too"
+    ),
+    fine_tune_from: list[str] = typer.Option(
+        ["trained"],
+        "--fine-tune-from",
+        help="trained: from the model's parameters; random: from scratch, to compare; may be given twice",
+    ),
+    fine_tune_penalty: list[float] = typer.Option(
+        [],
+        "--fine-tune-penalty",
+        min=0,
+        help="train with an L2 penalty for leaving the model's parameters, too, e.g. 0.001; of several "
+        "the one that does best on the development examples is taken",
+    ),
+    fine_tune_set: list[str] = typer.Option(
+        [],
+        "--fine-tune-set",
+        metavar="KEY=VALUE,...",
+        help="a setting of the training; of several values the development examples choose, e.g. "
+        "learning_rate=0.001,0.0003; docs/evaluation.md has all",
     ),
     by_length: bool = typer.Option(
         False, "--by-length", help="STS by the length of the longer sentence too (Wieting 2016, Table 7)"
@@ -38,7 +69,8 @@ def evaluate(
 ) -> None:
     """Evaluate a model of sentence embeddings; every figure is x 100.
 
-    STS: Pearson and Spearman between the cosine and the judgements for each set; a year's figure is the
+    STS: Pearson and Spearman between the cosine (of trained decoders the dot product) and the judgements for
+    each set; a year's figure is the
     unweighted mean over its sets. Formats: 'gold TAB sentence TAB sentence', STS.input.X.txt with
     STS.gs.X.txt, STS Benchmark, SICK, 'phrase ||| phrase ||| score'. A row without a score is passed over, a
     malformed one ends the command with its file and line.
@@ -47,6 +79,11 @@ def evaluate(
     TREC, MRPC, SICK-E, SICK-R): logistic regression and the KL objective on fixed embeddings; tasks whose
     files are not there are listed. See docs/evaluation.md.
 
+    With --fine-tune a copy of the encoder and the layers above it are trained together for each task
+    (Wieting 2016, 4.4), and the scores stand beside those of fixed embeddings: from the model's
+    parameters, with a penalty for leaving them, from a random start. The model itself stays as it is.
+    Tasks without a split are trained once a fold, minutes a task; --folds 3 or --task make it short.
+
     \b
     Examples:
       paraforge evaluate models/embeddings/word --sts sts
@@ -54,7 +91,12 @@ def evaluate(
       paraforge evaluate models/embeddings/word --sts sts --by-length --against models/embeddings/trigram
       paraforge evaluate glove.840B.300d.txt --sts sts --similarity SimLex-999.txt
       paraforge evaluate models/sif --sts sts/stsb-dev.tsv --transfer transfer
+      paraforge evaluate models/embeddings/word --transfer transfer --task "SST binary" --fine-tune
+      paraforge evaluate models/embeddings/word --transfer transfer --sts sts --fine-tune \\
+          --fine-tune-from trained --fine-tune-from random \\
+          --fine-tune-penalty 0.0001 --fine-tune-penalty 0.001
       paraforge evaluate jaccard --sts sts
+      paraforge evaluate models/decoders/bow-gru@unrolled:2 --sts sts --baseline models/decoders/bow-gru@context
     """
     from pipeline.errors import InputError
     from pipeline.evaluation.evaluate import evaluate as run
@@ -63,12 +105,16 @@ def evaluate(
 
     if output is not None and output.exists() and not force:
         raise InputError("already there", output, remedy="Give --force to overwrite it.")
+    variants = _variants(fine_tune, fine_tune_from, fine_tune_penalty, fine_tune_set)
     with graceful_interrupts():
         result = run(
             model,
             sts=sts,
             word_lists=similarity,
             transfer=transfer,
+            task_names=task,
+            fine_tune=variants,
+            folds=folds,
             lengths=by_length,
             beside=baseline,
             against=against,
@@ -78,3 +124,25 @@ def evaluate(
     if output is not None:
         write_json(output, result.as_json())
     typer.echo("\n".join(result.lines()))
+
+
+def _variants(wanted: bool, starts: list[str], penalties: list[float], settings: list[str]) -> list[Variant]:
+    """The ways to train that the options ask for; none without --fine-tune."""
+    from pipeline.errors import ConfigurationError
+    from pipeline.evaluation.transfer.end_to_end import make_variants
+
+    if not wanted:
+        if starts != ["trained"] or penalties or settings:
+            raise ConfigurationError(
+                ["--fine-tune-from, --fine-tune-penalty and --fine-tune-set need --fine-tune"]
+            )
+        return []
+    grid = {}
+    for setting in settings:
+        key, equals, values = setting.partition("=")
+        if not equals or not key or not values:
+            raise ConfigurationError(
+                [f"--fine-tune-set {setting}: KEY=VALUE,... is expected, e.g. epochs=20"]
+            )
+        grid[key] = values.split(",")
+    return make_variants(starts, penalties, grid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.embeddings.model import SentenceModel
 from pipeline.errors import ConfigurationError, InputError
 from pipeline.evaluation.details import by_length, difference
 from pipeline.evaluation.opening import OpenedModel, open_model
@@ -12,8 +13,10 @@ from pipeline.evaluation.report import Evaluation
 from pipeline.evaluation.similarity import Adaptive, SentenceEmbedder
 from pipeline.evaluation.sts import compare, evaluate_sts, score
 from pipeline.evaluation.sts_sets import read_sets
+from pipeline.evaluation.transfer.classification import FOLDS
+from pipeline.evaluation.transfer.end_to_end import Variant, fine_tune_transfer
 from pipeline.evaluation.transfer.evaluate import evaluate_transfer
-from pipeline.evaluation.transfer.tasks import find_tasks
+from pipeline.evaluation.transfer.tasks import TASKS, Task, find_tasks
 from pipeline.evaluation.words import evaluate_words
 from pipeline.lexicon.evaluation import Correlation
 from pipeline.lexicon.wordlists import SimilarityList, read_similarity_list
@@ -25,6 +28,9 @@ def evaluate(
     sts: Sequence[Path] = (),
     word_lists: Sequence[Path] = (),
     transfer: Sequence[Path] = (),
+    task_names: Sequence[str] = (),
+    fine_tune: Sequence[Variant] = (),
+    folds: int = FOLDS,
     lengths: bool = False,
     beside: Sequence[str] = (),
     against: Sequence[str] = (),
@@ -37,6 +43,9 @@ def evaluate(
     sts: files and directories of scored sentence pairs.
     word_lists: word similarity, for models that give a word a vector.
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` too.
+    task_names: which of them, as in `TASKS`; none: all. folds: of tasks without a split.
+    fine_tune: ways to train a copy of the model for each task, beside the fixed embeddings; for a trained
+        model of this project.
     lengths: whether STS is told by length too.
     beside: other models whose STS scores are told too. against: the same, and how far they differ.
     seed: of the transfer tasks.
@@ -48,11 +57,12 @@ def evaluate(
         InputError: a file or model that cannot be read, with file and line.
     """
     _check(sts, word_lists, transfer, lengths, [*beside, *against])
+    _check_tasks(transfer, task_names, fine_tune)
     sets = read_sets(sts) if sts else []
     lists = [read_similarity_list(path) for path in word_lists]
     sentences = [sentence for pairs in sets for sentence in pairs.sentences]
     directories = [*transfer, *(path for path in sts if path.is_dir())] if transfer else []
-    tasks, missing = find_tasks(directories)
+    tasks, missing = _chosen(*find_tasks(directories), task_names)
     if transfer and not tasks:
         raise InputError(
             "no transfer task here", transfer[0], remedy="docs/evaluation.md tells the names of their files."
@@ -60,6 +70,10 @@ def evaluate(
     opened = open_model(name, sentences, device)
     if tasks and not isinstance(opened.model, SentenceEmbedder | Adaptive):
         raise ConfigurationError([f"--transfer: {name} only compares pairs; give a model that embeds"])
+    if fine_tune and not isinstance(opened.model, SentenceModel):
+        raise ConfigurationError(
+            [f"--fine-tune: {name} ({opened.kind}) has no encoder to train; give what paraforge train wrote"]
+        )
     others = {other: open_model(other, sentences, device) for other in dict.fromkeys([*beside, *against])}
     result = Evaluation(opened.name, opened.kind)
     result.words = {judgements.name: _words(opened, judgements) for judgements in lists}
@@ -70,7 +84,10 @@ def evaluate(
         result.beside = {other: evaluate_sts(model.model, sets) for other, model in others.items()}
         result.differences = {other: difference(result.sts, result.beside[other]) for other in against}
     if transfer:
-        result.transfer, result.missing = evaluate_transfer(opened.model, tasks, seed), missing
+        result.transfer, result.missing = evaluate_transfer(opened.model, tasks, seed, folds), missing
+    if fine_tune:
+        assert isinstance(opened.model, SentenceModel)
+        result.transfer += fine_tune_transfer(opened.model, tasks, fine_tune, seed, folds)
     return result
 
 
@@ -91,6 +108,20 @@ def _check(
     problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]
     if problems:
         raise ConfigurationError(problems)
+
+
+def _check_tasks(transfer: Sequence[Path], names: Sequence[str], fine_tune: Sequence[Variant]) -> None:
+    problems = [f"--task {name}: there are {', '.join(TASKS)}" for name in names if name not in TASKS]
+    if not transfer and (names or fine_tune):
+        problems.append("--task and --fine-tune need --transfer")
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _chosen(tasks: list[Task], missing: list[str], names: Sequence[str]) -> tuple[list[Task], list[str]]:
+    if not names:
+        return tasks, missing
+    return [task for task in tasks if task.name in names], [name for name in missing if name in names]
 
 
 def _words(opened: OpenedModel, judgements: SimilarityList) -> Correlation:

@@ -19,6 +19,7 @@ from pipeline.evaluation.similarity import Comparable
 from pipeline.evaluation.word_average import WordAverage
 from pipeline.scoring.vector_cache import table_directory
 from pipeline.scoring.vectors import TABLE_NAME, WordVectors
+from pipeline.unrolling.naming import is_decoder_model
 
 if TYPE_CHECKING:
     from pipeline.embeddings.model import SentenceModel
@@ -68,7 +69,8 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     """Open a model by the name that a user gives.
 
     name: a directory (a trained model, word vectors, SIF, sentence-transformers; told apart by the file
-        that describes it), a vector file, which is averaged, or a name of `BASELINES`.
+        that describes it), a vector file, which is averaged, or a name of `BASELINES`. Behind a directory of
+        trained decoders may stand what to read them by, e.g. `@unrolled:3`.
     sentences: what a TF-IDF baseline is fitted on.
 
     Raises:
@@ -83,6 +85,8 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     path = Path(name)
     if (path / _TRAINED).is_file():
         return _open_trained(path, device)
+    if is_decoder_model(name):
+        return _open_decoders(name, device)
     if (path / SIF_DESCRIPTION).is_file():
         sif = open_sif(path)
         average = sif.average if isinstance(sif, SifOfEachSet) else sif
@@ -138,3 +142,15 @@ def _open_trained(path: Path, device: str) -> OpenedModel:
     words = word_vectors(model) if is_word_average(model) else None
     kind = f"trained {model.parameters.kind}, {model.dimension} dimensions"
     return OpenedModel(str(path), kind, model, words)
+
+
+def _open_decoders(name: str, device: str) -> OpenedModel:
+    from pipeline.unrolling import load
+
+    model = load(name, device)
+    network = model.parameters.network
+    kind = (
+        f"trained decoders, {network.encoder}-{network.decoder}, read by {model.representation}, "
+        f"{model.dimension} dimensions, {model.representation.similarity}"
+    )
+    return OpenedModel(name, kind, model)

@@ -120,19 +120,23 @@ class Evaluation:
         return text_table(["mean of", "sets", "Pearson", "Spearman", *self.beside], rows)
 
     def _transfer_table(self) -> list[str]:
-        rows = [
-            [
-                task.name,
-                f"{task.train:,}",
-                f"{task.test:,}",
-                f"{task.repeated:,}",
-                _figure(task.pearson if task.accuracy is None else task.accuracy),
-                "Pearson" if task.accuracy is None else "accuracy",
-                task.tested_on,
+        """A row a task, a column for each way in which it was done."""
+        trainings = list(dict.fromkeys(score.training for score in self.transfer))
+        tasks: dict[str, dict[str, TransferScore]] = {}
+        for score in self.transfer:
+            tasks.setdefault(score.name, {})[score.training] = score
+        rows = []
+        for name, scores in tasks.items():
+            task = next(iter(scores.values()))
+            figures = [
+                _figure(score.pearson if score.accuracy is None else score.accuracy)
+                for score in (scores[training] for training in trainings)
             ]
-            for task in self.transfer
-        ]
-        return text_table(["task", "train", "tested", "repeated", "score", "measure", "tested on"], rows)
+            counts = [f"{count:,}" for count in (task.train, task.test, task.repeated)]
+            measure = "Pearson" if task.accuracy is None else "accuracy"
+            rows.append([name, *counts, *figures, measure, task.tested_on])
+        columns = trainings if len(trainings) > 1 else ["score"]
+        return text_table(["task", "train", "tested", "repeated", *columns, "measure", "tested on"], rows)
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -22,6 +22,16 @@ class SentenceEmbedder(Protocol):
 
 
 @runtime_checkable
+class OwnSimilarity(SentenceEmbedder, Protocol):
+    """An embedder whose vectors are compared otherwise than by their cosine, such as by their dot product."""
+
+    def similarity_of_vectors(
+        self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], /
+    ) -> npt.NDArray[np.float64]:
+        """One number for the rows at the same place, (rows,) float64, higher is more similar."""
+
+
+@runtime_checkable
 class PairSimilarity(Protocol):
     """Compares the sentences of a pair without giving either a vector, such as the overlap of words."""
 
@@ -43,8 +53,8 @@ Comparable = SentenceEmbedder | PairSimilarity | Adaptive
 def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.float64]:
     """How similar the model finds both sentences of each pair, (pairs,) float64.
 
-    Of an embedder it is the cosine; 0 where a sentence has the zero vector. One that adapts sees all
-    sentences of `pairs` first.
+    Of an embedder it is the cosine, 0 where a sentence has the zero vector, or what it compares its vectors
+    by itself. One that adapts sees all sentences of `pairs` first.
     """
     if isinstance(model, Adaptive):
         return similarities(model.adapted_to(pairs.sentences), pairs)
@@ -55,7 +65,9 @@ def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.floa
 
 
 def embedded_similarities(model: SentenceEmbedder, pairs: SentencePairs) -> npt.NDArray[np.float64]:
-    """Cosine of the vectors of both sentences."""
+    """Cosine of the vectors of both sentences, or what the model compares them by itself."""
     vectors = np.asarray(model.encode(pairs.sentences), dtype=np.float32)
+    if isinstance(model, OwnSimilarity):
+        return model.similarity_of_vectors(vectors[: len(pairs)], vectors[len(pairs) :])
     cosine = cosine_of_rows(vectors[: len(pairs)], vectors[len(pairs) :])
     return np.nan_to_num(cosine.astype(np.float64), nan=0.0)

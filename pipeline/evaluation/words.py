@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.evaluation.similarity import SentenceEmbedder
+from pipeline.evaluation.similarity import OwnSimilarity, SentenceEmbedder
 from pipeline.lexicon.evaluation import Correlation, correlate
 from pipeline.lexicon.wordlists import SimilarityList
 from pipeline.scoring.cosine import cosine_of_rows
@@ -15,7 +15,7 @@ def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: Similarity
     """Spearman's rho x 100; a pair with a word that has no vector of its own counts as cosine 0.
 
     words: a table of vectors, in which the unknown word's vector stands for no word; or whatever embeds a
-        text, to which a word is a text of one word.
+        text, to which a word is a text of one word, and compares its vectors by their cosine or otherwise.
     """
     listed = list(dict.fromkeys(word for pair in judgements.pairs for word in pair))
     if isinstance(words, WordVectors):
@@ -29,8 +29,11 @@ def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: Similarity
         vectors[[place[pair[side]] for pair in judgements.pairs]].reshape(-1, vectors.shape[1])
         for side in (0, 1)
     )
-    cosines = cosine_of_rows(first, second).tolist()
+    if isinstance(words, OwnSimilarity):
+        values = words.similarity_of_vectors(first, second).tolist()
+    else:
+        values = cosine_of_rows(first, second).tolist()
     scores = {
-        pair: value for pair, value in zip(judgements.pairs, cosines, strict=True) if not np.isnan(value)
+        pair: value for pair, value in zip(judgements.pairs, values, strict=True) if not np.isnan(value)
     }
     return correlate(judgements, scores)

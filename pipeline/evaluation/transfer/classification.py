@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import require
+from pipeline.errors import InputError, require
 from pipeline.evaluation.transfer.features import standardised, standardiser
 from pipeline.interrupts import check_interrupt
 from pipeline.scoring.vectors import FloatArray
@@ -22,6 +22,7 @@ _ITERATIONS: Final = 300
 _NEWTON_DIMENSIONS: Final = 2500
 
 Labels = npt.NDArray[np.str_]
+Rows = npt.NDArray[np.int64]
 
 
 def accuracy_on_test(
@@ -36,7 +37,7 @@ def accuracy_on_test(
         chosen penalty is then trained on all of them.
     """
     if development is None:
-        fit, held_out = _split(train[1], seed)
+        fit, held_out = held_out_examples(train[1], seed)
         fitted = (train[0][fit], train[1][fit]), (train[0][held_out], train[1][held_out])
     else:
         fitted = train, development
@@ -45,34 +46,45 @@ def accuracy_on_test(
     return 100 * _accuracy(train, test, best)
 
 
-def cross_validated_accuracy(examples: FloatArray, labels: Labels, seed: int) -> float:
-    """Mean accuracy x 100 over ten folds, drawn by seed with the classes' shares; within each the penalty is
-    chosen on a tenth of its training examples. Fewer folds where a class has fewer examples."""
-    selection = require("sklearn.model_selection", "evaluation")
-    folds = int(min(FOLDS, np.unique(labels, return_counts=True)[1].min()))
-    splitter = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
+def cross_validated_accuracy(examples: FloatArray, labels: Labels, seed: int, folds: int = FOLDS) -> float:
+    """Mean accuracy x 100 over folds, see :func:`fold_examples`; within each the penalty is chosen on a tenth
+    of its training examples."""
     accuracies = [
         accuracy_on_test(
             (examples[fit], labels[fit]), None, (examples[held_out], labels[held_out]), seed + fold + 1
         )
-        for fold, (fit, held_out) in enumerate(splitter.split(examples, labels))
+        for fold, (fit, held_out) in enumerate(fold_examples(labels, seed, folds))
     ]
     return float(np.mean(accuracies))
 
 
-def _split(labels: Labels, seed: int) -> tuple[Any, Any]:
+def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[Rows, Rows]]:
+    """Numbers of the training and of the test examples of each fold, drawn by seed with the classes' shares;
+    fewer folds where a class has fewer examples.
+
+    Raises:
+        InputError: a class has one example.
+    """
+    selection = require("sklearn.model_selection", "evaluation")
+    count = int(min(folds, np.unique(labels, return_counts=True)[1].min()))
+    if count < 2:
+        raise InputError("a class has a single example, cross-validation needs two of each")
+    splitter = selection.StratifiedKFold(count, shuffle=True, random_state=seed)
+    return list(splitter.split(labels, labels))
+
+
+def held_out_examples(labels: Labels, seed: int) -> tuple[Rows, Rows]:
     """Numbers of nine tenths and of one tenth of the examples, with every class in both if that can be."""
     selection = require("sklearn.model_selection", "evaluation")
     counts = np.unique(labels, return_counts=True)[1]
     share = max(DEVELOPMENT_SHARE, len(counts) / len(labels))
-    return tuple(
-        selection.train_test_split(
-            np.arange(len(labels)),
-            test_size=share,
-            random_state=seed,
-            stratify=labels if counts.min() >= 2 else None,
-        )
+    fit, held_out = selection.train_test_split(
+        np.arange(len(labels)),
+        test_size=share,
+        random_state=seed,
+        stratify=labels if counts.min() >= 2 else None,
     )
+    return fit, held_out
 
 
 def _accuracy(train: tuple[FloatArray, Labels], test: tuple[FloatArray, Labels], penalty: float) -> float:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.evaluation.similarity import Adaptive, Comparable, SentenceEmbedder
@@ -38,7 +40,12 @@ def features(embedder: SentenceEmbedder, examples: Examples) -> FloatArray:
     if examples.second is None:
         return first
     second = np.asarray(embedder.encode(examples.second), dtype=np.float32)
-    return np.concatenate([np.abs(first - second), first * second], axis=1)
+    return pair_features(torch.from_numpy(first), torch.from_numpy(second)).numpy()
+
+
+def pair_features(first: Tensor, second: Tensor) -> Tensor:
+    """|u - v| and u * v side by side, (pairs, 2 x dimension)."""
+    return torch.cat([(first - second).abs(), first * second], dim=1)
 
 
 def standardiser(train: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -3,7 +3,7 @@ distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,12 @@ class Examples:
     def texts(self) -> list[str]:
         """All texts, those of pairs one after the other."""
         return [*self.first, *(self.second or [])]
+
+    def select(self, rows: Iterable[int]) -> Examples:
+        """The examples with these numbers, in this order."""
+        chosen = list(rows)
+        second = None if self.second is None else [self.second[row] for row in chosen]
+        return Examples([self.first[row] for row in chosen], second, [self.labels[row] for row in chosen])
 
     def repeated_in(self, other: Examples) -> int:
         """How many of these examples, labels apart, stand in the others too."""

@@ -4,8 +4,6 @@ embeddings."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -13,9 +11,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from pipeline.embeddings.threads import torch_threads
 from pipeline.evaluation.correlation import pearson, spearman
 from pipeline.evaluation.transfer.features import standardised, standardiser
-from pipeline.interrupts import check_interrupt
+from pipeline.evaluation.transfer.network import Scores, SigmoidSoftmax, best_epoch, expected_score
 from pipeline.scoring.vectors import FloatArray
 
 CLASSES: Final = 5
@@ -26,8 +25,6 @@ BATCH: Final = 25
 LEARNING_RATE: Final = 1e-3
 PENALTY: Final = 1e-4
 """Of the squared parameters (L2)."""
-
-Scores = npt.NDArray[np.float64]
 
 
 def target_distribution(scores: Scores, classes: int = CLASSES) -> npt.NDArray[np.float64]:
@@ -45,34 +42,6 @@ def target_distribution(scores: Scores, classes: int = CLASSES) -> npt.NDArray[n
     return target
 
 
-class Relatedness(nn.Module):
-    """`softmax(W_p * sigmoid(W_x (u * v) + W_+ |u - v| + b_h) + b_p)` over the classes 1 to K.
-
-    inputs: numbers of |u - v| and u * v together.
-    """
-
-    def __init__(self, inputs: int, classes: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.hidden = nn.Linear(inputs, HIDDEN)
-        self.output = nn.Linear(HIDDEN, classes)
-        with torch.no_grad():
-            for layer in (self.hidden, self.output):
-                bound = layer.in_features**-0.5
-                for parameter in (layer.weight, layer.bias):
-                    parameter.uniform_(-bound, bound, generator=generator)
-
-    def forward(self, pairs: Tensor) -> Tensor:
-        """Log-probabilities, (pairs, classes)."""
-        return torch.log_softmax(self.output(torch.sigmoid(self.hidden(pairs))), dim=1)
-
-    def scores(self, pairs: Tensor) -> Scores:
-        """Expected class, 1 to K: the predicted score."""
-        with torch.no_grad():
-            probabilities = self(pairs).exp()
-        classes = torch.arange(1, probabilities.shape[1] + 1, dtype=probabilities.dtype)
-        return (probabilities @ classes).numpy().astype(np.float64)
-
-
 def relatedness(
     train: tuple[FloatArray, Scores],
     development: tuple[FloatArray, Scores] | None,
@@ -85,50 +54,45 @@ def relatedness(
     development: None means a tenth of the training pairs, drawn by seed, which are then not trained on.
     """
     if development is None:
-        order = np.random.default_rng(seed).permutation(len(train[1]))
-        cut = max(1, len(order) // 10)
-        development = train[0][order[:cut]], train[1][order[:cut]]
-        train = train[0][order[cut:]], train[1][order[cut:]]
+        fit, held_out = held_out_pairs(len(train[1]), seed)
+        development = train[0][held_out], train[1][held_out]
+        train = train[0][fit], train[1][fit]
     by = standardiser(train[0])
     inputs, development_inputs, test_inputs = (
         torch.from_numpy(standardised(values, by)) for values, _ in (train, development, test)
     )
     targets = torch.from_numpy(target_distribution(train[1]).astype(np.float32))
-    with _one_thread():
+    # Mini-batches this small are slower with several threads; with one the figures are always the same.
+    with torch_threads(1), torch.no_grad():
         model = _train(inputs, targets, development_inputs, development[1], seed)
-        predicted = model.scores(test_inputs)
+        predicted = expected_score(model(test_inputs))
     return pearson(test[1], predicted), spearman(test[1], predicted)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Mini-batches this small are slower with several threads; with one the figures are always the same."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def held_out_pairs(pairs: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Numbers of nine tenths and of one tenth of the pairs, drawn by seed."""
+    order = np.random.default_rng(seed).permutation(pairs)
+    cut = max(1, pairs // 10)
+    return order[cut:], order[:cut]
 
 
 def _train(
     inputs: Tensor, targets: Tensor, development_inputs: Tensor, development_scores: Scores, seed: int
-) -> Relatedness:
+) -> SigmoidSoftmax:
     generator = torch.Generator().manual_seed(seed)
-    model = Relatedness(inputs.shape[1], targets.shape[1], generator)
+    model = SigmoidSoftmax(inputs.shape[1], HIDDEN, targets.shape[1], generator)
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, weight_decay=PENALTY)
     divergence = nn.KLDivLoss(reduction="batchmean")
-    best_score, best, without_gain = -np.inf, model, 0
-    for _ in range(EPOCHS):
-        check_interrupt()
+
+    @torch.enable_grad()
+    def train() -> None:
         for rows in torch.randperm(len(inputs), generator=generator).split(BATCH):
             optimiser.zero_grad()
             divergence(model(inputs[rows]), targets[rows]).backward()  # Eq. 14
             optimiser.step()
-        score = pearson(development_scores, model.scores(development_inputs)) or -np.inf
-        without_gain += 1
-        if score > best_score:
-            best_score, best, without_gain = score, copy.deepcopy(model), 0
-        if without_gain == PATIENCE:
-            break
+
+    def judge() -> float | None:
+        return pearson(development_scores, expected_score(model(development_inputs)))
+
+    best, _, _ = best_epoch(train, judge, lambda: copy.deepcopy(model), EPOCHS, PATIENCE)
     return best

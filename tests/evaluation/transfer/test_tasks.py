@@ -17,7 +17,8 @@ from pipeline.evaluation.transfer import classification
 from pipeline.evaluation.transfer.evaluate import do_task, evaluate_transfer
 from pipeline.evaluation.transfer.features import features, fixed_embedder
 from pipeline.evaluation.transfer.files import Examples
-from pipeline.evaluation.transfer.relatedness import Relatedness, relatedness, target_distribution
+from pipeline.evaluation.transfer.network import SigmoidSoftmax, expected_score
+from pipeline.evaluation.transfer.relatedness import relatedness, target_distribution
 from pipeline.evaluation.transfer.tasks import Task, find_tasks
 
 
@@ -113,13 +114,13 @@ def test_target_distribution() -> None:
 
 
 def test_the_relatedness_model_is_the_papers() -> None:
-    model = Relatedness(6, 5, torch.Generator().manual_seed(1)).double()
+    model = SigmoidSoftmax(6, 50, 5, torch.Generator().manual_seed(1)).double()
     pairs = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     weights = {name: value.detach().numpy() for name, value in model.named_parameters()}
     hidden = 1 / (1 + np.exp(-(pairs.numpy() @ weights["hidden.weight"].T + weights["hidden.bias"])))
     logits = hidden @ weights["output.weight"].T + weights["output.bias"]
     probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.scores(pairs), probabilities @ np.arange(1, 6))
+    np.testing.assert_allclose(expected_score(model(pairs)), probabilities @ np.arange(1, 6))
 
 
 def related(count: int, seed: int) -> Examples:

@@ -1,0 +1,185 @@
+"""Does the transfer tasks by training a copy of the model end to end, in one or several ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from pipeline.configuration.fine_tuning import FineTuningParameters
+from pipeline.embeddings.model import SentenceModel
+from pipeline.errors import ConfigurationError
+from pipeline.evaluation.correlation import pearson, spearman
+from pipeline.evaluation.transfer.classification import FOLDS, fold_examples, held_out_examples
+from pipeline.evaluation.transfer.evaluate import TransferScore, transfer_score
+from pipeline.evaluation.transfer.files import Examples
+from pipeline.evaluation.transfer.fine_tuning import Fitted, Split, fine_tune
+from pipeline.evaluation.transfer.relatedness import held_out_pairs
+from pipeline.evaluation.transfer.tasks import Task
+from pipeline.progress import Progress, progress
+
+TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to train for a task: settings of which those that do best on the development examples are
+    taken."""
+
+    name: str
+    candidates: tuple[FineTuningParameters, ...]
+
+    @property
+    def epochs(self) -> int:
+        """Of all candidates together, at most."""
+        return sum(candidate.epochs for candidate in self.candidates)
+
+
+def make_variants(
+    starts: Sequence[str] = ("trained",),
+    penalties: Sequence[float] = (),
+    settings: Mapping[str, Sequence[Any]] | None = None,
+) -> list[Variant]:
+    """The ways to train that a user asks for.
+
+    starts: `trained` is fine-tuning without a penalty for leaving the model's parameters, `random` a training
+        from scratch.
+    penalties: of leaving the model's parameters; if any are given, fine-tuning with the best of them is a
+        variant of its own (W16 4.4.1).
+    settings: values of other parameters of :class:`FineTuningParameters`; every combination is a candidate
+        of each variant.
+
+    Raises:
+        ConfigurationError: there is no such parameter, or a value is not allowed; all are named.
+    """
+    settings = settings or {}
+    problems = [f"--fine-tune-set {key}: give --fine-tune-from" for key in settings if key == "start"]
+    if penalties:
+        problems += [
+            f"--fine-tune-set {key}: --fine-tune-penalty sets it"
+            for key in ("lambda_words", "lambda_composition")
+            if key in settings
+        ]
+        if "trained" not in starts:
+            problems.append("--fine-tune-penalty needs --fine-tune-from trained")
+    if problems:
+        raise ConfigurationError(problems)
+    grids: list[tuple[str, list[dict[str, Any]]]] = []
+    for start in dict.fromkeys(starts):
+        grids.append((TRAINED if start == "trained" else RANDOM, [{"start": start}]))
+        if penalties and start == "trained":
+            both = [{"lambda_words": value, "lambda_composition": value} for value in penalties]
+            grids.append((PENALISED, both))
+    others = [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
+    return [
+        Variant(name, tuple(_parameters({**own, **other}) for own in grid for other in others))
+        for name, grid in grids
+    ]
+
+
+def _parameters(content: Mapping[str, Any]) -> FineTuningParameters:
+    try:
+        return FineTuningParameters.model_validate(content)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors():
+            key = ".".join(map(str, problem["loc"]))
+            if problem["type"] == "extra_forbidden":
+                known = ", ".join(sorted(FineTuningParameters.model_fields.keys() - {"start"}))
+                problems.append(f"--fine-tune-set {key}: there is no such parameter; there are {known}")
+            else:
+                problems.append(f"fine-tuning, {key}: {problem['input']!r}: {problem['msg']}")
+        raise ConfigurationError(problems) from error
+
+
+def fine_tune_transfer(
+    model: SentenceModel,
+    tasks: Sequence[Task],
+    variants: Sequence[Variant],
+    seed: int = 1,
+    folds: int = FOLDS,
+) -> list[TransferScore]:
+    """Do tasks one after the other, each in all variants. The model is not changed.
+
+    seed: draws folds and development examples, the same ones that :func:`evaluate_transfer` draws, and
+        starts the training; on a CPU the same seed gives the same figures.
+    folds: of tasks without a split.
+
+    Raises:
+        InputError: too few examples of a class for two folds.
+        ParaforgeError: a loss is not finite.
+        MissingPackageError: scikit-learn is not installed.
+        Interrupted: SIGTERM or Ctrl-C.
+    """
+    splits = {task.name: task_splits(task, seed, folds) for task in tasks}
+    epochs = sum(variant.epochs for variant in variants)
+    total = epochs * sum(len(splits[task.name]) * len(task.train) for task in tasks)
+    scores = []
+    with progress(total=total, unit="examples", description="fine-tune") as bar:
+        for task, variant in product(tasks, variants):
+            fits = []
+            for number, split in enumerate(splits[task.name]):
+                fold = f", fold {number + 1} of {len(splits[task.name])}" if task.test is None else ""
+                bar.status(f"{task.name}, {variant.name}{fold}")
+                advance = partial(_advance, bar, len(task.train))
+                fits.append(fine_tune(model, split, variant.candidates, seed + number, advance))
+            scores.append(_score(task, variant, splits[task.name], fits))
+    return scores
+
+
+def _advance(bar: Progress, examples: int, epochs: int) -> None:
+    bar.update(examples * epochs)
+
+
+def task_splits(task: Task, seed: int, folds: int) -> list[Split]:
+    """One split of a task that has a test set, otherwise one a fold; development examples are a tenth of the
+    training examples where the task has none."""
+    if task.test is not None:
+        return [_split(task, task.train, task.development, task.test, seed)]
+    labels = np.array(task.train.labels)
+    return [
+        _split(task, task.train.select(fit), None, task.train.select(held_out), seed + fold + 1)
+        for fold, (fit, held_out) in enumerate(fold_examples(labels, seed, folds))
+    ]
+
+
+def _split(task: Task, train: Examples, development: Examples | None, test: Examples, seed: int) -> Split:
+    if development is None:
+        if task.kind == "relatedness":
+            fit, held_out = held_out_pairs(len(train), seed)
+        else:
+            fit, held_out = held_out_examples(np.array(train.labels), seed)
+        train, development = train.select(fit), train.select(held_out)
+    return Split(task.kind, train, development, test)
+
+
+def _score(task: Task, variant: Variant, splits: Iterable[Split], fits: Sequence[Fitted]) -> TransferScore:
+    """Of folds the mean accuracy."""
+    chosen = [
+        {
+            **fitted.parameters.model_dump(exclude_defaults=True),
+            "epoch": fitted.epoch,
+            "development_score": fitted.development_score,
+        }
+        for fitted in fits
+    ]
+    found: dict[str, Any] = {"training": variant.name, "chosen": chosen}
+    if task.kind == "relatedness":
+        (fitted,), (split,) = fits, splits
+        gold = np.array(split.test.labels, dtype=np.float64)
+        found |= {
+            "pearson": pearson(gold, fitted.predictions),
+            "spearman": spearman(gold, fitted.predictions),
+        }
+    else:
+        right = [
+            np.mean(fitted.predictions == np.array(split.test.labels))
+            for fitted, split in zip(fits, splits, strict=True)
+        ]
+        found["accuracy"] = 100 * float(np.mean(right))
+    return transfer_score(task, len(fits), **found)

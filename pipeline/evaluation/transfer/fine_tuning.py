@@ -1,0 +1,280 @@
+"""End-to-end training of an encoder for a transfer task (Wieting 2016, 4.4 and 4.4.1)."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+from pipeline.configuration.fine_tuning import FineTuningParameters
+from pipeline.embeddings.batches import TokenBatch
+from pipeline.embeddings.encoders.protocol import Encoder
+from pipeline.embeddings.mega_batches import encode
+from pipeline.embeddings.model import SentenceModel
+from pipeline.embeddings.optimisers import AdaGrad, Adam, Optimiser
+from pipeline.embeddings.regularisation import Regularisation
+from pipeline.embeddings.threads import torch_threads
+from pipeline.embeddings.trainer import separate
+from pipeline.errors import ParaforgeError
+from pipeline.evaluation.correlation import pearson
+from pipeline.evaluation.transfer.features import pair_features, standardiser
+from pipeline.evaluation.transfer.files import Examples
+from pipeline.evaluation.transfer.network import SigmoidSoftmax, best_epoch, expected_score
+from pipeline.evaluation.transfer.relatedness import target_distribution
+from pipeline.evaluation.transfer.start import start_model
+from pipeline.evaluation.transfer.tasks import Kind
+from pipeline.interrupts import check_interrupt
+
+_RATES: Final = {"adam": 0.001, "adagrad": 0.05}
+_ENCODER, _NETWORK = "encoder", "network"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training, development and test examples of one fit."""
+
+    kind: Kind
+    train: Examples
+    development: Examples
+    test: Examples
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit gave.
+
+    parameters: those of the candidates that did best on the development examples.
+    development_score: accuracy or Pearson x 100; -inf where it was never defined. epoch: the best, from 1.
+    predictions: of the test examples, labels or scores.
+    model: the trained encoder with the task's vocabulary.
+    """
+
+    parameters: FineTuningParameters
+    development_score: float
+    epoch: int
+    predictions: npt.NDArray[Any]
+    model: SentenceModel
+
+
+class TaskNetwork(nn.Module):
+    """An encoder, and over its vectors the network of W16 4.4.
+
+    Features are standardised by the mean and the standard deviation that they have on the training examples
+    at the start: so the network learns at the same pace whatever the scale of a model's vectors.
+    """
+
+    def __init__(self, encoder: Encoder, pairs: bool, training: TokenBatch, network: SigmoidSoftmax) -> None:
+        """training: the sentences of the training examples, of pairs all first ones before all second."""
+        super().__init__()
+        self.encoder = encoder
+        self.network = network
+        self.pairs = pairs
+        self.mean: Tensor
+        self.deviation: Tensor
+        device = next(encoder.parameters()).device
+        features = self.features(encode(encoder, training, device))
+        mean, deviation = standardiser(features.cpu().numpy())
+        self.register_buffer("mean", torch.from_numpy(mean).to(features))
+        self.register_buffer("deviation", torch.from_numpy(deviation).to(features))
+        network.to(features)
+
+    def features(self, vectors: Tensor) -> Tensor:
+        """Of (sentences, dimension) what is standardised: the vectors, or |u - v| and u * v."""
+        return pair_features(*vectors.chunk(2)) if self.pairs else vectors
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Log-probabilities, (examples, classes), of sentence vectors."""
+        return self.network((self.features(vectors) - self.mean) / self.deviation)  # type: ignore[no-any-return]
+
+    def of_sentences(self, sentences: TokenBatch) -> Tensor:
+        """The same of any number of sentences, without gradient."""
+        with torch.no_grad():
+            return self(encode(self.encoder, sentences, self.mean.device))
+
+
+class FineTuning:
+    """Minimises, by mini-batches, the mean KL divergence from a target distribution over the classes plus L2
+    penalties:
+
+    `J + lambda_classifier ||network||^2 + lambda_words ||tables - start||^2
+    + lambda_composition ||other parameters of the encoder - start||^2`.
+
+    J is W16 Eq. 14; of a class its target is 1 and J the negative log-likelihood.
+    """
+
+    def __init__(
+        self,
+        network: TaskNetwork,
+        sentences: TokenBatch,
+        targets: Tensor,
+        parameters: FineTuningParameters,
+        generator: torch.Generator,
+    ) -> None:
+        """targets: (examples, classes), rows that sum to 1. generator: draws the order of examples."""
+        self.network = network
+        self._sentences = sentences
+        self._targets = targets
+        self._batch_size = parameters.batch_size
+        self._generator = generator
+        self._parameters = dict(network.named_parameters())
+        tables = network.encoder.table_units()
+        start = {name: value.detach().clone() for name, value in self._parameters.items()}
+        penalties = (
+            Regularisation(lambda_composition=parameters.lambda_classifier),
+            Regularisation(lambda_composition=parameters.lambda_words, composition_anchors=start),
+            Regularisation(lambda_composition=parameters.lambda_composition, composition_anchors=start),
+        )
+        self._penalties = {}
+        for name in self._parameters:
+            part, _, inner = name.partition(".")
+            self._penalties[name] = penalties[0 if part == _NETWORK else 1 if inner in tables else 2]
+        self._optimiser = _optimiser(self._parameters, parameters)
+
+    def loss(self, examples: Tensor) -> Tensor:
+        """J of some examples, without penalties."""
+        rows = torch.cat([examples, examples + len(self._targets)]) if self.network.pairs else examples
+        device = self.network.mean.device
+        batch = {unit: bags.select(rows).to(device) for unit, bags in self._sentences.items()}
+        log_probabilities = self.network(self.network.encoder(batch))
+        targets = self._targets[examples].to(log_probabilities)
+        return nn.functional.kl_div(log_probabilities, targets, reduction="batchmean")
+
+    def gradients(self, examples: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """J of some examples, and by name the gradients of J and all penalties."""
+        loss = self.loss(examples)
+        # An encoder has no part in a batch without a single token.
+        found = torch.autograd.grad(
+            loss, list(self._parameters.values()), allow_unused=True, materialize_grads=True
+        )
+        gradients = dict(zip(self._parameters, separate(found), strict=True))
+        with torch.no_grad():
+            for name, gradient in gradients.items():
+                self._penalties[name].add_gradient(name, self._parameters[name], gradient)
+        return loss.detach(), gradients
+
+    def epoch(self) -> None:
+        """Go through all examples once, in random order.
+
+        Raises:
+            ParaforgeError: the loss is not finite.
+            Interrupted: SIGTERM or Ctrl-C.
+        """
+        self.network.encoder.train()  # no encoder behaves otherwise, but cuDNN refuses a gradient outside
+        total = 0.0
+        for examples in torch.randperm(len(self._targets), generator=self._generator).split(self._batch_size):
+            check_interrupt()
+            loss, gradients = self.gradients(examples)
+            self._optimiser.begin_step()
+            for name, gradient in gradients.items():
+                self._optimiser.update(name, gradient)
+            total += float(loss)
+        self.network.encoder.eval()
+        if not math.isfinite(total):
+            raise ParaforgeError("the loss is not finite. Lower the learning rate or the penalty")
+
+
+def _optimiser(parameters: dict[str, nn.Parameter], settings: FineTuningParameters) -> Optimiser:
+    """Of whole tables: they have the rows of one task alone."""
+    rate = settings.learning_rate or _RATES[settings.optimiser]
+    values = {name: value.detach() for name, value in parameters.items()}
+    return AdaGrad(values, rate) if settings.optimiser == "adagrad" else Adam(values, frozenset(), rate)
+
+
+def fine_tune(
+    model: SentenceModel,
+    split: Split,
+    candidates: Sequence[FineTuningParameters],
+    seed: int,
+    advance: Callable[[int], None] = lambda epochs: None,
+) -> Fitted:
+    """Train a copy of a model for a task with each of several settings, and take what did best on the
+    development examples.
+
+    seed: of random starts, of the network over the vectors and of the order of examples; on a CPU the same
+        seed gives the same result.
+    advance: told how many epochs are done, or are not needed any more because training ended early.
+
+    Raises:
+        ParaforgeError: the loss is not finite.
+        Interrupted: SIGTERM or Ctrl-C.
+    """
+    best: Fitted | None = None
+    for candidate in candidates:
+        fitted = _fit(model, split, candidate, seed, advance)
+        if best is None or fitted.development_score > best.development_score:
+            best = fitted
+    assert best is not None
+    return best
+
+
+def _fit(
+    model: SentenceModel,
+    split: Split,
+    parameters: FineTuningParameters,
+    seed: int,
+    advance: Callable[[int], None],
+) -> Fitted:
+    other = [*split.development.texts, *split.test.texts]
+    copied = start_model(model, split.train.texts, other, parameters.start, parameters.new_units, seed)
+    sentences, development, test = (
+        copied.batch(pa.array(examples.texts, pa.string()))
+        for examples in (split.train, split.development, split.test)
+    )
+    classes = sorted(set(split.train.labels))
+    targets = torch.from_numpy(_targets(split, classes)).float()
+    generator = torch.Generator().manual_seed(seed)
+    pairs = split.train.second is not None
+    # Mini-batches are small; with one thread the figures do not depend on the machine's number of them.
+    with torch_threads(1):
+        inputs = copied.dimension * (2 if pairs else 1)
+        over = SigmoidSoftmax(inputs, parameters.hidden, targets.shape[1], generator)
+        network = TaskNetwork(copied.encoder, pairs, sentences, over)
+        training = FineTuning(network, sentences, targets, parameters, generator)
+        done = 0
+
+        def train() -> None:
+            nonlocal done
+            training.epoch()
+            done += 1
+            advance(1)
+
+        kept, score, epoch = best_epoch(
+            train,
+            lambda: _score(split, split.development, _predict(split, network, development, classes)),
+            lambda: copy.deepcopy(network.state_dict()),
+            parameters.epochs,
+            parameters.patience,
+        )
+        advance(parameters.epochs - done)
+        network.load_state_dict(kept)
+        predictions = _predict(split, network, test, classes)
+    return Fitted(parameters, score, epoch, predictions, copied)
+
+
+def _targets(split: Split, classes: Sequence[str]) -> npt.NDArray[np.float64]:
+    if split.kind == "relatedness":
+        return target_distribution(np.array(split.train.labels, dtype=np.float64))  # Eq. 13
+    return (np.array(split.train.labels)[:, None] == np.array(classes)).astype(np.float64)
+
+
+def _predict(
+    split: Split, network: TaskNetwork, sentences: TokenBatch, classes: Sequence[str]
+) -> npt.NDArray[Any]:
+    log_probabilities = network.of_sentences(sentences)
+    if split.kind == "relatedness":
+        return expected_score(log_probabilities)
+    return np.array(classes)[log_probabilities.argmax(1).cpu().numpy()]
+
+
+def _score(split: Split, examples: Examples, predictions: npt.NDArray[Any]) -> float | None:
+    if split.kind == "relatedness":
+        return pearson(np.array(examples.labels, dtype=np.float64), predictions)
+    return 100 * float(np.mean(predictions == np.array(examples.labels)))
