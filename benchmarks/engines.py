@@ -166,7 +166,7 @@ def fairseq_generate(task: Task) -> Callable[[], Outcome]:
         *("--beam", str(task.cell.beam), "--lenpen", "1"),
         *("--max-len-a", "0", "--max-len-b", "255", "--buffer-size", str(len(task.sources))),
         *("--max-tokens", str(task.cell.batch_tokens or 1024), "--num-workers", "0"),
-        *(() if task.device == "cuda" else ("--cpu",)),
+        *(("--cpu",) if task.device == "cpu" else ()),
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": str(task.threads), "OMP_WAIT_POLICY": "passive"}
 
@@ -257,7 +257,7 @@ WAYS: dict[str, Callable[[Task], Callable[[], Outcome]]] = {
 def measure(task: Task) -> dict[str, Any]:
     """Load the model, warm up on a few sentences, then translate against the clock."""
     run = WAYS.get(task.cell.engine, through_engine)(task)
-    on_gpu = task.device == "cuda"
+    on_gpu = task.device.startswith("cuda")
     if on_gpu:
         run()  # libraries choose their kernels, graphs are recorded
         import torch
@@ -274,7 +274,7 @@ def measure(task: Task) -> dict[str, Any]:
         "texts": outcome.texts,
         "scores": outcome.scores,
     }
-    if on_gpu:
+    if on_gpu and task.cell.engine != "fairseq-generate":  # which is another process
         from benchmarks.gpu import observe
 
         measured["gpu"] = observe(

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,13 @@ def observe(run: Callable[[], Any], model: Path, beam: int, sentences: int, toke
     import torch
     from torch.profiler import ProfilerActivity, profile
 
+    # Before the matrices by which the ceilings are measured. Not all that is taken is torch's: CTranslate2 has
+    # an allocator of its own.
+    free, total = torch.cuda.mem_get_info()
+    peak = torch.cuda.max_memory_allocated()
     arithmetic, bandwidth = ceilings()
-    watts = _Watts()
+    uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
+    watts = _Watts("0" if uuid is None else f"GPU-{uuid}")
     torch.cuda.synchronize()
     with watts:
         started = time.perf_counter()
@@ -45,17 +50,35 @@ def observe(run: Callable[[], Any], model: Path, beam: int, sentences: int, toke
         run()
         torch.cuda.synchronize()
     events = profiled.key_averages()
-    busy = sum(event.self_device_time_total for event in events) / 1e6
+    busy = device_seconds(events)
     work, traffic = demands(model, beam, sentences, tokens)
     joules = "" if watts.mean is None else f", {watts.mean * seconds / sentences:.2f} J a sentence"
     summary = (
         f"{sentences / seconds:.0f} sentences/s; {work / seconds / arithmetic:.1%} of the measured "
         f"{arithmetic / 1e12:.0f} TFLOP/s in bfloat16, {traffic / seconds / bandwidth:.1%} of the measured "
-        f"{bandwidth / 1e12:.2f} TB/s; device idle {max(0.0, 1 - busy / seconds):.1%} of the time; peak "
-        f"{torch.cuda.max_memory_allocated() / 2**30:.1f} GiB{joules}"
+        f"{bandwidth / 1e12:.2f} TB/s; device idle {max(0.0, 1 - busy / seconds):.1%} of the time; "
+        f"{(total - free) / 2**30:.1f} GiB taken on the device, {peak / 2**30:.1f} GiB of them at most by torch's "
+        f"tensors{joules}"
     )
     table = events.table(sort_by="self_device_time_total", row_limit=_ROWS)
     return {"summary": summary, "profile": table, "busy_seconds": busy, "seconds": seconds}
+
+
+def device_seconds(events: Iterable[Any]) -> float:
+    """Seconds of the device in averaged events of a profile, each kernel and each copy once.
+
+    An operation on the CPU has the time of its kernels too, and these are events of their own.
+    """
+    from torch.autograd import DeviceType
+
+    return (
+        sum(
+            event.self_device_time_total
+            for event in events
+            if event.device_type == DeviceType.CUDA and not event.is_user_annotation
+        )
+        / 1e6
+    )
 
 
 def ceilings() -> tuple[float, float]:
@@ -126,8 +149,9 @@ def demands(
 class _Watts:
     """Mean power that nvidia-smi reports while a block runs; None where there is no nvidia-smi."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str) -> None:
         self.mean: float | None = None
+        self._device = device
         self._end = threading.Event()
         self._readings: list[float] = []
 
@@ -145,7 +169,9 @@ class _Watts:
     def _read(self) -> None:
         if shutil.which("nvidia-smi") is None:
             return
-        command = ["nvidia-smi", "--query-gpu=power.draw", "--format=csv,noheader,nounits", "--id=0"]
+        # nvidia-smi numbers all devices, whatever CUDA_VISIBLE_DEVICES leaves of them.
+        command = ["nvidia-smi", "--query-gpu=power.draw", "--format=csv,noheader,nounits"]
+        command.append(f"--id={self._device}")
         while not self._end.wait(0.2):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             try:

@@ -22,6 +22,7 @@ from pipeline.scoring.pairs import Pairs, Scorer
 from pipeline.scoring.paraphrase_score import ParaphraseScore
 from pipeline.scoring.tokens import TOKENIZER_NAME
 from pipeline.scoring.vectors import WordVectors
+from pipeline.shards.runner import worker_number
 from pipeline.shards.schema import COLUMNS, schema_of
 from pipeline.shards.step import Step, run_step
 from pipeline.shards.store import ShardDirectory
@@ -103,9 +104,14 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     )
 
 
-def build_shard_function(**arguments: Any) -> Callable[[Any], Any]:
-    """The function from shard to shard; `arguments` are those of :func:`build_scorers`."""
-    scorers = build_scorers(**arguments)
+def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
+    """The function from shard to shard.
+
+    Args:
+        devices: worker n takes device n, counted round.
+        arguments: the other ones of :func:`build_scorers`.
+    """
+    scorers = build_scorers(**arguments, device=devices[worker_number() % len(devices)])
     return lambda table: score_table(table, scorers)
 
 
@@ -131,10 +137,10 @@ def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources)
         fingerprints["language"] = language.fingerprint()
         language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
     model = parameters.sentence_transformer_directory()
-    device = "cpu"
+    devices: tuple[str, ...] = ("cpu",)
     if model is not None:
         fingerprints["sentence_transformer"] = sentence_transformer.fingerprint(model)
-        device = _device(resources)
+        devices = _devices(resources)
     return Step(
         name="score",
         version=SCORE,
@@ -150,10 +156,10 @@ def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources)
             "identify_language": identify,
             "languages": parameters.languages,
             "sentence_transformer_directory": None if model is None else model.resolve(),
-            "device": device,
+            "devices": devices,
         },
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
-        device=device,
+        device=devices[0],
     )
 
 
@@ -211,11 +217,11 @@ def _mean(total: float, count: int) -> float | None:
     return round(total / count, 6) if count else None
 
 
-def _device(resources: Resources) -> str:
-    """The device of the sentence-transformers model: the first one asked for."""
-    device = resources.devices[0]
-    if device != "auto":
-        return device
+def _devices(resources: Resources) -> tuple[str, ...]:
+    """Where the sentence-transformers model runs: the devices that are named, or every GPU, or the CPU."""
+    if resources.devices[0] != "auto":
+        return tuple(resources.devices)
     import torch
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return tuple(f"cuda:{number}" for number in range(count)) or ("cpu",)

@@ -21,9 +21,12 @@ logger = logging.getLogger(__name__)
 LOG = "trainer.log"
 
 
-@contextmanager
-def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator[list[subprocess.Popen[str]]]:
-    """The training processes; they are told to end, and waited for, if the block is left before they end."""
+def training_environment(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Environment variables of a training process.
+
+    Args:
+        settings: what the process reads: ``threads`` and ``device`` of it.
+    """
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(settings["threads"]),
@@ -37,6 +40,16 @@ def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator
     }
     if sys.platform == "linux":
         environment["GLOO_SOCKET_IFNAME"] = "lo"  # the processes are on one machine
+    if settings["device"] == "cpu":
+        # fairseq puts the norm of the gradients on any GPU that it sees, wherever the gradients are.
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    return environment
+
+
+@contextmanager
+def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator[list[subprocess.Popen[str]]]:
+    """The training processes; they are told to end, and waited for, if the block is left before they end."""
+    environment = training_environment(settings)
     processes: list[subprocess.Popen[str]] = []
     with (directory / LOG).open("a", encoding="utf-8") as log:
         try:

@@ -61,6 +61,8 @@ class TrainingRun:
         self.directory = directory
         self.settings = settings
         torch.set_num_threads(settings["threads"])
+        if settings["device"] != "cpu":
+            torch.cuda.set_device(settings["device"])  # fairseq takes the current one
         # Adam's second moments of rare types fall below the smallest normal number: those are slow.
         torch.set_flush_denormal(True)
         # On sequences as short as sentences, the CPU's fused attention is slower than plain products.

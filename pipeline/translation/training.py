@@ -136,12 +136,15 @@ def fairseq_arguments(directory: Path, parameters: NmtParameters, prepared: Prep
 
 
 def training_device(resources: Resources) -> str:
-    """``cuda`` or ``cpu``: a GPU where one is allowed and there."""
+    """``cpu``, or ``cuda:N``: the first of the devices that is a GPU and there."""
     import torch
 
-    if all(device == "cpu" for device in resources.devices) or not torch.cuda.is_available():
-        return "cpu"
-    return "cuda"
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    for device in resources.devices:
+        number = device.partition(":")[2] or "0"
+        if device != "cpu" and number.isdecimal() and int(number) < count:
+            return f"cuda:{number}"
+    return "cpu"
 
 
 def precision(wanted: str, device: str) -> str:
@@ -150,8 +153,9 @@ def precision(wanted: str, device: str) -> str:
 
     if wanted != "auto":
         return wanted
-    if device == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+    if device.startswith("cuda"):
+        # torch.cuda.is_bf16_supported() is true of GPUs that can only imitate it: before Ampere.
+        return "bfloat16" if torch.cuda.get_device_capability(device) >= (8, 0) else "float32"
     capable = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return "bfloat16" if capable else "float32"
 

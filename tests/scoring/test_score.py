@@ -11,7 +11,8 @@ import pytest
 from pipeline.configuration.resources import Resources
 from pipeline.configuration.score import ScoreParameters
 from pipeline.errors import InputError, MissingPackageError
-from pipeline.scoring import language
+from pipeline.scoring import language, sentence_transformer
+from pipeline.scoring import score as score_module
 from pipeline.scoring.score import build_scorers, score, score_step, score_table
 from pipeline.scoring.vectors import WordVectors
 from pipeline.shards.schema import COLUMNS, schema_of
@@ -153,6 +154,26 @@ def test_what_the_result_depends_on(tmp_path: Path, vectors: Path) -> None:
     assert key_of(ScoreParameters(identify_language=True, languages=["en", "cs"]), vectors) != with_language
     WordVectors(["a"], np.ones((1, 5), dtype=np.float32)).save(tmp_path / "other")
     assert key_of(WITHOUT_LANGUAGE, tmp_path / "other") != plain
+
+
+def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker n has the model on device n, counted round."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "modules.json").write_text("[]")
+    used: list[str] = []
+    monkeypatch.setattr(
+        sentence_transformer, "SentenceTransformerCosine", lambda _, device: used.append(device)
+    )
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    parameters = ScoreParameters(identify_language=False, sentence_transformer=str(tmp_path / "model"))
+    for resources in (Resources(), Resources(devices=["cuda:3"]), Resources(devices=["cpu"])):
+        step = score_step(parameters, vectors, resources)
+        assert step.device.partition(":")[0] == resources.devices[0].partition(":")[0].replace("auto", "cuda")
+        for number in range(3):
+            monkeypatch.setattr(score_module, "worker_number", lambda number=number: number)
+            step.build(**step.arguments)
+    assert used == ["cuda:0", "cuda:1", "cuda:0", *["cuda:3"] * 3, *["cpu"] * 3]
 
 
 def test_language_is_off_where_its_package_is_absent(

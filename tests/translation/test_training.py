@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,36 @@ def test_precisions_and_norms_train(
     )
     run.train()
     assert run.history[-1]["valid_loss"] < run.history[0]["valid_loss"] - 0.2
+
+
+def test_the_training_device_is_the_first_gpu_that_is_named_and_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generations = [(9, 0), (7, 5)]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(generations))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(generations))
+    monkeypatch.setattr(
+        torch.cuda, "get_device_capability", lambda device: generations[torch.device(device).index]
+    )
+
+    def chosen(*devices: str) -> str:
+        return training.training_device(Resources(devices=list(devices)))
+
+    assert (chosen("auto"), chosen("cuda"), chosen("cuda:1", "cuda:0")) == ("cuda:0", "cuda:0", "cuda:1")
+    assert (chosen("cpu"), chosen("cuda:2", "cuda:1"), chosen("cpu", "cuda:1")) == ("cpu", "cuda:1", "cuda:1")
+    kinds = [training.precision("auto", device) for device in ("cuda:0", "cuda:1")]
+    assert kinds == ["bfloat16", "float32"]
+    generations.clear()
+    assert (chosen("auto"), chosen("cuda:1")) == ("cpu", "cpu")
+
+
+def test_a_training_on_the_cpu_sees_no_gpu() -> None:
+    """fairseq would bring the norm of the gradients to one."""
+    on_cpu, on_gpu = (
+        processes.training_environment({"threads": 1, "device": device}) for device in ("cpu", "cuda:1")
+    )
+    assert on_cpu["CUDA_VISIBLE_DEVICES"] == ""
+    assert on_gpu.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
 def test_precision() -> None:
