@@ -33,8 +33,8 @@ def observe(run: Callable[[], Any], model: Path, beam: int, sentences: int, toke
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    # Before the matrices by which the ceilings are measured. Not all that is taken is torch's: CTranslate2 has
-    # an allocator of its own.
+    # Before the matrices by which the ceilings are measured. Not all that is taken is torch's: CTranslate2
+    # has an allocator of its own.
     free, total = torch.cuda.mem_get_info()
     peak = torch.cuda.max_memory_allocated()
     arithmetic, bandwidth = ceilings()
@@ -57,8 +57,8 @@ def observe(run: Callable[[], Any], model: Path, beam: int, sentences: int, toke
         f"{sentences / seconds:.0f} sentences/s; {work / seconds / arithmetic:.1%} of the measured "
         f"{arithmetic / 1e12:.0f} TFLOP/s in bfloat16, {traffic / seconds / bandwidth:.1%} of the measured "
         f"{bandwidth / 1e12:.2f} TB/s; device idle {max(0.0, 1 - busy / seconds):.1%} of the time; "
-        f"{(total - free) / 2**30:.1f} GiB taken on the device, {peak / 2**30:.1f} GiB of them at most by torch's "
-        f"tensors{joules}"
+        f"{(total - free) / 2**30:.1f} GiB taken on the device, {peak / 2**30:.1f} GiB at most by tensors "
+        f"of torch{joules}"
     )
     table = events.table(sort_by="self_device_time_total", row_limit=_ROWS)
     return {"summary": summary, "profile": table, "busy_seconds": busy, "seconds": seconds}
@@ -69,13 +69,11 @@ def device_seconds(events: Iterable[Any]) -> float:
 
     An operation on the CPU has the time of its kernels too, and these are events of their own.
     """
-    from torch.autograd import DeviceType
-
     return (
         sum(
             event.self_device_time_total
             for event in events
-            if event.device_type == DeviceType.CUDA and not event.is_user_annotation
+            if event.device_type.name == "CUDA" and not event.is_user_annotation
         )
         / 1e6
     )
