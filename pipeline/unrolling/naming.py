@@ -20,10 +20,7 @@ def is_decoder_model(name: str | Path) -> bool:
 
 
 def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]:
-    """Directory, and the representation where one is named.
-
-    Behind the last `@` stands `context`, `unrolled:N` or `mean:N`, N being the number of states of each
-    decoder (3 if it is left out), and `:cosine` where that is wanted and not the dot product.
+    """Directory, and the representation where one is named behind the last `@`.
 
     Raises:
         InputError: something else stands there.
@@ -32,6 +29,18 @@ def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]
     before, at, text = str(name).rpartition("@")
     if not at or path.exists():
         return path, None
+    return Path(before), parse_representation(text, before)
+
+
+def parse_representation(text: str, model: str | None = None) -> RepresentationParameters:
+    """`context`, `unrolled:N` or `mean:N`, N being the number of states of each decoder (3 if it is left
+    out), and `:cosine` where that is wanted and not the dot product.
+
+    model: whose it is, for the message.
+
+    Raises:
+        InputError: it is something else.
+    """
     kind, *rest = text.split(":")
     values: dict[str, object] = {"kind": kind}
     if rest and rest[-1] in ("cosine", "dot"):
@@ -41,11 +50,11 @@ def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]
     try:
         if rest:
             raise ValueError(f"'{':'.join(rest)}' means nothing there")
-        return Path(before), RepresentationParameters.model_validate(values)
+        return RepresentationParameters.model_validate(values)
     except (ValidationError, ValueError) as error:
         raise InputError(
             f"no representation '{text}'",
-            before,
+            model,
             remedy=f"There are context, unrolled:N and mean:N, N from 1 to {LARGEST_STEPS}; add :cosine "
             "where the dot product is not wanted.",
         ) from error

@@ -62,12 +62,13 @@ def read_sentences(files: Sequence[SentenceFile]) -> Iterator[SentenceBlock]:
         InputError: a missing, empty or damaged file, a line that is not UTF-8 or has another number of
             columns than the first, with its number; columns that are not there.
     """
-    document = 0
+    first = after = 0
     for file in files:
         for block in _read(file):
-            documents = block.documents + document
-            yield SentenceBlock(block.sentences, documents)
-        document = int(documents[-1]) + 1
+            if len(block):
+                after = first + int(block.documents[-1]) + 1
+                yield SentenceBlock(block.sentences, block.documents + first)
+        first = after
 
 
 def _read(file: SentenceFile) -> Iterator[SentenceBlock]:
@@ -78,18 +79,21 @@ def _read(file: SentenceFile) -> Iterator[SentenceBlock]:
     document = 0
     for block in _rows(file.path, columns):
         _check(block, file.path)
+        texts = block.texts[_TEXT]
         keys = [block.texts[name] for name in columns if name != _TEXT]
-        changed = np.zeros(len(block), dtype=bool)
-        for number, key in enumerate(keys):
-            changed[1:] |= pc.not_equal(key[1:], key[:-1]).to_numpy(zero_copy_only=False)
-            changed[0] |= last is not None and key[0].as_py() != last[number]
-        if not keys:
-            trimmed = pc.utf8_trim_whitespace(block.texts[_TEXT])
-            changed = pc.equal(trimmed, "").to_numpy(zero_copy_only=False)
+        if keys:
+            changed = np.zeros(len(block), dtype=bool)
+            for number, key in enumerate(keys):
+                changed[1:] |= pc.not_equal(key[1:], key[:-1]).to_numpy(zero_copy_only=False)
+                changed[0] |= last is not None and key[0].as_py() != last[number]
+            last = [key[-1].as_py() for key in keys]
+        else:
+            changed = pc.equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)
         documents = document + np.cumsum(changed, dtype=np.int64)
         document = int(documents[-1])
-        last = [key[-1].as_py() for key in keys]
-        yield SentenceBlock(block.texts[_TEXT], documents)
+        if not keys:  # a blank line is no sentence
+            texts, documents = texts.filter(pa.array(~changed)), documents[~changed]
+        yield SentenceBlock(texts, documents)
 
 
 def _columns(file: SentenceFile) -> dict[str, int]:

@@ -1,0 +1,214 @@
+"""Trains a model from start to end: triples, vocabulary, training, scores, the model's directory."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline import __version__
+from pipeline.configuration.resources import Resources
+from pipeline.configuration.unrolling import DecodersParameters
+from pipeline.embeddings.data import TrainingData
+from pipeline.embeddings.devices import check_device
+from pipeline.embeddings.training import check_place, tables_of_scores
+from pipeline.errors import InputError
+from pipeline.evaluation.sts import development_score, evaluate_sts
+from pipeline.files import hash_json, read_json, sha256_file, write_json
+from pipeline.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from pipeline.unrolling.model import DecoderModel
+from pipeline.unrolling.network import SentencePredictor
+from pipeline.unrolling.sentences import SentenceFile, read_sentences
+from pipeline.unrolling.trainer import Evaluate, PredictionTrainer
+from pipeline.unrolling.triples import TripleStore, build_triple_store
+from pipeline.versions import DECODERS
+
+logger = logging.getLogger(__name__)
+
+_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class DecodersReport:
+    """What a training gave.
+
+    signature: one line on the data and the version.
+    triples: in the files. seen: in all epochs. sentences: with words; skipped: without.
+    sentences_per_second: triples a second of the last process that trained.
+    best_score: development score of the model that was kept.
+    history: one entry an evaluation or epoch, with the loss in nats a predicted word.
+    sets, years: Pearson and Spearman x 100 on the test sets, by name.
+    """
+
+    signature: str
+    dimension: int
+    parameters: int
+    words: int
+    triples: int
+    sentences: int
+    documents: int
+    skipped: int
+    updates: int
+    seen: int
+    sentences_per_second: float
+    seconds: float
+    best_score: float | None
+    history: list[dict[str, Any]]
+    sets: dict[str, dict[str, Any]]
+    years: dict[str, dict[str, Any]]
+
+
+def train_decoders(
+    parameters: DecodersParameters,
+    files: Sequence[SentenceFile],
+    output: Path,
+    resources: Resources,
+    *,
+    judges: TrainingData | None = None,
+    device: str = "cpu",
+    checkpoint_seconds: float = 300.0,
+) -> DecodersReport:
+    """Train a model into a directory, which is replaced as a whole when the model is finished.
+
+    Triples, checkpoints and finished models lie in `resources.work`/decoders/KEY, the key being the hash of
+    all that the result depends on: the same call goes on where a killed one stopped.
+
+    judges: its development sets choose the model, its test sets are evaluated on at the end.
+
+    Raises:
+        InputError: a file is missing or wrong, or has no three sentences in a row.
+        ConfigurationError: no such device.
+        Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
+        WorkLockedError: another process is at the same training.
+    """
+    judges = judges or TrainingData()
+    check_device(device)
+    check_place(output)
+    data = _fingerprint(files)
+    key = hash_json(
+        {
+            "version": DECODERS,
+            "parameters": parameters.model_dump(mode="json"),
+            "sentences": data,
+            "judges": judges.fingerprint(),
+        }
+    )
+    work = WorkDirectory(f"decoders/{key[:40]}", resources.work)
+    with work.lock():
+        model, report = work.path / "model", work.path / "report.json"
+        if report.is_file() and _is_whole(model):
+            logger.info("this model has been trained before: taken from %s", work.path)
+        else:
+            signature = f"data:{data[:_DIGITS]}|tok:moses-lc|v:{__version__}"
+            trained = _train(
+                parameters, files, judges, work.path, resources, device, checkpoint_seconds, signature
+            )
+            write_json(report, asdict(trained))
+            for name in ("triples", "checkpoints"):
+                shutil.rmtree(work.path / name, ignore_errors=True)
+        with replaced_directory(output) as temporary:
+            for file in sorted(model.iterdir()):
+                link_or_copy(file, temporary / file.name)
+        return DecodersReport(**read_json(report))
+
+
+def _fingerprint(files: Sequence[SentenceFile]) -> str:
+    described = []
+    for file in files:
+        if not file.path.is_file():
+            raise InputError("no such file", file.path)
+        described.append([sha256_file(file.path), file.format, file.sentence_column, file.document_columns])
+    return hash_json(described)
+
+
+def _is_whole(model: Path) -> bool:
+    try:
+        DecoderModel.open(model)
+    except InputError:
+        return False
+    return True
+
+
+def _train(
+    parameters: DecodersParameters,
+    files: Sequence[SentenceFile],
+    judges: TrainingData,
+    directory: Path,
+    resources: Resources,
+    device: str,
+    checkpoint_seconds: float,
+    signature: str,
+) -> DecodersReport:
+    begin = time.perf_counter()
+    store = _open_or_build(directory / "triples", parameters, files)
+    logger.info(
+        "%s triples of %s sentences in %s documents, %s words",
+        f"{len(store):,}",
+        f"{store.sentences:,}",
+        f"{store.documents:,}",
+        f"{len(store.vocabulary):,}",
+    )
+    network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
+    model = DecoderModel(network, parameters, store.vocabulary)
+    trainer = PredictionTrainer(
+        network,
+        store,
+        parameters.training,
+        evaluate=_evaluation(model, judges),
+        checkpoints=directory / "checkpoints",
+        checkpoint_seconds=checkpoint_seconds,
+        threads=resources.thread_count(),
+        device=device,
+    )
+    rate = trainer.run()
+    state = trainer.state
+    report = DecodersReport(
+        signature=f"triples:{len(store)}|{signature}",
+        dimension=model.dimension,
+        parameters=sum(value.numel() for value in network.parameters()),
+        words=len(store.vocabulary),
+        triples=len(store),
+        sentences=store.sentences,
+        documents=store.documents,
+        skipped=store.skipped,
+        updates=state.updates,
+        seen=state.triples,
+        sentences_per_second=rate,
+        seconds=time.perf_counter() - begin,
+        best_score=state.best_score,
+        history=state.history,
+        **tables_of_scores(evaluate_sts(model, judges.evaluated_sets)),
+    )
+    about = asdict(report)
+    # The same training gives the same bytes: what it took is in the report alone.
+    for name in ("sentences_per_second", "seconds"):
+        del about[name]
+    DecoderModel(network, parameters, store.vocabulary, about).save(directory / "model")
+    return report
+
+
+def _open_or_build(
+    directory: Path, parameters: DecodersParameters, files: Sequence[SentenceFile]
+) -> TripleStore:
+    """The triples as ids, from an earlier run where they are whole."""
+    try:
+        return TripleStore(directory)
+    except InputError:  # not there, or not whole
+        return build_triple_store(
+            directory, read_sentences(files), parameters.vocabulary, parameters.maximum_length
+        )
+
+
+def _evaluation(model: DecoderModel, judges: TrainingData) -> Evaluate | None:
+    sets = judges.development_sets
+    if not sets:
+        return None
+
+    def score(_: SentencePredictor) -> float:
+        return development_score(model, sets)
+
+    return score
