@@ -164,7 +164,7 @@ class Adam:
         put(square_table, rows, square)
         put(self._parameters[name], rows, values)
         if self.table_updates == "deferred":
-            self.state[f"{name}.last"][rows] = self.steps
+            self.state[f"{name}.last"].index_fill_(0, rows, self.steps)
 
     def update(self, name: str, gradient: Tensor) -> None:
         """Update a whole parameter."""
@@ -211,10 +211,11 @@ class Adam:
             return
         last_table = self.state[f"{name}.last"]
         last = last_table.index_select(0, rows)
-        late = last < until
-        if not bool(late.any()):
-            return
-        rows, last = rows[late], last[late]
+        if _is_looked_at(last):  # rows that missed no step do not move
+            late = last < until
+            if not bool(late.any()):
+                return
+            rows, last = rows[late], last[late]
         missed = until - last
         mean_table, square_table = self.state[f"{name}.mean"], self.state[f"{name}.square"]
         mean, square, values = (
@@ -231,7 +232,12 @@ class Adam:
         put(self._parameters[name], rows, values)
         put(mean_table, rows, mean)
         put(square_table, rows, square)
-        last_table[rows] = until
+        last_table.index_fill_(0, rows, until)
+
+
+def _is_looked_at(tensor: Tensor) -> bool:
+    """Whether what is to be done may depend on values: a GPU would have to be waited for."""
+    return tensor.device.type == "cpu"
 
 
 class _MomentumTails:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from pipeline.embeddings.batches import Bags, bag_mean, offsets_of, ragged_positions, take_rows
+from pipeline.embeddings.batches import Bags, bag_mean, offsets_of, take_rows
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,18 @@ def pack(bags: Bags) -> PackedSentences:
     """Sort the sentences by falling length, stably, and put their tokens in packed order."""
     lengths = bags.lengths
     sorted_sentences = lengths.argsort(descending=True, stable=True)
-    longest = int(lengths.max()) if len(lengths) else 0
-    steps = torch.arange(longest, device=lengths.device)
+    device, tokens = lengths.device, len(bags.ids)
+    # torch wants the sizes on the CPU. They are worked out there, so that a GPU is waited for once.
+    on_cpu = lengths.cpu()
+    longest = int(on_cpu.max()) if len(on_cpu) else 0
     # How many sentences are longer than t: the sorted lengths, counted.
-    counts = torch.bincount(lengths, minlength=longest + 1)
-    batch_sizes = len(lengths) - counts.cumsum(0)[:longest]
-    step = steps.repeat_interleave(batch_sizes)
-    step_offsets = offsets_of(batch_sizes)
-    rank = ragged_positions(torch.zeros_like(batch_sizes), batch_sizes, step_offsets)
-    position = bags.offsets[sorted_sentences[rank]] + step
+    counts = torch.bincount(on_cpu, minlength=longest + 1)
+    batch_sizes = len(on_cpu) - counts.cumsum(0)[:longest]
+    step_offsets = offsets_of(batch_sizes).to(device, non_blocking=True)
+    step = torch.arange(longest, device=device).repeat_interleave(step_offsets.diff(), output_size=tokens)
+    number = torch.arange(tokens, device=device)
+    position = bags.offsets[sorted_sentences[number - step_offsets[step]]] + step
     place = torch.empty_like(position)
-    place[position] = torch.arange(len(position), device=position.device)
-    tokens = Bags(bags.ids[position], offsets_of(batch_sizes))
-    return PackedSentences(tokens, batch_sizes.cpu(), sorted_sentences, place, bags.offsets)
+    place[position] = number
+    packed = Bags(bags.ids[position], step_offsets)
+    return PackedSentences(packed, batch_sizes, sorted_sentences, place, bags.offsets)
