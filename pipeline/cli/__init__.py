@@ -27,8 +27,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "annotate": ("pipeline.cli.annotate", "Grade a sample of pairs in the browser, and report the grades."),
     "lexicon": ("pipeline.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
     "train": ("pipeline.cli.train", "Train sentence embeddings on paraphrase pairs."),
+    "train-decoders": (
+        "pipeline.cli.train_decoders",
+        "Train sentence embeddings on running text, to predict a sentence's neighbours.",
+    ),
     "embed": ("pipeline.cli.embed", "Embed a file of sentences into .npy or Parquet."),
-    "similarity": ("pipeline.cli.similarity", "Cosine of the sentences of pairs under a trained model."),
+    "similarity": ("pipeline.cli.similarity", "Similarity of the sentences of pairs under a trained model."),
     "neighbours": ("pipeline.cli.neighbours", "Nearest neighbours of words and sentences."),
     "evaluate": ("pipeline.cli.evaluate", "Evaluate a model on sentence and word similarity and transfer."),
     "sif": ("pipeline.cli.sif", "Fit SIF sentence embeddings over word vectors."),

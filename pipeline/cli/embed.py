@@ -11,7 +11,10 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command()
 def embed(
-    model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
+    model: Path = typer.Argument(
+        help="directory of a trained model, e.g. models/embeddings/word; of trained decoders also with "
+        "@context, @unrolled:3 or @mean:3 behind it"
+    ),
     input_path: Path = typer.Argument(
         metavar="INPUT", help="sentences, one a line; plain, gz, bz2, xz or zst; - for standard input"
     ),
@@ -28,7 +31,9 @@ def embed(
     Examples:
       paraforge embed models/embeddings/word sentences.txt.gz vectors.npy
       cut -f2 pairs.tsv | paraforge embed models/embeddings/word - vectors.parquet
+      paraforge embed models/decoders/bow-gru@unrolled:2 sentences.txt vectors.npy
     """
+    from pipeline.cli.models import loader_of
     from pipeline.configuration.resources import available_cores
     from pipeline.embeddings.embed import embed_file
     from pipeline.errors import InputError
@@ -37,5 +42,5 @@ def embed(
     if output.exists() and not force:
         raise InputError("already there", output, remedy="Give --force to overwrite it.")
     with graceful_interrupts():
-        rows = embed_file(model, input_path, output, workers or available_cores(), device)
+        rows = embed_file(model, input_path, output, workers or available_cores(), device, loader_of(model))
     typer.echo(f"{output}: {rows:,} sentences", err=True)

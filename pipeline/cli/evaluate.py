@@ -96,7 +96,7 @@ def evaluate(
           --fine-tune-from trained --fine-tune-from random \\
           --fine-tune-penalty 0.0001 --fine-tune-penalty 0.001
       paraforge evaluate jaccard --sts sts
-      paraforge evaluate models/decoders/bow-gru@unrolled:2 --sts sts --baseline models/decoders/bow-gru@context
+      paraforge evaluate models/decoders/small@unrolled:2 --sts sts --baseline models/decoders/small@context
     """
     from pipeline.errors import InputError
     from pipeline.evaluation.evaluate import evaluate as run

@@ -1,4 +1,4 @@
-"""``paraforge similarity``: cosines of pairs of sentences."""
+"""``paraforge similarity``: how similar the sentences of pairs are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command()
 def similarity(
-    model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
+    model: Path = typer.Argument(
+        help="directory of a trained model, e.g. models/embeddings/word; of trained decoders also with "
+        "@context, @unrolled:3 or @mean:3 behind it"
+    ),
     first: Path = typer.Argument(help="TSV of pairs, or the first sentences, one a line"),
     second: Path | None = typer.Argument(None, help="the second sentences, one a line"),
     columns: str = typer.Option("0,1", help="the two columns of the TSV, counted from 0"),
@@ -24,12 +27,15 @@ def similarity(
 ) -> None:
     """Cosine of both sentences of every pair, a number a line, in order; 0 where one has no token.
 
+    Of trained decoders it is the dot product, or with :cosine behind the representation's name the cosine.
+
     \b
     Examples:
       paraforge similarity models/embeddings/word pairs.tsv.gz
       paraforge similarity models/embeddings/word references.txt hypotheses.txt -o cosines.txt
+      paraforge similarity models/decoders/bow-gru@unrolled:2 pairs.tsv
     """
-    from pipeline.embeddings import load
+    from pipeline.cli.models import loader_of
     from pipeline.embeddings.similarity import cosines_of_files, cosines_of_table
     from pipeline.errors import ConfigurationError
     from pipeline.files import atomic_path
@@ -39,7 +45,7 @@ def similarity(
         left, right = (int(number) for number in columns.split(","))
     except ValueError:
         raise ConfigurationError([f"--columns {columns}: two columns, such as 0,1"]) from None
-    opened = load(model, device)
+    opened = loader_of(model)(model, device)
     cosines = (
         cosines_of_table(opened, first, (left, right))
         if second is None

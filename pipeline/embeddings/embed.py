@@ -12,7 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ import pyarrow as pa
 import torch
 
 from pipeline.embeddings import load
-from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.text_blocks import TextBlock, text_blocks
 from pipeline.embeddings.threads import torch_threads
 from pipeline.errors import InputError
@@ -39,11 +38,37 @@ _SUFFIXES: Final = (".npy", ".parquet")
 Vectors = npt.NDArray[np.float32]
 
 
+class Embedding(Protocol):
+    """What embeds a file's texts; a trained `SentenceModel` is one.
+
+    dimension: of a vector. uses_threads: whether a second thread is worth its cost inside torch's operations.
+    """
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def uses_threads(self) -> bool: ...
+
+    def embed(self, texts: Any, /) -> Vectors:
+        """Vectors of a string column, (texts, dimension)."""
+
+
+Load = Callable[..., Embedding]
+"""Opens a model: by its directory, and the device if it is not the CPU."""
+
+
 def embed_file(
-    model_directory: Path, input_path: Path, output: Path, workers: int = 1, device: str = "cpu"
+    model_directory: Path,
+    input_path: Path,
+    output: Path,
+    workers: int = 1,
+    device: str = "cpu",
+    load: Load = load,
 ) -> int:
     """Embed every line of a text file.
 
+    load: opens the model; a function of a module's, so that other processes find it.
     input_path: UTF-8 text, a sentence a line, plain, gz, bz2, xz or zst; `-` is standard input. A line
         without a token, also an empty one, has the zero vector.
     output: `.npy`, (lines, dimension) float32; or `.parquet` with the columns `text` and `embedding`.
@@ -75,14 +100,14 @@ def embed_file(
         source = str(input_path)
         if one:
             # Look-ups are small: a second thread costs them more than it gains.
-            stack.enter_context(torch_threads(workers if model.encoder.composition() else 1))
-            _start_worker(model_directory, model)
+            stack.enter_context(torch_threads(workers if model.uses_threads else 1))
+            _start_worker(model_directory, load, model)
             done: Iterator[Any] = (work(temporary, block, source) for block in chain(begun, blocks))
         else:
             done = _in_processes(
                 lambda pool, block: pool.submit(work, temporary, block, source),
                 chain(begun, blocks),
-                model_directory,
+                (model_directory, load),
                 workers,
             )
         for result in done:
@@ -96,12 +121,12 @@ def embed_file(
 def _in_processes(
     submit: Callable[[ProcessPoolExecutor, TextBlock], Future[Any]],
     blocks: Iterator[TextBlock],
-    model_directory: Path,
+    opening: tuple[Path, Load],
     workers: int,
 ) -> Iterator[Any]:
     # Processes are spawned: Arrow's and torch's threads do not survive a fork.
     with ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(model_directory,)
+        workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=opening
     ) as pool:
         window: deque[Future[Any]] = deque()
         try:
@@ -116,10 +141,10 @@ def _in_processes(
                 future.cancel()
 
 
-_model: SentenceModel | None = None
+_model: Embedding | None = None
 
 
-def _start_worker(directory: Path, model: SentenceModel | None = None) -> None:
+def _start_worker(directory: Path, load: Load, model: Embedding | None = None) -> None:
     global _model
     if model is None:
         torch.set_num_threads(1)

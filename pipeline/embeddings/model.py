@@ -77,6 +77,11 @@ class SentenceModel:
         return self.encoder.dimension
 
     @property
+    def uses_threads(self) -> bool:
+        """Whether a second thread is worth its cost inside torch's operations; not for look-ups."""
+        return bool(self.encoder.composition())
+
+    @property
     def device(self) -> torch.device:
         """Where the encoder is."""
         return next(self.encoder.parameters()).device

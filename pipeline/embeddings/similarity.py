@@ -1,15 +1,16 @@
-"""Cosines of pairs of sentences that stand in files, block by block."""
+"""Similarities of pairs of sentences that stand in files, block by block: cosines, or what a model has in
+their place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.sources import read_pair_file
 from pipeline.embeddings.text_blocks import text_blocks
 from pipeline.errors import InputError
@@ -19,10 +20,15 @@ Cosines = npt.NDArray[np.float32]
 _BLOCK = 4096
 
 
-def cosines_of_table(
-    model: SentenceModel, path: Path, columns: tuple[int, int] = (0, 1)
-) -> Iterator[Cosines]:
-    """Cosines of two columns of a TSV, plain or compressed, in order.
+class Comparing(Protocol):
+    """What compares texts; a trained `SentenceModel` is one."""
+
+    def similarity(self, first: Any, second: Any, /) -> Cosines:
+        """A number for the texts at the same place of two lists or string columns, (texts,) float32."""
+
+
+def cosines_of_table(model: Comparing, path: Path, columns: tuple[int, int] = (0, 1)) -> Iterator[Cosines]:
+    """Similarities of two columns of a TSV, plain or compressed, in order.
 
     Raises:
         InputError: see `read_pair_file`.
@@ -34,8 +40,8 @@ def cosines_of_table(
         check_interrupt()
 
 
-def cosines_of_files(model: SentenceModel, first: Path, second: Path) -> Iterator[Cosines]:
-    """Cosines of the lines at the same place of two files.
+def cosines_of_files(model: Comparing, first: Path, second: Path) -> Iterator[Cosines]:
+    """Similarities of the lines at the same place of two files.
 
     Raises:
         InputError: a file is missing or not text, or one has more lines.

@@ -131,7 +131,7 @@ def train_model(
         WorkLockedError: another process is at the same training.
     """
     check_device(device)
-    _check_place(output)
+    check_place(output)
     key = _key(parameters, data)
     work = WorkDirectory(f"embeddings/{key[:40]}", resources.work)
     with work.lock():
@@ -149,7 +149,7 @@ def train_model(
         return EmbeddingsReport(**read_json(report))
 
 
-def _check_place(output: Path) -> None:
+def check_place(output: Path) -> None:
     """Find out before hours of training whether the model can be written.
 
     Raises:
@@ -231,7 +231,7 @@ def _train(
         best_score=trained.state.best_score,
         history=trained.state.history,
         passed_over=trained.state.passed_over,
-        **_tables_of(scores),
+        **tables_of_scores(scores),
     )
     about = {**asdict(report), "training": parameters.training.model_dump(mode="json")}
     # The same training gives the same bytes: what it took is in the metrics.
@@ -296,7 +296,9 @@ def _evaluation(model: SentenceModel, data: TrainingData) -> Evaluate | None:
     return score
 
 
-def _tables_of(scores: StsScores) -> dict[str, dict[str, dict[str, Any]]]:
+def tables_of_scores(scores: StsScores) -> dict[str, dict[str, dict[str, Any]]]:
+    """`sets` and `years`: name -> Pearson and Spearman x 100, and pairs."""
+
     def row(score: Any) -> dict[str, Any]:
         return {"pearson": score.pearson, "spearman": score.spearman, "pairs": score.pairs}
 

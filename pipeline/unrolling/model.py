@@ -105,7 +105,7 @@ class DecoderModel:
     def embed(self, texts: Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order.
 
-        A text without a word has the zero vector. A vector does not depend on the other texts.
+        A text without a word has the zero vector. Other texts change a vector by rounding at most.
         """
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for rows, bags in self._batches(texts):

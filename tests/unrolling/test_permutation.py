@@ -39,4 +39,4 @@ def test_it_is_without_visible_order() -> None:
 def test_sizes_beyond_any_memory() -> None:
     values = Permutation(10**12, 1, 0)(np.arange(1000))
     assert len(set(values.tolist())) == 1000
-    assert 0 <= values.min() and values.max() < 10**12 and values.max() > 9 * 10**11
+    assert values.min() >= 0 and values.max() < 10**12 and values.max() > 9 * 10**11
