@@ -10,7 +10,9 @@ from torch import Tensor
 from pipeline.embeddings.batches import Bags
 
 _CHUNK_ELEMENTS = 1 << 22
-"""Logits that are held at once: a batch has hundreds of millions, and small pieces stay in the cache."""
+"""Logits that are held at once on a CPU: a batch has tens of millions, and small pieces stay in the cache."""
+_CHUNK_ELEMENTS_GPU = 1 << 27
+"""The same on a GPU, half a gigabyte in float32."""
 
 
 def negative_log_likelihood(
@@ -42,10 +44,13 @@ class _NegativeLogLikelihood(torch.autograd.Function):
         wanted = any(ctx.needs_input_grad[:3])
         if wanted:
             gradients = (torch.empty_like(states), torch.zeros_like(weight), torch.zeros_like(bias))
-        rows = max(1, _CHUNK_ELEMENTS // len(weight))
-        for first in range(0, len(states), rows):
-            chunk = slice(first, min(first + rows, len(states)))
-            tokens = slice(int(words.offsets[chunk.start]), int(words.offsets[chunk.stop]))
+        elements = _CHUNK_ELEMENTS if states.device.type == "cpu" else _CHUNK_ELEMENTS_GPU
+        rows = max(1, elements // len(weight))
+        starts = [*range(0, len(states), rows), len(states)]
+        borders = words.offsets[starts].tolist()
+        for number, first in enumerate(starts[:-1]):
+            chunk = slice(first, starts[number + 1])
+            tokens = slice(borders[number], borders[number + 1])
             place = (words.sentences[tokens] - first, words.ids[tokens])
             count = lengths[chunk].to(states.dtype)
             logits = (states_low[chunk] @ weight_low.t()).to(states.dtype).add_(bias)
