@@ -26,7 +26,8 @@ def export(
     """Export a trained model.
 
     sentence-transformers: a directory that SentenceTransformer(OUTPUT) loads, with the same vectors. A Word
-    model needs nothing else; other models need Paraforge installed and trust_remote_code=True.
+    model, or several side by side or added (word+word), needs nothing else; other models need Paraforge
+    installed and trust_remote_code=True.
     word2vec: the words' vectors as text. safetensors: tensors, vocabularies, architecture and model card.
 
     \b

@@ -5,10 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.configuration.encoders import WORD, WORD_UNITS, AverageParameters
+import torch
+from torch import Tensor
+
+from pipeline.configuration.encoders import (
+    WORD,
+    WORD_UNITS,
+    AverageParameters,
+    CombinationParameters,
+    EncoderParameters,
+)
 from pipeline.embeddings.card import model_card
 from pipeline.embeddings.checkpoint import write_tensors
 from pipeline.embeddings.encoders.average import Average
+from pipeline.embeddings.encoders.combination import Addition, Combination
+from pipeline.embeddings.encoders.protocol import Encoder
 from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.moses_normalizer import word_tokenizer
 from pipeline.errors import InputError
@@ -26,10 +37,10 @@ _LIBRARY = "sentence-transformers"
 def export_model(directory: Path, output: Path, format: Format) -> None:
     """Export a trained model.
 
-    sentence-transformers: a directory for `SentenceTransformer(output)`. A Word model takes the library's
-        own modules alone; any other names a module of this package, which has to be installed, and is
-        loaded with `trust_remote_code=True`.
-    word2vec: a text file of the words' vectors, of an encoder that has one table of words.
+    sentence-transformers: a directory for `SentenceTransformer(output)`. A Word model, and several of them
+        side by side or added, takes the library's own modules alone; any other names a module of this
+        package, which has to be installed, and is loaded with `trust_remote_code=True`.
+    word2vec: a text file of the words' vectors, of such a model or an encoder that has one table of words.
     safetensors: a directory of the tensors, vocabularies and architecture, which `load` opens.
 
     Raises:
@@ -68,18 +79,35 @@ def _code(line: str, name: str, options: str = "") -> str:
 
 
 def is_word_average(model: SentenceModel) -> bool:
-    """Whether a sentence is the mean of its words' vectors and nothing else."""
-    parameters = model.parameters
+    """Whether a sentence is the mean of its words' vectors and nothing else: of one table, or of several
+    side by side or added, whose means are the mean of the rows side by side or added."""
+    return _averages_words(model.parameters)
+
+
+def _averages_words(parameters: EncoderParameters) -> bool:
+    if isinstance(parameters, CombinationParameters):
+        return all(map(_averages_words, parameters.parts))
     return isinstance(parameters, AverageParameters) and parameters.unit == WORD
+
+
+def _word_table(encoder: Encoder) -> Tensor:
+    """The one table whose mean an average of words is, (vocabulary, dimension)."""
+    if not isinstance(encoder, Combination):
+        assert isinstance(encoder, Average)
+        return encoder.table.detach().cpu()
+    tables = [_word_table(part) for part in encoder.encoders()]
+    return torch.stack(tables).sum(0) if isinstance(encoder, Addition) else torch.cat(tables, dim=1)
 
 
 def word_vectors(model: SentenceModel) -> WordVectors:
     """The words and their vectors.
 
     Raises:
-        InputError: the model has no table of words, or several.
+        InputError: the model has no table of words, or several and is not the mean of its words' vectors.
     """
     encoder = model.encoder
+    if is_word_average(model):
+        return WordVectors(model.vocabularies[WORD].units, _word_table(encoder).numpy())
     tables = [name for name, unit in encoder.table_units().items() if unit in WORD_UNITS]
     if len(tables) != 1:
         raise InputError(
@@ -92,12 +120,11 @@ def word_vectors(model: SentenceModel) -> WordVectors:
 
 def _write_static(model: SentenceModel, target: Path) -> None:
     """The library's mean of token vectors, with a tokenizer that gives our tokens."""
-    assert isinstance(model.encoder, Average)
     vocabulary = model.vocabularies[WORD]
     place = target / "0_StaticEmbedding"
     place.mkdir()
     word_tokenizer(vocabulary.units, vocabulary.unknown).save(str(place / "tokenizer.json"))
-    write_tensors(place / "model.safetensors", {"embedding.weight": model.encoder.table})
+    write_tensors(place / "model.safetensors", {"embedding.weight": _word_table(model.encoder)})
     _write_modules(target, place.name, _STATIC)
 
 

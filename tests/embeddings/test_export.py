@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.configuration.encoders import AverageParameters
+from pipeline.configuration.encoders import AverageParameters, CombinationParameters
 from pipeline.embeddings import load
 from pipeline.embeddings.encoders.average import Average
+from pipeline.embeddings.encoders.build import build_encoder
 from pipeline.embeddings.export import export_model
 from pipeline.embeddings.initial import random_table
 from pipeline.embeddings.model import SentenceModel
@@ -46,6 +47,35 @@ def test_word_models_need_the_library_alone(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded.encode(TEXTS), model.embed(TEXTS), atol=1e-6)
     types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
     assert types == ["sentence_transformers.models.StaticEmbedding"]
+
+
+@pytest.mark.parametrize("kind", ["concatenation", "addition", "nested"])
+def test_word_models_side_by_side_or_added_need_the_library_alone(tmp_path: Path, kind: str) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    vocabulary = word_model(tmp_path / "model").vocabularies["word"]
+    word = {"kind": "average", "dimension": 4}
+    content: dict[str, object] = {"kind": kind, "parts": [word, word, word]}
+    if kind == "nested":
+        inner = {"kind": "addition", "parts": [word, word]}
+        content = {"kind": "concatenation", "parts": [inner, {"kind": "average", "dimension": 3}]}
+    parameters = CombinationParameters.model_validate(content)
+    encoder = build_encoder(
+        parameters, lambda part, number: random_table(len(vocabulary), part.dimension, 1.0, number), 1
+    )
+    model = SentenceModel(encoder, parameters, {"word": vocabulary}, about=ABOUT)
+    model.save(tmp_path / "several")
+    export_model(tmp_path / "several", tmp_path / "exported", "sentence-transformers")
+    loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
+    expected = model.embed(TEXTS)
+    assert expected.shape == (len(TEXTS), {"concatenation": 12, "addition": 4, "nested": 7}[kind])
+    np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
+    types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
+    assert types == ["sentence_transformers.models.StaticEmbedding"]
+    export_model(tmp_path / "several", tmp_path / "vectors.txt", "word2vec")
+    vectors = WordVectors.from_text(tmp_path / "vectors.txt")
+    words = ["a", "dog", "bone"]
+    rows = vectors.vectors[vectors.known_rows(words)]
+    np.testing.assert_allclose(rows, model.embed(words), atol=1e-5)
 
 
 def test_other_models_are_a_module_of_ours(tmp_path: Path) -> None:
