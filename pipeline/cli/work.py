@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
-PUBLISHED = ("data", "models", "models/embeddings")
+PUBLISHED = ("data", "models", "models/decoders", "models/embeddings")
 
 
 @app.callback()

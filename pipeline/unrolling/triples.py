@@ -21,6 +21,7 @@ from pipeline.embeddings.vocabulary import Vocabulary, most_frequent
 from pipeline.errors import InputError
 from pipeline.files import hash_json, read_json, write_json
 from pipeline.interrupts import check_interrupt
+from pipeline.progress import progress
 from pipeline.unrolling.ids import END, with_ends
 from pipeline.unrolling.sentences import SentenceBlock
 
@@ -127,12 +128,13 @@ def build_triple_store(
     (directory / _INDEX).unlink(missing_ok=True)
     writer = _Writer(directory, maximum_length)
     try:
-        for block in blocks:
-            for first in range(0, len(block), _BLOCK_ROWS):
-                check_interrupt()
-                writer.append(
-                    block.sentences.slice(first, _BLOCK_ROWS), block.documents[first : first + _BLOCK_ROWS]
-                )
+        with progress(total=None, unit="sentences", description="read") as shown:
+            for block in blocks:
+                for first in range(0, len(block), _BLOCK_ROWS):
+                    check_interrupt()
+                    texts = block.sentences.slice(first, _BLOCK_ROWS)
+                    writer.append(texts, block.documents[first : first + _BLOCK_ROWS])
+                    shown.update(len(texts))
     finally:
         writer.close()
     if not writer.triples:
