@@ -1,9 +1,11 @@
-"""Experiments on sentence embeddings: mega-batches, negatives, deciles, sources, data size, optimisers, best.
+"""Experiments on sentence embeddings: mega-batches, negatives, deciles, sources, data size, optimisers, best,
+several seeds.
 
 W=/tmp/experiments
 python -m benchmarks.embedding_experiments run --work $W --only mega_batch --only size
 python -m benchmarks.embedding_experiments run --work $W --corpus data/translated --corpus data/selected
-python -m benchmarks.embedding_experiments table --work $W
+python -m benchmarks.embedding_experiments run --work $W --only seeds    # each configuration five times
+python -m benchmarks.embedding_experiments table --work $W               # of several seeds mean and deviation
 
 Each result is a line of WORK/results.jsonl; what is there is not done again, so a killed run goes on. Pairs
 with a sentence of any STS set are left out. Figures are Pearson x 100 after the last epoch: no test set
@@ -16,10 +18,11 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from pydantic import TypeAdapter
 
@@ -93,6 +96,10 @@ FEWER_PAIRS = 50_000
 MIXED = ["captions", "bible", "news", "corpus"]
 PARAPHRASES = list(SOURCES)
 """Everything but back-translations."""
+REPEATED = ("bare_trigram 512", "bare_trigram 512, M=1", "bare_word 300")
+"""Of the best models those that are trained with several seeds."""
+SEEDS = {"seeds": (1, 2, 3, 4, 5)}
+"""Of a group in which each experiment is repeated."""
 ENCODERS = {"word": average("word"), "trigram": average("trigram")}
 
 
@@ -108,6 +115,7 @@ def experiments(pool: Pool) -> Iterator[Experiment]:
     yield from _deciles(pool)
     yield from _sizes(sum(pool.counts()[name] for name in PARAPHRASES))
     yield from _best()
+    yield from _seeds()
 
 
 def _mega_batches() -> Iterator[Experiment]:
@@ -218,6 +226,13 @@ def _best() -> Iterator[Experiment]:
     yield Experiment("best", "bare_word 300 + bare_trigram 512", both, training, everything)
 
 
+def _seeds() -> Iterator[Experiment]:
+    """The best models and what they are compared with: the differences between seeds are the yardstick."""
+    for experiment in _best():
+        if experiment.name in REPEATED:
+            yield replace(experiment, group="seeds")
+
+
 class _EnoughError(Exception):
     """The experiment's time is up."""
 
@@ -249,7 +264,8 @@ def perform(
     elapsed = time.perf_counter() - begin
     scores = evaluate_sts(model, read_sets([*(data_directory() / "sts" / f"{name}.tsv" for name in SETS),
                                             data_directory() / "sts" / "SICK_trial.txt"]))  # fmt: skip
-    model.save(models / experiment.name.replace(" ", "_"), {"experiment": asdict(experiment)})
+    name = experiment.name if experiment.group not in SEEDS else f"{experiment.name} seed {seed}"
+    model.save(models / name.replace(" ", "_"), {"experiment": asdict(experiment)})
     return {
         "pairs": len(store),
         "seen": trainer.state.pairs,
@@ -306,34 +322,53 @@ def run(
     print(pool.counts())
     results = work / "results.jsonl"
     for experiment in experiments(pool):
-        if (only and experiment.group not in only) or f"{experiment.key}-{seed}" in _done(results):
+        if only and experiment.group not in only:
             continue
-        outcome = perform(experiment, pool, work / "models", seconds, threads, seed)
-        line = {"key": f"{experiment.key}-{seed}", **asdict(experiment), "seed": seed, **outcome}
-        with results.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        print(_row(line), flush=True)
+        for number in SEEDS.get(experiment.group, (seed,)):
+            key = f"{experiment.key}-{number}"
+            if key in _done(results):
+                continue
+            outcome = perform(experiment, pool, work / "models", seconds, threads, number)
+            line = {"key": key, **asdict(experiment), "seed": number, **outcome}
+            with results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+            print(_row([line]), flush=True)
     print(f"peak memory {peak_memory():,.0f} MiB")
 
 
 @app.command()
 def table(work: Work) -> None:
-    """Print the results as Markdown tables."""
+    """Print the results as Markdown tables; of an experiment with several seeds the mean and, behind ±, the
+    standard deviation between seeds."""
     lines = list(_done(work / "results.jsonl").values())
     for group in dict.fromkeys(line["group"] for line in lines):
         print(f"\n### {group}\n\n| | pairs | seen | pairs/s | {' | '.join(YEARS)} |")
         print(f"|---|---:|---:|---:|{'---:|' * len(YEARS)}")
+        experiments_of_group: dict[str, list[dict[str, Any]]] = {}
         for line in lines:
             if line["group"] == group:
-                print(_row(line))
+                experiments_of_group.setdefault(line["key"].rpartition("-")[0], []).append(line)
+        for repeated in experiments_of_group.values():
+            print(_row(repeated))
 
 
-def _row(line: dict[str, Any]) -> str:
-    scores = " | ".join(
-        "-" if (score := line["years"].get(year)) is None else f"{score:.1f}" for year in YEARS
-    )
-    name = line["name"] + (" (stopped)" if line["stopped"] else "")
-    return f"| {name} | {line['pairs']:,} | {line['seen']:,} | {line['pairs_per_second']:,} | {scores} |"
+def _row(lines: list[dict[str, Any]]) -> str:
+    """One experiment with one seed or several."""
+    scores = " | ".join(_mean_and_deviation([line["years"].get(year) for line in lines]) for year in YEARS)
+    first = lines[0]
+    name = first["name"] + (f", {len(lines)} seeds" if len(lines) > 1 else "")
+    stopped = sum(line["stopped"] for line in lines)
+    name += f" ({stopped} stopped)" if stopped and len(lines) > 1 else " (stopped)" if stopped else ""
+    speed = round(float(np.mean([line["pairs_per_second"] for line in lines])))
+    return f"| {name} | {first['pairs']:,} | {first['seen']:,} | {speed:,} | {scores} |"
+
+
+def _mean_and_deviation(values: list[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return "-"
+    mean = f"{np.mean(known):.1f}"
+    return mean if len(known) == 1 else f"{mean} ± {np.std(known, ddof=1):.1f}"
 
 
 if __name__ == "__main__":
