@@ -55,6 +55,12 @@ def evaluate(
         help="a setting of the training; of several values the development examples choose, e.g. "
         "learning_rate=0.001,0.0003; docs/evaluation.md has all",
     ),
+    fine_tune_work: Path | None = typer.Option(
+        None,
+        "--fine-tune-work",
+        metavar="DIR",
+        help="keep the result of every fit here: killed, the same command goes on",
+    ),
     by_length: bool = typer.Option(
         False, "--by-length", help="STS by the length of the longer sentence too (Wieting 2016, Table 7)"
     ),
@@ -114,6 +120,7 @@ def evaluate(
             transfer=transfer,
             task_names=task,
             fine_tune=variants,
+            fine_tune_kept=fine_tune_work,
             folds=folds,
             lengths=by_length,
             beside=baseline,

@@ -30,6 +30,7 @@ def evaluate(
     transfer: Sequence[Path] = (),
     task_names: Sequence[str] = (),
     fine_tune: Sequence[Variant] = (),
+    fine_tune_kept: Path | None = None,
     folds: int = FOLDS,
     lengths: bool = False,
     beside: Sequence[str] = (),
@@ -45,7 +46,7 @@ def evaluate(
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` too.
     task_names: which of them, as in `TASKS`; none: all. folds: of tasks without a split.
     fine_tune: ways to train a copy of the model for each task, beside the fixed embeddings; for a trained
-        model of this project.
+        model of this project. fine_tune_kept: where each fit's result is kept, and taken from.
     lengths: whether STS is told by length too.
     beside: other models whose STS scores are told too. against: the same, and how far they differ.
     seed: of the transfer tasks.
@@ -87,7 +88,7 @@ def evaluate(
         result.transfer, result.missing = evaluate_transfer(opened.model, tasks, seed, folds), missing
     if fine_tune:
         assert isinstance(opened.model, SentenceModel)
-        result.transfer += fine_tune_transfer(opened.model, tasks, fine_tune, seed, folds)
+        result.transfer += fine_tune_transfer(opened.model, tasks, fine_tune, seed, folds, fine_tune_kept)
     return result
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from pydantic import ValidationError
 from pipeline.configuration.fine_tuning import FineTuningParameters
 from pipeline.embeddings.model import SentenceModel
 from pipeline.errors import ConfigurationError
-from pipeline.evaluation.correlation import pearson, spearman
+from pipeline.evaluation.correlation import mean, pearson, spearman
 from pipeline.evaluation.transfer.classification import FOLDS, fold_examples, held_out_examples
 from pipeline.evaluation.transfer.evaluate import TransferScore, transfer_score
 from pipeline.evaluation.transfer.files import Examples
 from pipeline.evaluation.transfer.fine_tuning import Fitted, Split, fine_tune
+from pipeline.evaluation.transfer.kept_fits import KeptFits
 from pipeline.evaluation.transfer.relatedness import held_out_pairs
 from pipeline.evaluation.transfer.tasks import Task
 from pipeline.progress import Progress, progress
@@ -103,12 +105,15 @@ def fine_tune_transfer(
     variants: Sequence[Variant],
     seed: int = 1,
     folds: int = FOLDS,
+    kept: Path | None = None,
 ) -> list[TransferScore]:
     """Do tasks one after the other, each in all variants. The model is not changed.
 
     seed: draws folds and development examples, the same ones that :func:`evaluate_transfer` draws, and
         starts the training; on a CPU the same seed gives the same figures.
     folds: of tasks without a split.
+    kept: a directory for the result of every fit; one that is there already, of the same model, examples,
+        settings and seed, is not done again, so a killed run goes on.
 
     Raises:
         InputError: too few examples of a class for two folds.
@@ -119,6 +124,7 @@ def fine_tune_transfer(
     splits = {task.name: task_splits(task, seed, folds) for task in tasks}
     epochs = sum(variant.epochs for variant in variants)
     total = epochs * sum(len(splits[task.name]) * len(task.train) for task in tasks)
+    results = KeptFits(model, kept)
     scores = []
     with progress(total=total, unit="examples", description="fine-tune") as bar:
         for task, variant in product(tasks, variants):
@@ -126,9 +132,16 @@ def fine_tune_transfer(
             for number, split in enumerate(splits[task.name]):
                 fold = f", fold {number + 1} of {len(splits[task.name])}" if task.test is None else ""
                 bar.status(f"{task.name}, {variant.name}{fold}")
-                advance = partial(_advance, bar, len(task.train))
-                fits.append(fine_tune(model, split, variant.candidates, seed + number, advance))
-            scores.append(_score(task, variant, splits[task.name], fits))
+                found = results.find(split, variant.candidates, seed + number)
+                if found is None:
+                    advance = partial(_advance, bar, len(task.train))
+                    fitted = fine_tune(model, split, variant.candidates, seed + number, advance)
+                    found = _figures(split, fitted)
+                    results.keep(split, variant.candidates, seed + number, found)
+                else:
+                    bar.update(len(task.train) * variant.epochs)
+                fits.append(found)
+            scores.append(_score(task, variant, fits))
     return scores
 
 
@@ -158,28 +171,23 @@ def _split(task: Task, train: Examples, development: Examples | None, test: Exam
     return Split(task.kind, train, development, test)
 
 
-def _score(task: Task, variant: Variant, splits: Iterable[Split], fits: Sequence[Fitted]) -> TransferScore:
-    """Of folds the mean accuracy."""
-    chosen = [
-        {
-            **fitted.parameters.model_dump(exclude_defaults=True),
-            "epoch": fitted.epoch,
-            "development_score": fitted.development_score,
-        }
-        for fitted in fits
-    ]
-    found: dict[str, Any] = {"training": variant.name, "chosen": chosen}
-    if task.kind == "relatedness":
-        (fitted,), (split,) = fits, splits
-        gold = np.array(split.test.labels, dtype=np.float64)
-        found |= {
-            "pearson": pearson(gold, fitted.predictions),
-            "spearman": spearman(gold, fitted.predictions),
-        }
-    else:
-        right = [
-            np.mean(fitted.predictions == np.array(split.test.labels))
-            for fitted, split in zip(fits, splits, strict=True)
-        ]
-        found["accuracy"] = 100 * float(np.mean(right))
-    return transfer_score(task, len(fits), **found)
+def _figures(split: Split, fitted: Fitted) -> dict[str, Any]:
+    """Scores on the test examples, and what was chosen."""
+    chosen = {
+        **fitted.parameters.model_dump(exclude_defaults=True),
+        "epoch": fitted.epoch,
+        "development_score": fitted.development_score,
+    }
+    if split.kind == "classification":
+        right = fitted.predictions == np.array(split.test.labels)
+        return {"accuracy": 100 * float(np.mean(right)), "chosen": chosen}
+    gold = np.array(split.test.labels, dtype=np.float64)
+    both = {"pearson": pearson(gold, fitted.predictions), "spearman": spearman(gold, fitted.predictions)}
+    return {**both, "chosen": chosen}
+
+
+def _score(task: Task, variant: Variant, fits: Sequence[Mapping[str, Any]]) -> TransferScore:
+    """Of folds the mean."""
+    figures = {name: mean([fit[name] for fit in fits]) for name in fits[0] if name != "chosen"}
+    chosen = [fit["chosen"] for fit in fits]
+    return transfer_score(task, len(fits), training=variant.name, chosen=chosen, **figures)

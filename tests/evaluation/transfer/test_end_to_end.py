@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pipeline.configuration.fine_tuning import FineTuningParameters
-from pipeline.errors import ConfigurationError, InputError
+from pipeline.embeddings.model import SentenceModel
+from pipeline.errors import ConfigurationError, InputError, Interrupted
 from pipeline.evaluation.evaluate import evaluate
+from pipeline.evaluation.transfer import end_to_end
 from pipeline.evaluation.transfer.end_to_end import (
     Variant,
     fine_tune_transfer,
@@ -18,6 +22,7 @@ from pipeline.evaluation.transfer.end_to_end import (
     task_splits,
 )
 from pipeline.evaluation.transfer.files import Examples
+from pipeline.evaluation.transfer.fine_tuning import Fitted, Split, fine_tune
 from pipeline.evaluation.transfer.tasks import Task
 from tests.evaluation.test_evaluate import run
 from tests.evaluation.transfer.models import WORDS, make_model, related, sentiment
@@ -120,6 +125,41 @@ def test_scores_of_all_variants() -> None:
     assert scores == fine_tune_transfer(make_model(), tasks, variants, seed=3, folds=3)
 
 
+def test_kept_fits_are_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [
+        Task("MR", "classification", sentiment(60, 1)),
+        Task("SICK-R", "relatedness", related(60, 1), None, related(30, 2), "trial"),
+    ]
+    variants = [Variant("fine-tuned", (FineTuningParameters(epochs=1),))]
+    expected = fine_tune_transfer(make_model(), tasks, variants, 1, 3)
+    done: list[Split] = []
+
+    def killed(model: SentenceModel, split: Split, *others: Any) -> Fitted:
+        if len(done) == limit:
+            raise Interrupted()
+        done.append(split)
+        return fine_tune(model, split, *others)
+
+    monkeypatch.setattr(end_to_end, "fine_tune", killed)
+    for limit in (2, 3):  # noqa: B007
+        with pytest.raises(Interrupted):
+            fine_tune_transfer(make_model(), tasks, variants, 1, 3, tmp_path)
+    limit = 100
+    assert fine_tune_transfer(make_model(), tasks, variants, 1, 3, tmp_path) == expected
+    assert len(done) == len(list(tmp_path.iterdir())) == 4
+    assert fine_tune_transfer(make_model(), tasks, variants, 1, 3, tmp_path) == expected
+    assert len(done) == 4
+    # Another seed, other settings, another model: nothing of it is there.
+    fine_tune_transfer(make_model(), tasks, variants, 2, 3, tmp_path)
+    other = [Variant("fine-tuned", (FineTuningParameters(epochs=1, hidden=49),))]
+    fine_tune_transfer(make_model(), tasks, other, 1, 3, tmp_path)
+    model = make_model()
+    with torch.no_grad():
+        model.encoder.get_parameter("table")[1, 0] += 1
+    fine_tune_transfer(model, tasks, variants, 1, 3, tmp_path)
+    assert len(done) == 16
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "transfer").mkdir()
@@ -142,8 +182,9 @@ def test_from_options_to_table_and_json(place: Path) -> None:
         *("--task", "SICK-E", "--folds", "2", "--fine-tune", "--fine-tune-from", "trained"),
         *("--fine-tune-from", "random", "--fine-tune-penalty", "0.01", "--fine-tune-penalty", "0.001"),
         *("--fine-tune-set", "learning_rate=0.02,0.001", "--fine-tune-set", "epochs=2"),
-        *("--json", place / "scores.json"),
+        *("--json", place / "scores.json", "--fine-tune-work", place / "fits"),
     )
+    assert len(list((place / "fits").iterdir())) == 3 * (2 + 1 + 1)
     content = json.loads((place / "scores.json").read_text())["transfer"]
     assert content["missing"] == []  # of the tasks that were asked for
     names = ["fixed", "fine-tuned", "fine-tuned, L2", "from random"]
