@@ -11,23 +11,21 @@ import pyarrow as pa
 
 from pipeline.configuration.resources import Resources
 from pipeline.configuration.translate import QuantisationParameters
-from pipeline.errors import IncompleteError, InputError
+from pipeline.errors import InputError
 from pipeline.files import hash_json, read_json, write_json
 from pipeline.shards.step import Step, run_step
 from pipeline.shards.store import ShardDirectory
+from pipeline.translation.calibration.hypotheses import FULL, QUANTISED, translated_both_ways
 from pipeline.translation.calibration.loss import QuantisationLoss, measure_loss
 from pipeline.translation.calibration.sample import write_sample
 from pipeline.translation.engines import ctranslate2
 from pipeline.translation.model import open_model
-from pipeline.translation.positions import limited_options
 from pipeline.translation.sentences import EngineChoice, Workplace, device_of_worker
 from pipeline.translation.translator import Placement
 from pipeline.versions import TRANSLATE
 
 logger = logging.getLogger(__name__)
 
-FULL = "float32"
-QUANTISED = frozenset({"int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16"})
 _VERSION = 1
 _RECORD = "loss.json"
 _BOTH = pa.schema(
@@ -164,35 +162,16 @@ def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[p
     placement = Placement(device_of_worker(workplace), workplace.threads, workplace.batch_tokens)
     model = open_model(choice.model, choice.engine, verify=False)
 
-    def opened(chosen: EngineChoice) -> ctranslate2.CTranslate2Translator:
-        options = limited_options(ctranslate2.resolve(chosen.options, placement), model)
-        return ctranslate2.open_engine(model, options, placement, chosen.settings)
-
     def translate_sample(table: pa.Table) -> pa.Table:
-        sentences = table.column("cs").to_pylist()
-        quantised = _best(opened(choice), sentences)
-        # The first model is gone before the second is loaded: a device may have room for one.
-        translator = opened(in_full(choice))
-        full = _best(translator, sentences)
-        other = [place for place in range(len(sentences)) if full[place] != quantised[place]]
-        losses = [0.0] * len(sentences)
-        sources = [sentences[place] for place in other]
-        own = translator.score(sources, [full[place] for place in other])
-        theirs = translator.score(sources, [quantised[place] for place in other])
-        for place, best, found in zip(other, own, theirs, strict=True):
-            losses[place] = best - found
-        score_loss = pa.array(losses, pa.float64(), from_pandas=True)  # no number is null
-        return pa.table(
-            [table.column("sentence"), table.column("reference"), full, quantised, score_loss], schema=_BOTH
-        )
+        found = translated_both_ways(model, choice.options, placement, table.column("cs").to_pylist())
+        score_loss = pa.array(found.losses, pa.float64(), from_pandas=True)  # no number is null
+        columns = [
+            table.column("sentence"),
+            table.column("reference"),
+            found.full,
+            found.quantised,
+            score_loss,
+        ]
+        return pa.table(columns, schema=_BOTH)
 
     return translate_sample
-
-
-def _best(translator: ctranslate2.CTranslate2Translator, sentences: list[str]) -> list[str]:
-    """Text of each sentence's best hypothesis; empty where there is none."""
-    results = list(translator.translate(sentences))
-    failures = [result.failed for result in results if result.failed]
-    if len(failures) == len(results):
-        raise IncompleteError(f"no sentence of the sample could be translated: {failures[0]}")
-    return [result.hypotheses[0].text if result.hypotheses else "" for result in results]

@@ -1,0 +1,72 @@
+"""What chrF a worse translation loses, and how much less probable the float32 model finds it.
+
+`paraforge translate` has no references for its check of int8: this says what its limit in nats is in chrF.
+
+python -m benchmarks.probability_loss --model DIR --bitext FILE.tsv.gz
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from benchmarks.bitext import read_bitext
+from benchmarks.hardware import hardware
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def main(
+    model: Path = typer.Option(..., help="directory of the model"),
+    bitext: list[Path] = typer.Option(..., help="TSV.gz: English, foreign"),
+    sentences: int = typer.Option(1000, help="sentences to translate; 0 is all"),
+    beam: int = typer.Option(12, help="of the translations that the others are compared with"),
+    threads: int = typer.Option(2),
+) -> None:
+    """int8, and smaller beams, which are known to be worse, against float32 with the whole beam."""
+    from sacrebleu.metrics.chrf import CHRF
+
+    from pipeline.translation.calibration.hypotheses import BothWays
+    from pipeline.translation.calibration.lines import probability_loss
+    from pipeline.translation.engines import ctranslate2
+    from pipeline.translation.model import open_model
+    from pipeline.translation.translator import DecodingOptions, Placement
+
+    references, sources = read_bitext(bitext, sentences)
+    opened = open_model(model, ctranslate2.NAME, verify=False)
+
+    def translator(kind: str, width: int) -> ctranslate2.CTranslate2Translator:
+        options = DecodingOptions(beam=width, compute_type=kind)
+        return ctranslate2.open_engine(opened, options, Placement("cpu", threads), {})
+
+    def translations(kind: str, width: int) -> list[str]:
+        return [result.hypotheses[0].text for result in translator(kind, width).translate(sources)]
+
+    def chrf(texts: list[str]) -> float:
+        return float(CHRF().corpus_score(texts, [references]).score)
+
+    judge = translator("float32", beam)
+    best = translations("float32", beam)
+    own = judge.score(sources, best)
+    print(
+        f"{hardware()}; {len(sources)} sentences of {', '.join(path.name for path in bitext)}; float32, beam "
+        f"{beam}: chrF {chrf(best):.2f}\n"
+    )
+    print("| type | beam | chrF lost | nats a token | identical |\n|---|---:|---:|---:|---:|")
+    for kind, width in [("int8", beam), *(("float32", width) for width in (4, 2, 1) if width < beam)]:
+        found = translations(kind, width)
+        losses = [
+            0.0 if one == other else mine - theirs
+            for one, other, mine, theirs in zip(best, found, own, judge.score(sources, found), strict=True)
+        ]
+        loss = probability_loss(BothWays(best, found, losses), kind)
+        print(
+            f"| {kind} | {width} | {chrf(best) - chrf(found):.2f} | {loss.loss:.4f} ± {loss.error:.4f} "
+            f"| {loss.identical:.1%} |"
+        )
+
+
+if __name__ == "__main__":
+    app()
