@@ -16,7 +16,7 @@ from pipeline.evaluation.sts_sets import read_sets
 from pipeline.evaluation.transfer.classification import FOLDS
 from pipeline.evaluation.transfer.end_to_end import Variant, fine_tune_transfer
 from pipeline.evaluation.transfer.evaluate import evaluate_transfer
-from pipeline.evaluation.transfer.tasks import TASKS, Task, find_tasks
+from pipeline.evaluation.transfer.tasks import TASKS, find_tasks
 from pipeline.evaluation.words import evaluate_words
 from pipeline.lexicon.evaluation import Correlation
 from pipeline.lexicon.wordlists import SimilarityList, read_similarity_list
@@ -63,7 +63,7 @@ def evaluate(
     lists = [read_similarity_list(path) for path in word_lists]
     sentences = [sentence for pairs in sets for sentence in pairs.sentences]
     directories = [*transfer, *(path for path in sts if path.is_dir())] if transfer else []
-    tasks, missing = _chosen(*find_tasks(directories), task_names)
+    tasks, missing = find_tasks(directories, task_names or TASKS)
     if transfer and not tasks:
         raise InputError(
             "no transfer task here", transfer[0], remedy="docs/evaluation.md tells the names of their files."
@@ -117,12 +117,6 @@ def _check_tasks(transfer: Sequence[Path], names: Sequence[str], fine_tune: Sequ
         problems.append("--task and --fine-tune need --transfer")
     if problems:
         raise ConfigurationError(problems)
-
-
-def _chosen(tasks: list[Task], missing: list[str], names: Sequence[str]) -> tuple[list[Task], list[str]]:
-    if not names:
-        return tasks, missing
-    return [task for task in tasks if task.name in names], [name for name in missing if name in names]
 
 
 def _words(opened: OpenedModel, judgements: SimilarityList) -> Correlation:

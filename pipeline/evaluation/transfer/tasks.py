@@ -111,8 +111,10 @@ _SICK_WHOLE: Final = "SICK.txt"
 TASKS: Final = (*_LAYOUTS, *_SICK)
 
 
-def find_tasks(directories: Sequence[Path]) -> tuple[list[Task], list[str]]:
+def find_tasks(directories: Sequence[Path], names: Sequence[str] = TASKS) -> tuple[list[Task], list[str]]:
     """Read the tasks whose files are in one of these directories, in the order of `TASKS`.
+
+    names: of the tasks that are wanted; files of others are not read.
 
     Returns the tasks, and the names of those that are missing. SICK is three files or the undivided SICK.txt;
     without its test set it is trained on SICK_train and tested on SICK_trial.
@@ -122,7 +124,7 @@ def find_tasks(directories: Sequence[Path]) -> tuple[list[Task], list[str]]:
     """
     found: list[Task] = []
     missing: list[str] = []
-    for name in TASKS:
+    for name in (name for name in TASKS if name in names):
         task = None
         for directory in directories:
             task = task or (_find_sick(name, directory) if name in _SICK else _find(name, directory))

@@ -199,6 +199,8 @@ def test_from_options_to_table_and_json(place: Path) -> None:
         assert found[3]["chosen"][0]["start"] == "random"
     assert "2-fold cross-validation" in output
     assert "fine-tuned, L2" in output
+    (place / "transfer" / "TREC.train.tsv").write_text("malformed\n")
+    (place / "transfer" / "TREC.test.tsv").write_text("malformed\n")  # and not asked for
     fixed = run("evaluate", place / "model", "--transfer", place / "transfer", "--task", "MR", "--folds", "2")
     assert "fine-tuned" not in fixed
     assert "CR" not in fixed
