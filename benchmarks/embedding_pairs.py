@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +112,7 @@ def _labelled(corpora: list[Path]) -> Iterator[tuple[str, int, PairBlock]]:
     """Blocks of one source and decile each."""
     for source in LOCAL:
         for block in paraphrases(source):
-            yield source, 0, block
+            yield source, 0, replace(block, source=source)
     if not corpora:
         return
     view = ShardView(*corpora)
@@ -128,10 +129,10 @@ def _labelled(corpora: list[Path]) -> Iterator[tuple[str, int, PairBlock]]:
             for tenth in np.unique(tenths[of_source]).tolist():
                 part = table.filter(pa.array(of_source & (tenths == tenth)))
                 left, right = (part.column(name).cast(pa.string()).combine_chunks() for name in _COLUMNS[1:])
-                yield f"corpus/{source}", tenth, PairBlock(left, right)
+                yield f"corpus/{source}", tenth, PairBlock(left, right, f"corpus/{source}")
 
 
 def _with_letters(block: PairBlock) -> PairBlock:
     """The pairs with a letter or digit on both sides: they have a token, so none is skipped later on."""
     keep = pc.and_(*(pc.match_substring_regex(side, r"[\pL\pN]") for side in (block.left, block.right)))
-    return PairBlock(block.left.filter(keep), block.right.filter(keep))
+    return block.filter(keep)

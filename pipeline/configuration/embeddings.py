@@ -38,9 +38,18 @@ class TrainingParameters(_Section):
         description="updates after which M grows by one, from 1 to mega_batch; 0: M is fixed, which a random "
         "start does not survive if M is large",
     )
-    margin: float = Field(0.4, ge=0, le=2, description="d of the loss")
-    two_sided: bool = Field(
-        True, description="a negative for both sides (W16 Eq. 11), or for the left one only"
+    loss: Literal["margin", "softmax"] = Field(
+        "margin",
+        description="margin: the papers' hinge with one negative a side, chosen from a mega-batch; softmax: "
+        "all other texts of the mini-batch are negatives, by cross-entropy, and there are no mega-batches",
+    )
+    margin: float = Field(0.4, ge=0, le=2, description="d of the loss margin")
+    scale: float = Field(20.0, gt=0, description="factor of the cosines in the loss softmax")
+    two_sided: bool = Field(True, description="negatives of both sides (W16 Eq. 11), or of the left one only")
+    one_source: bool = Field(
+        False,
+        description="a mini-batch holds pairs of one source (file, or column source of a corpus), so that "
+        "its negatives are harder; without mega-batches",
     )
     negatives: Literal["max", "mix"] = Field(
         "max", description="MAX, or MAX with probability 0.5 else uniform"
@@ -84,9 +93,16 @@ class TrainingParameters(_Section):
 
     @model_validator(mode="after")
     def _enough_candidates(self) -> TrainingParameters:
-        if self.batch_size * (1 if self.anneal else self.mega_batch) < 2:
+        if self.batch_size * (1 if self.anneal else self.largest_mega_batch) < 2:
             raise ValueError("a mega-batch of one pair has no negatives: raise batch_size or mega_batch")
+        if self.one_source and self.largest_mega_batch > 1:
+            raise ValueError("one_source is of mini-batches: set loss softmax, or mega_batch 1")
         return self
+
+    @property
+    def largest_mega_batch(self) -> int:
+        """M at most: the loss softmax has its negatives in the mini-batch."""
+        return 1 if self.loss == "softmax" else self.mega_batch
 
 
 class PairFileParameters(_Section):

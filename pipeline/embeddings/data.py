@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pipeline.bitext.paths import expand
 from pipeline.configuration.embeddings import PairFileParameters
-from pipeline.embeddings.sources import PairBlock, read_corpus_pairs, read_pair_file
+from pipeline.embeddings.sources import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from pipeline.errors import InputError
 from pipeline.evaluation.leakage import LeakageFilter
 from pipeline.evaluation.sentence_pairs import SentencePairs
@@ -24,7 +24,7 @@ from pipeline.selection.manifest import MANIFEST_NAME
 from pipeline.shards.store import INDEX_NAME, ShardDirectory
 
 _BATCH_ROWS = 50_000
-_SIDES = ["reference", "translation"]
+_SIDES = ("reference", "translation")
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,9 @@ def _corpus_blocks(directory: Path) -> Iterator[PairBlock]:
     for path in open_published(directory).files:
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                for batch in file.iter_batches(_BATCH_ROWS, columns=_SIDES, use_threads=False):
-                    yield PairBlock(batch.column(0).cast(pa.string()), batch.column(1).cast(pa.string()))
+                columns = [name for name in (*_SIDES, "source") if name in file.schema_arrow.names]
+                for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+                    yield from blocks_of_sources(pa.Table.from_batches([batch]), _SIDES)
         except (pa.ArrowException, OSError, KeyError) as error:
             raise InputError(
                 f"not a whole Parquet file of pairs: {error}", path, remedy="Publish the corpus again."

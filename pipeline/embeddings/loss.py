@@ -1,4 +1,5 @@
-"""The margin loss of Wieting 2016 Eq. 11 and ParaNMT-50M Eq. 1, with its gradient in closed form."""
+"""The margin loss of Wieting 2016 Eq. 11 and ParaNMT-50M Eq. 1, with its gradient in closed form, and the
+softmax over a mini-batch."""
 
 from __future__ import annotations
 
@@ -62,3 +63,38 @@ def margin_loss(embeddings: Tensor, pairs: int, margin: float = 0.4) -> Tensor:
     if len(embeddings) not in (3 * pairs, 4 * pairs) or pairs < 1:
         raise ValueError(f"{len(embeddings)} embeddings are neither 3 nor 4 times {pairs} pairs")
     return _MarginLoss.apply(embeddings, pairs, margin)  # type: ignore[no-untyped-call]
+
+
+def softmax_loss(
+    embeddings: Tensor,
+    pairs: int,
+    forbidden: tuple[Tensor, Tensor],
+    scale: float = 20.0,
+    two_sided: bool = True,
+) -> Tensor:
+    """Mean over the pairs of `-ln(exp(c cos(s,s')) / (exp(c cos(s,s')) + sum_t exp(c cos(s,t))))`, two-sided
+    the mean of this and the same for s'. Its negatives t are both sides of all other pairs, and the loss is
+    known as InfoNCE (van den Oord et al. 2018) and as multiple negatives ranking (Henderson et al. 2017).
+
+    embeddings: (2 * pairs, dimension): all s, all s'. Any scale; a zero vector has cosine 0 to everything.
+    forbidden: (row, column) of the cosines that are left out, the sentence itself and its other side among
+        them, int64 (n,) each, see `ForbiddenCandidates.of_rows`.
+    scale: c, above 0.
+
+    Returns a scalar. Memory and time grow with the square of `pairs`.
+    """
+    sentences = 2 * pairs
+    if len(embeddings) != sentences or pairs < 1:
+        raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
+    norms = embeddings.norm(dim=1, keepdim=True)
+    present = norms > 0
+    unit = torch.where(present, embeddings / torch.where(present, norms, torch.ones_like(norms)), 0)
+    anchors = sentences if two_sided else pairs
+    logits = scale * (unit[:anchors] @ unit.T)
+    own = torch.arange(anchors, device=embeddings.device)
+    partner = (own + pairs) % sentences
+    positive = logits[own, partner]
+    row, column = forbidden
+    logits[row, column] = -torch.inf
+    logits[own, partner] = positive
+    return torch.nn.functional.cross_entropy(logits, partner)

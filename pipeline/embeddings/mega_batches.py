@@ -88,11 +88,11 @@ def mini_batches(
 ) -> Iterator[MiniBatch]:
     """Split a mega-batch, each pair with the negatives that were chosen for it.
 
-    negatives: as `choose_negatives` gives them, on the CPU. A pair without one is passed over, and so is a
-        mini-batch that has no other pair.
+    negatives: of each pair, (0 to 2, pairs), numbers of sentences on the CPU: none, one of each left side,
+        or of both sides. A pair without one is passed over, and so is a mini-batch that has no other pair.
     whole_tables: unit -> rows of its tables; given for dense updates, which address every row.
     """
-    sides = 2 + len(negatives) // len(mega_batch.place)
+    sides = 2 + len(negatives)
     chosen = _sentences(mega_batch, negatives, batch_size)
     if device.type != "cpu" and whole_tables is None:
         yield from _on_device(mega_batch, list(chosen), sides, device)
@@ -116,12 +116,11 @@ def _sentences(mega_batch: PackedMegaBatch, negatives: Tensor, batch_size: int) 
     """The numbers of each mini-batch's sentences: left sides, right sides, negatives of the left, of the
     right."""
     pairs = len(mega_batch.place)
-    sides = negatives.view(-1, pairs)
-    trainable = (sides >= 0).all(0)
+    trainable = (negatives >= 0).all(0)
     for first, last in mega_batch.place.mini_batches(batch_size):
         left = torch.arange(first, last)[trainable[first:last]]
         if len(left):
-            yield torch.cat([left, left + pairs, *(side[left] for side in sides)])
+            yield torch.cat([left, left + pairs, *(side[left] for side in negatives)])
 
 
 def _on_device(

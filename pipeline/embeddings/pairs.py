@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,8 +23,9 @@ from pipeline.errors import InputError
 from pipeline.files import hash_json, read_json, write_json
 from pipeline.interrupts import check_interrupt
 
-FORMAT = 1
+FORMAT = 2
 _INDEX = "pairs.json"
+_SOURCES = "sources"
 _CHUNK_TOKENS = 1 << 22
 _BLOCK_ROWS = 50_000
 
@@ -36,6 +38,7 @@ class PairStore:
         skipped: pairs left out because a side has no unit.
         fingerprint: hash of the pairs' ids and of the vocabularies' sizes.
         vocabularies: unit name -> vocabulary.
+        source_names: where pairs come from.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -53,10 +56,12 @@ class PairStore:
             self.fingerprint = hash_json(index)
             self.unit_names = [str(name) for name in index["units"]]
             described = {name: index["units"][name] for name in self.unit_names}
+            self.source_names = [str(name) for name in index["sources"]]
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"damaged: {error!r}", directory / _INDEX) from error
         self.directory = directory
         self._chosen: npt.NDArray[np.int64] | None = None
+        self._sources = map_array(directory / _SOURCES, "int32", (self.pairs,))
         self.vocabularies: dict[str, Vocabulary] = {}
         self._ids: dict[str, npt.NDArray[Any]] = {}
         self._starts: dict[str, npt.NDArray[np.int64]] = {}
@@ -112,6 +117,11 @@ class PairStore:
         ids = self._ids[name][positions].astype(np.int64)
         return Bags(torch.from_numpy(ids), torch.from_numpy(offsets))
 
+    @property
+    def sources(self) -> npt.NDArray[np.int32]:
+        """Number of each pair's source in `source_names`, int32 (pairs,)."""
+        return self._sources if self._chosen is None else self._sources[self._chosen]
+
     def counts(self, unit: str) -> npt.NDArray[np.int64]:
         """How often each unit occurs in all sides, int64 (vocabulary,)."""
         total = np.zeros(len(self.vocabularies[unit]), dtype=np.int64)
@@ -156,8 +166,12 @@ def build_pair_store(
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
     builders = [_UnitBuilder(directory, unit) for unit in units]
+    sources: dict[str, int] = {}
     pairs = seen = 0
-    try:
+    with ExitStack() as stack:
+        for builder in builders:
+            stack.callback(builder.close)
+        source_of_pair = stack.enter_context((directory / _SOURCES).open("wb"))
         for block in _limited(blocks):
             check_interrupt()
             cut = [builder.cut(block) for builder in builders]
@@ -165,11 +179,10 @@ def build_pair_store(
             keep = np.flatnonzero((lengths > 0).all(axis=0))
             for builder, (left, right) in zip(builders, cut, strict=True):
                 builder.append(left, right, keep)
+            number = sources.setdefault(block.source, len(sources))
+            source_of_pair.write(np.full(len(keep), number, dtype=np.int32).tobytes())
             pairs += len(keep)
             seen += len(block)
-    finally:
-        for builder in builders:
-            builder.close()
     if not pairs:
         raise InputError(
             f"no pair to train on: {seen:,} read, none with text on both sides",
@@ -182,7 +195,13 @@ def build_pair_store(
         described[name] = builder.finish(limit, (vocabularies or {}).get(name))
     write_json(
         directory / _INDEX,
-        {"format": FORMAT, "pairs": pairs, "skipped": seen - pairs, "units": described},
+        {
+            "format": FORMAT,
+            "pairs": pairs,
+            "skipped": seen - pairs,
+            "sources": list(sources),
+            "units": described,
+        },
     )
     return PairStore(directory)
 
@@ -191,7 +210,7 @@ def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
     """The same pairs in blocks of bounded size: a shard may have any number of rows."""
     for block in blocks:
         for first in range(0, len(block), _BLOCK_ROWS):
-            yield PairBlock(block.left.slice(first, _BLOCK_ROWS), block.right.slice(first, _BLOCK_ROWS))
+            yield block.slice(first, _BLOCK_ROWS)
 
 
 class _UnitBuilder:

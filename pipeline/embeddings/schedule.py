@@ -4,6 +4,7 @@ mega-batch."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,9 @@ class Schedule:
     With `anneal`, M is `min(mega_batch, 1 + updates // anneal)` at the start of each mega-batch, otherwise
     `mega_batch`. All pairs of an epoch are used: the last mini-batch may be smaller, and a single
     left-over pair, for which there would be no negative, joins the mega-batch before it.
+
+    sources: number of each pair's source, int (pairs,), where a mini-batch is to hold pairs of one source
+        alone, and M is 1; what is left over of each makes the last, mixed mini-batches of an epoch.
     """
 
     pairs: int
@@ -47,10 +51,33 @@ class Schedule:
     mega_batch: int
     anneal: int
     seed: int
+    sources: npt.NDArray[Any] | None = None
 
     def order(self, epoch: int) -> npt.NDArray[np.int64]:
         """The epoch's permutation of the pairs."""
-        return generator_for(self.seed, ORDER, epoch).permutation(self.pairs)
+        generator = generator_for(self.seed, ORDER, epoch)
+        shuffled = generator.permutation(self.pairs)
+        return shuffled if self.sources is None else self._by_source(shuffled, generator)
+
+    def _by_source(
+        self, shuffled: npt.NDArray[np.int64], generator: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """The same, in whole mini-batches of one source each, shuffled, and then the rest."""
+        assert self.sources is not None
+        source = self.sources[shuffled]
+        grouped = np.argsort(source, kind="stable")
+        rank = np.empty(self.pairs, dtype=np.int64)
+        first_of_source = np.searchsorted(source[grouped], source)
+        rank[grouped] = np.arange(self.pairs)
+        rank -= first_of_source
+        whole = np.bincount(source) // self.batch_size
+        batch_of_pair = rank // self.batch_size
+        fits = batch_of_pair < whole[source]
+        # Each whole mini-batch gets a random place among all of them.
+        starts = np.cumsum(whole) - whole
+        places = generator.permutation(int(whole.sum()))
+        place = places[starts[source[fits]] + batch_of_pair[fits]]
+        return np.concatenate([shuffled[fits][np.argsort(place, kind="stable")], shuffled[~fits]])
 
     def mini_batches_of(self, updates: int) -> int:
         """M after so many updates."""

@@ -27,13 +27,44 @@ PairFormat = Literal["auto", "ppdb", "tsv"]
 
 @dataclass(frozen=True)
 class PairBlock:
-    """Some pairs: two string arrays of equal length (pyarrow), without nulls."""
+    """Some pairs: two string arrays of equal length (pyarrow), without nulls.
+
+    source: where all of them come from; pairs of one source may be trained on together.
+    """
 
     left: Any
     right: Any
+    source: str = ""
 
     def __len__(self) -> int:
         return len(self.left)
+
+    def filter(self, keep: Any) -> PairBlock:
+        """Those pairs for which a Boolean array (pyarrow) says so."""
+        return PairBlock(self.left.filter(keep), self.right.filter(keep), self.source)
+
+    def slice(self, first: int, pairs: int) -> PairBlock:
+        """So many pairs at most, from the one with this number on."""
+        return PairBlock(self.left.slice(first, pairs), self.right.slice(first, pairs), self.source)
+
+
+def blocks_of_sources(table: Any, columns: tuple[str, str]) -> Iterator[PairBlock]:
+    """The pairs of a table (pyarrow), one block for each value of its column `source`, in their order.
+
+    columns: left and right side.
+    """
+    if "source" not in table.column_names:
+        parts = [("", table)]
+    else:
+        names = table.column("source")
+        parts = [
+            (name or "", table.filter(pc.equal(names, name) if name is not None else pc.is_null(names)))
+            for name in pc.unique(names).to_pylist()
+        ]
+    for source, part in parts:
+        if part.num_rows:
+            left, right = (part.column(name).cast(pa.string()).combine_chunks() for name in columns)
+            yield PairBlock(left, right, source)
 
 
 def read_pair_file(
@@ -104,15 +135,12 @@ def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
     """
     view = ShardView(*directories)
     fates = [name for name in ("rejected", "failed") if name in view.column_names]
-    for table in view.tables(["reference", "translation", *fates]):
+    sources = ["source"] if "source" in view.column_names else []
+    for table in view.tables(["reference", "translation", *sources, *fates]):
         keep = pc.and_(pc.is_valid(table.column("reference")), pc.is_valid(table.column("translation")))
         for name in fates:
             keep = pc.and_(keep, pc.is_null(table.column(name)))
-        kept = table.filter(keep)
-        if kept.num_rows:
-            yield PairBlock(
-                kept.column("reference").combine_chunks(), kept.column("translation").combine_chunks()
-            )
+        yield from blocks_of_sources(table.filter(keep), ("reference", "translation"))
 
 
 def _blocks_of_lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
@@ -155,4 +183,4 @@ def _parse(
             right.append(fields[right_column].decode("utf-8").strip())
         except UnicodeDecodeError as error:
             raise InputError("not UTF-8 text", path, number, "Convert the file to UTF-8.") from error
-    return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()))
+    return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()), path.name)

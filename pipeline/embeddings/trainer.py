@@ -17,12 +17,17 @@ from torch import Tensor
 from pipeline.configuration.embeddings import TrainingParameters
 from pipeline.embeddings.ahead import ahead
 from pipeline.embeddings.averaging import AVERAGE_EVERY, ParameterAverage
-from pipeline.embeddings.batches import Bags
 from pipeline.embeddings.checkpoint import Checkpoints
 from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.embeddings.loss import margin_loss
-from pipeline.embeddings.mega_batches import PackedMegaBatch, encode, mega_batches, mini_batches
-from pipeline.embeddings.negatives import choose_negatives, negative_pool
+from pipeline.embeddings.loss import margin_loss, softmax_loss
+from pipeline.embeddings.mega_batches import (
+    MiniBatch,
+    PackedMegaBatch,
+    encode,
+    mega_batches,
+    mini_batches,
+)
+from pipeline.embeddings.negatives import ForbiddenCandidates, choose_negatives, negative_pool
 from pipeline.embeddings.optimisers import AdaGrad, Adam, Optimiser, clip_
 from pipeline.embeddings.pairs import PairStore
 from pipeline.embeddings.regularisation import Regularisation
@@ -88,7 +93,12 @@ class Trainer:
         self._tables = encoder.tables()
         self._composition = encoder.composition()
         self._schedule = Schedule(
-            len(store), parameters.batch_size, parameters.mega_batch, parameters.anneal, parameters.seed
+            len(store),
+            parameters.batch_size,
+            parameters.largest_mega_batch,
+            parameters.anneal,
+            parameters.seed,
+            store.sources if parameters.one_source else None,
         )
         self._regularisation = Regularisation(
             parameters.lambda_words,
@@ -149,7 +159,7 @@ class Trainer:
             )
             # Small mega-batches are packed several at once, so that two threads need not wait on each other
             # for each.
-            upcoming = stack.enter_context(ahead(packed, 1 + 40 // self.parameters.mega_batch))
+            upcoming = stack.enter_context(ahead(packed, 1 + 40 // self._schedule.mega_batch))
             for mega_batch in upcoming:
                 if self.state.finished:
                     break
@@ -192,33 +202,25 @@ class Trainer:
     def _train(self, mega_batch: PackedMegaBatch, pool: ThreadPoolExecutor | None) -> None:
         """Choose negatives with the current parameters, then go through the mini-batches."""
         place, pairs = mega_batch.place, len(mega_batch.place)
-        parameters = self.parameters
-        for name, unit in self.encoder.table_units().items():
-            self._optimiser.refresh(name, mega_batch.rows[unit].to(self._device))
-        negatives = choose_negatives(
-            encode(self.encoder, mega_batch.bags, self._device),
-            pairs,
-            two_sided=parameters.two_sided,
-            strategy=parameters.negatives,
-            forbidden=mega_batch.forbidden,
-            generator=generator_for(parameters.seed, MIX, place.epoch, place.first),
-            precision=parameters.negative_precision,
-            pool=pool,
-        ).cpu()
+        batch_size = self.parameters.batch_size
+        if self.parameters.loss == "softmax":
+            # The mini-batch that its negatives are taken from: one left-over pair may have joined it.
+            batch_size = pairs
+        negatives = self._negatives(mega_batch, pool)
         losses = []
         sizes = []
-        packed = mini_batches(mega_batch, negatives, parameters.batch_size, self._device, self._whole_tables)
+        packed = mini_batches(mega_batch, negatives, batch_size, self._device, self._whole_tables)
         # A thread of its own for a single mini-batch would cost more than it packs.
-        one = pairs <= parameters.batch_size
+        one = pairs <= batch_size
         with nullcontext(packed) if one else ahead(packed, 2) as batches:
             for batch in batches:
-                losses.append(self._update(batch.bags, batch.rows, batch.pairs))
+                losses.append(self._update(batch, mega_batch.forbidden))
                 sizes.append(batch.pairs)
         trained = sum(sizes)
         self.state.pairs += pairs
         self.state.position = place.last
         self.state.passed_over += pairs - trained
-        self.state.empty_batches += len(place.mini_batches(parameters.batch_size)) - len(sizes)
+        self.state.empty_batches += len(place.mini_batches(self.parameters.batch_size)) - len(sizes)
         if not trained:
             return
         total = float((torch.stack(losses).double() * torch.tensor(sizes, device=self._device)).sum())
@@ -234,6 +236,25 @@ class Trainer:
         self.state.loss_sum += total
         self.state.loss_pairs += trained
 
+    def _negatives(self, mega_batch: PackedMegaBatch, pool: ThreadPoolExecutor | None) -> Tensor:
+        """The chosen negative of each side, (sides, pairs); none for a softmax over all of them."""
+        parameters, place = self.parameters, mega_batch.place
+        if parameters.loss == "softmax":
+            return torch.empty((0, len(place)), dtype=torch.int64)
+        for name, unit in self.encoder.table_units().items():
+            self._optimiser.refresh(name, mega_batch.rows[unit].to(self._device))
+        chosen = choose_negatives(
+            encode(self.encoder, mega_batch.bags, self._device),
+            len(place),
+            two_sided=parameters.two_sided,
+            strategy=parameters.negatives,
+            forbidden=mega_batch.forbidden,
+            generator=generator_for(parameters.seed, MIX, place.epoch, place.first),
+            precision=parameters.negative_precision,
+            pool=pool,
+        )
+        return chosen.cpu().view(-1, len(place))
+
     def _enter_average(self) -> None:
         """Let the parameters enter the mean, where its time has come."""
         after = self.parameters.average_after
@@ -244,18 +265,26 @@ class Trainer:
             self._average.add()
             self.state.averaged = self._average.count
 
-    def _update(self, bags: Mapping[str, Bags], rows: Mapping[str, Tensor], pairs: int) -> Tensor:
+    def _loss(self, embeddings: Tensor, pairs: int, forbidden: ForbiddenCandidates) -> Tensor:
+        """Of a mini-batch, which is all that `forbidden` is of where the loss is a softmax."""
+        parameters = self.parameters
+        if parameters.loss == "margin":
+            return margin_loss(embeddings, pairs, parameters.margin)
+        row, column = forbidden.of_rows(0, 2 * pairs if parameters.two_sided else pairs)
+        there = row.to(self._device, non_blocking=True), column.to(self._device, non_blocking=True)
+        return softmax_loss(embeddings, pairs, there, parameters.scale, parameters.two_sided)
+
+    def _update(self, batch: MiniBatch, forbidden: ForbiddenCandidates) -> Tensor:
         """One mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""
+        rows, pairs = batch.rows, batch.pairs
         optimiser, units = self._optimiser, self.encoder.table_units()
         optimiser.begin_step()
         leaves = {
             name: optimiser.read_rows(name, rows[unit]).requires_grad_() for name, unit in units.items()
         }
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._autocast):
-            embeddings = self.encoder(bags, leaves)
-        loss = margin_loss(
-            embeddings.float() if self._autocast else embeddings, pairs, self.parameters.margin
-        )
+            embeddings = self.encoder(batch.bags, leaves)
+        loss = self._loss(embeddings.float() if self._autocast else embeddings, pairs, forbidden)
         names = list(self._composition)
         gradients = torch.autograd.grad(loss, [*leaves.values(), *self._composition.values()])
         if self.parameters.clip is not None or self.parameters.lambda_composition:

@@ -125,7 +125,7 @@ class LeakageFilter:
             self.report.dropped += int(leaked.sum())
             keep = pa.array(~leaked)
             if not leaked.all():
-                yield PairBlock(block.left.filter(keep), block.right.filter(keep))
+                yield block.filter(keep)
 
     def _look_at(self, block: PairBlock) -> npt.NDArray[np.bool_]:
         """Which pairs are leaked; the report is brought up to date."""

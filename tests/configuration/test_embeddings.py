@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.configuration import check_parameters
 from pipeline.configuration.composition import compose
-from pipeline.configuration.embeddings import EmbeddingsParameters, ModelParameters
+from pipeline.configuration.embeddings import EmbeddingsParameters, ModelParameters, TrainingParameters
 from pipeline.configuration.encoders import EncoderParameters, named_encoder, units_of
 from pipeline.configuration.inputs import link_inputs
 from tests.project import ROOT
@@ -31,6 +31,15 @@ from tests.project import ROOT
 def test_mistakes(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         EmbeddingsParameters.model_validate(changes)
+
+
+def test_sources_are_of_mini_batches() -> None:
+    with pytest.raises(ValidationError, match="one_source is of mini-batches"):
+        TrainingParameters(one_source=True)
+    assert TrainingParameters(one_source=True, mega_batch=1).largest_mega_batch == 1
+    assert TrainingParameters(one_source=True, loss="softmax").largest_mega_batch == 1
+    with pytest.raises(ValidationError, match="has no negatives"):
+        TrainingParameters(loss="softmax", batch_size=1, anneal=0)
 
 
 def test_what_an_encoder_needs() -> None:

@@ -33,6 +33,37 @@ def loss(
     return total / len(left)
 
 
+def softmax(
+    embeddings: Tensor, pairs: int, scale: float, two_sided: bool, texts: Sequence[object] | None = None
+) -> Tensor:
+    """Cross-entropy of a side's other side among it and its candidates, one sentence after the other."""
+    anchors = 2 * pairs if two_sided else pairs
+    total = torch.zeros((), dtype=embeddings.dtype)
+    for anchor in range(anchors):
+        positive = torch.exp(scale * cosine(embeddings[anchor], embeddings[(anchor + pairs) % (2 * pairs)]))
+        others = [
+            torch.exp(scale * cosine(embeddings[anchor], embeddings[candidate]))
+            for candidate in candidates(anchor, pairs, texts)
+        ]
+        total = total - torch.log(positive / (positive + sum(others)))
+    return total / anchors
+
+
+def candidates(anchor: int, pairs: int, texts: Sequence[object] | None = None) -> list[int]:
+    """Both sides of all other pairs; with texts, but for those that the anchor is a paraphrase of."""
+    partner = (anchor + pairs) % (2 * pairs)
+    found = []
+    for candidate in range(2 * pairs):
+        if candidate in (anchor, partner):
+            continue
+        if texts is not None:
+            candidates_partner = texts[(candidate + pairs) % (2 * pairs)]
+            if texts[candidate] in (texts[anchor], texts[partner]) or candidates_partner == texts[anchor]:
+                continue
+        found.append(candidate)
+    return found
+
+
 def max_negatives(
     embeddings: Tensor, pairs: int, two_sided: bool, texts: Sequence[object] | None = None
 ) -> list[int]:
@@ -40,15 +71,8 @@ def max_negatives(
     candidates."""
     chosen = []
     for anchor in range(2 * pairs if two_sided else pairs):
-        partner = (anchor + pairs) % (2 * pairs)
         best, best_cosine = -1, -np.inf
-        for candidate in range(2 * pairs):
-            if candidate in (anchor, partner):
-                continue
-            if texts is not None:
-                candidates_partner = texts[(candidate + pairs) % (2 * pairs)]
-                if texts[candidate] in (texts[anchor], texts[partner]) or candidates_partner == texts[anchor]:
-                    continue
+        for candidate in candidates(anchor, pairs, texts):
             similarity = float(cosine(embeddings[anchor], embeddings[candidate]))
             if similarity > best_cosine:
                 best, best_cosine = candidate, similarity
@@ -69,9 +93,11 @@ def train(
     penalty: Callable[[Tensor], Tensor] | None = None,
     clip: float | None = None,
     exclude_identical: bool = False,
+    softmax_scale: float | None = None,
 ) -> tuple[Tensor, list[float]]:
     """ParaNMT-50M section 4 with an ordinary dense optimiser; returns the table and the loss of every
-    mini-batch. With `exclude_identical` a pair without a candidate is passed over."""
+    mini-batch. With `exclude_identical` a pair without a candidate is passed over. With `softmax_scale` the
+    loss is a softmax over each mega-batch, which is a mini-batch."""
     parameter = table.clone().requires_grad_()
     optimiser = make_optimiser([parameter])
     losses = []
@@ -87,7 +113,8 @@ def train(
                 embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
             texts = [tuple(sentence) for sentence in sentences] if exclude_identical else None
             negatives = max_negatives(embeddings, pairs, two_sided, texts)
-            for first, last in mega.mini_batches(schedule.batch_size):
+            whole = [(0, pairs)]
+            for first, last in mega.mini_batches(schedule.batch_size) if softmax_scale is None else whole:
                 place += 1
                 part = [
                     k
@@ -103,6 +130,9 @@ def train(
                     [embed(parameter, sentences[negatives[pairs + k]]) for k in part] if two_sided else None,
                     margin,
                 )
+                if softmax_scale is not None:
+                    embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
+                    value = softmax(embeddings, pairs, softmax_scale, two_sided, texts)
                 losses.append(value.item())
                 objective = value if penalty is None else value + penalty(parameter)
                 optimiser.zero_grad()

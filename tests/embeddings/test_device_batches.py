@@ -43,9 +43,9 @@ def test_a_mega_batch_of_which_some_pairs_have_no_negative(tmp_path: Path, two_s
     schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, 0, settings.seed)
     mega_batch = next(mega_batches(store, schedule, make_encoder(store), settings, 0, 0, 0))
     pairs = len(mega_batch.place)
-    negatives = torch.arange(2 * pairs if two_sided else pairs).roll(5)
-    negatives[:8] = -1  # the whole first mini-batch
-    negatives[[11, -3]] = -1
+    negatives = torch.arange(2 * pairs if two_sided else pairs).roll(5).view(-1, pairs)
+    negatives[0, :8] = -1  # the whole first mini-batch
+    negatives[[0, -1], [11, -3]] = -1
     expected = list(mini_batches(mega_batch, negatives, settings.batch_size, CPU))
     sentences = list(module._sentences(mega_batch, negatives, settings.batch_size))
     found = list(module._on_device(mega_batch, sentences, 4 if two_sided else 3, CPU))

@@ -1,13 +1,15 @@
-"""The margin loss against the definition and against finite differences."""
+"""The losses against their definitions and against finite differences."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.embeddings.loss import margin_loss
+from pipeline.embeddings.loss import margin_loss, softmax_loss
+from pipeline.embeddings.negatives import ForbiddenCandidates
 from tests.embeddings import oracle
 
 
@@ -76,3 +78,50 @@ def test_a_zero_vector_has_cosine_and_gradient_zero() -> None:
 def test_wrong_number_of_embeddings_is_refused() -> None:
     with pytest.raises(ValueError, match="neither 3 nor 4 times 2 pairs"):
         margin_loss(torch.zeros(5, 3), 2)
+
+
+@given(
+    pairs=st.integers(1, 5),
+    two_sided=st.booleans(),
+    scale=st.sampled_from([0.5, 5.0, 20.0]),
+    texts=st.none() | st.lists(st.integers(0, 4), min_size=10, max_size=10),
+    seed=st.integers(0, 10_000),
+)
+@settings(max_examples=40, deadline=None)
+def test_softmax_and_gradient_are_those_of_the_definition(
+    pairs: int, two_sided: bool, scale: float, texts: list[int] | None, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    ours = torch.randn(2 * pairs, 4, dtype=torch.float64, generator=generator).requires_grad_()
+    theirs = ours.detach().clone().requires_grad_()
+    alike = None if texts is None else texts[: 2 * pairs]
+    forbidden = ForbiddenCandidates(pairs, None if alike is None else np.array(alike))
+    anchors = 2 * pairs if two_sided else pairs
+    value = softmax_loss(ours, pairs, forbidden.of_rows(0, anchors), scale, two_sided)
+    expected = oracle.softmax(theirs, pairs, scale, two_sided, alike)
+    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
+    (gradient,) = torch.autograd.grad(value, ours)
+    (expected_gradient,) = torch.autograd.grad(expected, theirs)
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
+
+
+def test_softmax_of_a_zero_vector_and_of_alike_texts_is_finite() -> None:
+    embeddings = torch.eye(4, 3, dtype=torch.float64).requires_grad_()  # the last row is zero
+    value = softmax_loss(embeddings, 2, ForbiddenCandidates(2).of_rows(0, 4))
+    (gradient,) = torch.autograd.grad(value, embeddings)
+    assert torch.isfinite(gradient).all()
+    assert (gradient[3] == 0).all()
+    alike = ForbiddenCandidates(2, np.zeros(4, np.int64)).of_rows(0, 4)
+    assert softmax_loss(embeddings, 2, alike).item() == 0.0
+
+
+def test_softmax_agrees_with_finite_differences() -> None:
+    generator = torch.Generator().manual_seed(3)
+    embeddings = torch.randn(10, 4, dtype=torch.float64, generator=generator).requires_grad_()
+    forbidden = ForbiddenCandidates(5).of_rows(0, 10)
+    assert torch.autograd.gradcheck(lambda x: softmax_loss(x, 5, forbidden, 5.0), embeddings)
+
+
+def test_softmax_of_another_number_of_sides_is_refused() -> None:
+    with pytest.raises(ValueError, match="not both sides of 2 pairs"):
+        softmax_loss(torch.zeros(6, 3), 2, ForbiddenCandidates(2).of_rows(0, 4))

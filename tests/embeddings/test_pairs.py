@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -154,4 +155,16 @@ def test_a_store_that_was_not_finished_does_not_open(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged"):
         build_pair_store(tmp_path, (fails() for _ in range(1)), [Words()], EVERYTHING)
     with pytest.raises(InputError, match="no such file"):
+        PairStore(tmp_path)
+
+
+def test_each_pair_has_its_source(tmp_path: Path) -> None:
+    pairs = [("a b", "c"), ("", "d"), ("e", "f g")]
+    blocks = [replace(block(pairs), source=name) for name in ("x", "y", "x")]
+    store = build_pair_store(tmp_path, blocks, [Words()], EVERYTHING)
+    assert store.source_names == ["x", "y"]
+    assert store.sources.tolist() == [0, 0, 1, 1, 0, 0]
+    assert store.subset(np.array([4, 2])).sources.tolist() == [0, 1]
+    (tmp_path / "sources").write_bytes(b"")
+    with pytest.raises(InputError, match="its index says 24"):
         PairStore(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,3 +46,26 @@ def test_epochs_and_seeds_differ() -> None:
     assert schedule.order(0).tolist() == Schedule(100, 7, 2, 1, seed=1).order(0).tolist()
     assert schedule.order(0).tolist() != schedule.order(1).tolist()
     assert schedule.order(0).tolist() != Schedule(100, 10, 5, 0, seed=2).order(0).tolist()
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=80), st.integers(2, 9), st.integers(0, 5))
+def test_mini_batches_of_one_source(sources: list[int], batch_size: int, epoch: int) -> None:
+    numbers = np.array(sources, dtype=np.int32)
+    schedule = Schedule(len(sources), batch_size, 1, 0, seed=3, sources=numbers)
+    order = schedule.order(epoch)
+    assert sorted(order) == list(range(len(sources)))
+    whole = sum(sources.count(source) // batch_size for source in set(sources))
+    for number in range(whole):
+        assert len(set(numbers[order[number * batch_size : (number + 1) * batch_size]])) == 1
+    left = numbers[order[whole * batch_size :]].tolist()
+    assert all(left.count(source) < batch_size for source in left)
+
+
+def test_mini_batches_of_one_source_are_shuffled() -> None:
+    numbers = np.repeat(np.arange(4, dtype=np.int32), 50)
+    schedule = Schedule(200, 5, 1, 0, seed=1, sources=numbers)
+    first, second = (numbers[schedule.order(epoch)][::5].tolist() for epoch in (0, 1))
+    assert first != second
+    assert sorted(first) == sorted(second) == [k for k in range(4) for _ in range(10)]
+    assert first != sorted(first)
+    assert schedule.order(0)[:5].tolist() != sorted(schedule.order(0)[:5].tolist())

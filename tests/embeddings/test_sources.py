@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.embeddings import sources
-from pipeline.embeddings.sources import PairBlock, read_corpus_pairs, read_pair_file
+from pipeline.embeddings.sources import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from pipeline.errors import InputError
 from pipeline.shards.store import ShardWriter
 
@@ -121,3 +121,20 @@ def test_a_corpus_without_translations_is_refused(tmp_path: Path) -> None:
     writer.close({})
     with pytest.raises(InputError, match="no column translation"):
         pairs(read_corpus_pairs(tmp_path))
+
+
+def test_the_pairs_of_each_source_are_blocks_of_their_own() -> None:
+    table = pa.table(
+        {
+            "source": ["news", None, "talks", "news"],
+            "reference": ["a", "b", "c", "d"],
+            "translation": ["e", "f", "g", "h"],
+        }
+    )
+    found = {
+        block.source: list(zip(block.left.to_pylist(), block.right.to_pylist(), strict=True))
+        for block in blocks_of_sources(table, ("reference", "translation"))
+    }
+    assert found == {"news": [("a", "e"), ("d", "h")], "": [("b", "f")], "talks": [("c", "g")]}
+    (block,) = blocks_of_sources(table.drop_columns("source"), ("translation", "reference"))
+    assert (block.source, block.left.to_pylist()) == ("", ["e", "f", "g", "h"])

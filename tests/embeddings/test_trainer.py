@@ -71,7 +71,14 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
     bags = store.select(np.arange(len(store)))["word"]
     borders = bags.offsets.tolist()
     sentences = [bags.ids[a:b].tolist() for a, b in pairwise(borders)]
-    schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, settings.anneal, settings.seed)
+    schedule = Schedule(
+        len(store),
+        settings.batch_size,
+        settings.largest_mega_batch,
+        settings.anneal,
+        settings.seed,
+        store.sources if settings.one_source else None,
+    )
     if settings.optimiser == "adam":
         make = lambda values: torch.optim.Adam(values, lr=settings.learning_rate)  # noqa: E731
     else:
@@ -88,6 +95,7 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
         make,
         clip=settings.clip,
         exclude_identical=settings.exclude_identical,
+        softmax_scale=settings.scale if settings.loss == "softmax" else None,
         **options,
     )
 
@@ -102,6 +110,9 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
         {"clip": 0.05},
         {"optimiser": "adagrad", "learning_rate": 0.05},
         {"batch_size": 7, "mega_batch": 8},  # 57 = 56 + 1: the left-over pair joins
+        {"loss": "softmax"},
+        {"loss": "softmax", "two_sided": False, "scale": 3.0, "one_source": True},
+        {"loss": "softmax", "batch_size": 7, "exclude_identical": False},
     ],
     ids=str,
 )
@@ -300,12 +311,12 @@ def test_mini_batches_are_the_mega_batch_cut_up(tmp_path: Path) -> None:
     schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, 0, settings.seed)
     mega_batch = next(mega_batches(store, schedule, encoder, settings, 0, 0, 0))
     pairs = len(mega_batch.place)
-    negatives = torch.randint(2 * pairs, (2 * pairs,), generator=torch.Generator().manual_seed(1))
+    negatives = torch.randint(2 * pairs, (2, pairs), generator=torch.Generator().manual_seed(1))
     whole = mega_batch.bags["word"]
     seen = 0
     for batch in mini_batches(mega_batch, negatives, settings.batch_size, torch.device("cpu")):
         numbers = torch.arange(seen, seen + batch.pairs)
-        order = [numbers, numbers + pairs, negatives[numbers], negatives[numbers + pairs]]
+        order = [numbers, numbers + pairs, negatives[0, numbers], negatives[1, numbers]]
         expected = whole.select(torch.cat(order))
         assert torch.equal(batch.rows["word"][batch.bags["word"].ids], expected.ids)
         assert torch.equal(batch.bags["word"].offsets, expected.offsets)
