@@ -18,7 +18,8 @@ def main() -> None:
     lexicon = parameters.lexicon
     lists = read_lists(lexicon.word_list_paths(), lexicon.reference_lexicon_paths())
     inputs = [Path("data/translated"), Path("data/scored")]
-    report = extract_lexicon(inputs, OUTPUT, lexicon, parameters.resources)
+    # What comes after this stage can do without: a corpus of which no pair is good enough has a report, too.
+    report = extract_lexicon(inputs, OUTPUT, lexicon, parameters.resources, allow_empty=True)
     evaluation = evaluate_lexicon(OUTPUT, lists)
     write_metrics("metrics/lexicon.json", {**plain(report), "evaluation": evaluation})
 

@@ -80,7 +80,13 @@ class PairCounts:
 
 
 def count_pairs(
-    source: PairSource, encoding: Encoding, minimum_pairs: int, directory: Path, memory: int, jobs: Jobs
+    source: PairSource,
+    encoding: Encoding,
+    minimum_pairs: int,
+    directory: Path,
+    memory: int,
+    jobs: Jobs,
+    allow_empty: bool = False,
 ) -> PairCounts:
     """Count a corpus.
 
@@ -91,6 +97,7 @@ def count_pairs(
         directory: where unfinished work is kept; on a disk that all workers see.
         memory: bytes that one job may take for counters.
         jobs: where to run.
+        allow_empty: whether it is no error if no pair is left to be counted.
 
     Raises:
         InputError: no pair is left to be counted, or there are too many.
@@ -109,7 +116,10 @@ def count_pairs(
         for reason in REASONS:
             dropped[reason] += report[reason]
     if not pairs:
-        raise InputError(_nothing_left(source.rows, dropped))
+        if not allow_empty:
+            raise InputError(_nothing_left(source.rows, dropped))
+        logger.warning("%s: the lexicon is empty", _nothing_left(source.rows, dropped))
+        return PairCounts(0, dropped, Vocabulary.of_nothing(), ())
     if pairs > MOST_PAIRS:
         raise InputError(f"{pairs:,} pairs; one lexicon can count {MOST_PAIRS:,}", remedy="Take a sample.")
 

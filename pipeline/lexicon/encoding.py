@@ -55,6 +55,11 @@ class Vocabulary:
         """``#(u)``: sentences with the word on either side."""
         return self.references + self.translations
 
+    @staticmethod
+    def of_nothing() -> Vocabulary:
+        """The vocabulary of no sentence."""
+        return Vocabulary([], np.zeros(0, np.int64), np.zeros(0, np.int64))
+
     def write(self, path: Path) -> None:
         """Write the vocabulary as an Arrow file."""
         write_arrow(

@@ -83,7 +83,11 @@ class LexiconReport:
 
 
 def extract_lexicon(
-    inputs: Sequence[Path], output: Path, parameters: LexiconParameters, resources: Resources
+    inputs: Sequence[Path],
+    output: Path,
+    parameters: LexiconParameters,
+    resources: Resources,
+    allow_empty: bool = False,
 ) -> LexiconReport:
     """Extract a lexicon (ParaNMT appendix A.1) and put it in place of the directory ``output``.
 
@@ -92,6 +96,7 @@ def extract_lexicon(
         output: directory to make.
         parameters: filters, least number of pairs, smoothing.
         resources: where to run.
+        allow_empty: make a lexicon without entries, and warn, where no pair is left to be counted.
 
     Raises:
         InputError: an input is missing or malformed, or none of its pairs is left to be counted.
@@ -119,7 +124,13 @@ def extract_lexicon(
                 shutil.rmtree(left, ignore_errors=True)
         with open_jobs(resources, source.rows) as jobs:
             counts = count_pairs(
-                source, encoding, parameters.minimum_pairs, directory, job_memory(resources), jobs
+                source,
+                encoding,
+                parameters.minimum_pairs,
+                directory,
+                job_memory(resources),
+                jobs,
+                allow_empty,
             )
             with replaced_directory(output.resolve()) as temporary:
                 files, degrees = assemble(counts, parameters, directory, temporary, jobs)
@@ -143,7 +154,7 @@ def extract_lexicon(
         for finished in work.path.iterdir():
             if finished.is_dir():
                 shutil.rmtree(finished, ignore_errors=True)
-    if not entries:
+    if counts.pairs and not entries:
         logger.warning(
             "the lexicon is empty: no two words stand on opposite sides of %d pairs; %d pairs were counted",
             parameters.minimum_pairs,

@@ -16,8 +16,11 @@ from pipeline.configuration.resources import Resources
 from pipeline.errors import InputError
 from pipeline.files import sha256_file
 from pipeline.lexicon import lexicon as module
+from pipeline.lexicon.evaluation import Lists, agreement, evaluate_lexicon
 from pipeline.lexicon.lexicon import SCHEMA, LexiconReport, extract_lexicon
 from pipeline.lexicon.lookup import Lexicon
+from pipeline.lexicon.wordlists import ReferenceLexicon, SimilarityList
+from pipeline.query.datasets import open_lexicon
 from pipeline.shards.store import ShardWriter, write_parquet
 from tests.lexicon.corpora import write_corpus, zipf_corpus
 from tests.lexicon.oracle import Oracle
@@ -222,6 +225,30 @@ def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:
         extract(tmp_path, _shards(tmp_path / "half", {"reference": ["a"]}))
     with pytest.raises(InputError, match="no paraphrase scores"):
         extract(tmp_path, _shards(tmp_path / "bare", {"reference": ["a"], "translation": ["b"]}))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: int
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [("w " * 31, "w")] * rows)
+    with pytest.raises(InputError, match="to make a lexicon of"):
+        extract(tmp_path, corpus)
+    resources = Resources(workers=1, work=tmp_path / "work")
+    report = extract_lexicon([corpus], tmp_path / "lexicon", LexiconParameters(), resources, allow_empty=True)
+    assert (report.rows, report.pairs, report.words, report.entries) == (rows, 0, 0, 0)
+    assert sum(report.dropped.values()) == rows
+    assert caplog.text.count("the lexicon is empty") == 1
+    # Whoever reads it finds nothing in it, and nothing wrong with it.
+    lexicon = Lexicon(tmp_path / "lexicon")
+    assert lexicon.lookup(["w"])["w"].num_rows == 0
+    assert lexicon.count_of("w") == 0
+    assert open_lexicon(tmp_path / "lexicon").rows == 0
+    judgements = SimilarityList("list", [("w", "v"), ("w", "x")], [1.0, 2.0])
+    found = evaluate_lexicon(tmp_path / "lexicon", Lists([judgements], []))
+    assert (found["list"]["found"], found["list"]["adjusted_pmi"]) == (0, None)
+    shared = agreement(lexicon, ReferenceLexicon("reference", {("w", "v"): 1.0}, False))
+    assert (shared.known, shared.shared) == (0, 0)
 
 
 def test_too_few_pairs_give_an_empty_lexicon(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
