@@ -37,9 +37,10 @@ _LIBRARY = "sentence-transformers"
 def export_model(directory: Path, output: Path, format: Format) -> None:
     """Export a trained model.
 
-    sentence-transformers: a directory for `SentenceTransformer(output)`. A Word model, and several of them
-        side by side or added, takes the library's own modules alone; any other names a module of this
-        package, which has to be installed, and is loaded with `trust_remote_code=True`.
+    sentence-transformers: a directory for `SentenceTransformer(output)`. A Word model, with punctuation or
+        without, and several of them side by side or added, takes the library's own modules alone; any other
+        names a module of this package, which has to be installed, and is loaded with
+        `trust_remote_code=True`.
     word2vec: a text file of the words' vectors, of such a model or an encoder that has one table of words.
     safetensors: a directory of the tensors, vocabularies and architecture, which `load` opens.
 
@@ -55,7 +56,7 @@ def export_model(directory: Path, output: Path, format: Format) -> None:
             for file in sorted(directory.iterdir()):
                 link_or_copy(file, target / file.name)
             usage, library = _code("from pipeline.embeddings import load", "load"), None
-        elif is_word_average(model):
+        elif _averaged_words(model.parameters) is not None:
             _write_static(model, target)
             usage, library = _code(_IMPORT, "SentenceTransformer"), _LIBRARY
         else:
@@ -81,13 +82,16 @@ def _code(line: str, name: str, options: str = "") -> str:
 def is_word_average(model: SentenceModel) -> bool:
     """Whether a sentence is the mean of its words' vectors and nothing else: of one table, or of several
     side by side or added, whose means are the mean of the rows side by side or added."""
-    return _averages_words(model.parameters)
+    return _averaged_words(model.parameters) == WORD
 
 
-def _averages_words(parameters: EncoderParameters) -> bool:
+def _averaged_words(parameters: EncoderParameters) -> str | None:
+    """The kind of words whose vectors' mean a sentence is, None where it is anything else."""
     if isinstance(parameters, CombinationParameters):
-        return all(map(_averages_words, parameters.parts))
-    return isinstance(parameters, AverageParameters) and parameters.unit == WORD
+        units = {_averaged_words(part) for part in parameters.parts}
+        return units.pop() if len(units) == 1 else None
+    averages = isinstance(parameters, AverageParameters) and parameters.unit in WORD_UNITS
+    return parameters.unit if averages else None
 
 
 def _word_table(encoder: Encoder) -> Tensor:
@@ -106,8 +110,9 @@ def word_vectors(model: SentenceModel) -> WordVectors:
         InputError: the model has no table of words, or several and is not the mean of its words' vectors.
     """
     encoder = model.encoder
-    if is_word_average(model):
-        return WordVectors(model.vocabularies[WORD].units, _word_table(encoder).numpy())
+    unit = _averaged_words(model.parameters)
+    if unit is not None:
+        return WordVectors(model.vocabularies[unit].units, _word_table(encoder).numpy())
     tables = [name for name, unit in encoder.table_units().items() if unit in WORD_UNITS]
     if len(tables) != 1:
         raise InputError(
@@ -120,10 +125,12 @@ def word_vectors(model: SentenceModel) -> WordVectors:
 
 def _write_static(model: SentenceModel, target: Path) -> None:
     """The library's mean of token vectors, with a tokenizer that gives our tokens."""
-    vocabulary = model.vocabularies[WORD]
+    (unit,) = model.vocabularies
+    vocabulary = model.vocabularies[unit]
     place = target / "0_StaticEmbedding"
     place.mkdir()
-    word_tokenizer(vocabulary.units, vocabulary.unknown).save(str(place / "tokenizer.json"))
+    tokenizer = word_tokenizer(vocabulary.units, vocabulary.unknown, punctuation=unit == WORD)
+    tokenizer.save(str(place / "tokenizer.json"))
     write_tensors(place / "model.safetensors", {"embedding.weight": _word_table(model.encoder)})
     _write_modules(target, place.name, _STATIC)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from sacremoses import MosesTokenizer
 
+from pipeline.embeddings.units import LETTER_OR_DIGIT
 from pipeline.errors import require
 
 EXTRA = "sentence-transformers"
@@ -34,8 +35,11 @@ def character_class(characters: Iterable[str]) -> str:
     )
 
 
-def word_tokenizer(units: list[str], unknown: str) -> Any:
-    """A `tokenizers.Tokenizer` whose ids are places in `units`, `unknown` for what is not there."""
+def word_tokenizer(units: list[str], unknown: str, punctuation: bool = True) -> Any:
+    """A `tokenizers.Tokenizer` whose ids are places in `units`, `unknown` for what is not there.
+
+    punctuation: False leaves out tokens without a letter or digit, as the units `bare_word` do.
+    """
     package = require("tokenizers", EXTRA)
     model = package.models.WordLevel({unit: number for number, unit in enumerate(units)}, unk_token=unknown)
     tokenizer = package.Tokenizer(model)
@@ -46,6 +50,10 @@ def word_tokenizer(units: list[str], unknown: str) -> Any:
                 for pattern, content in substitutions()
             ),
             package.normalizers.Lowercase(),
+            *(
+                package.normalizers.Replace(package.Regex(pattern), "")
+                for pattern in [_tokens_of_marks()] * (not punctuation)
+            ),
         ]
     )
     tokenizer.pre_tokenizer = package.pre_tokenizers.WhitespaceSplit()
@@ -74,6 +82,13 @@ def substitutions() -> list[tuple[str, str]]:
         (r"\A +| +\z", ""),
         (r"(?=\.'\z)|(?<=\.)(?='\z)", " "),  # TRAILING_DOT_APOSTROPHE
     ]
+
+
+def _tokens_of_marks() -> str:
+    """Tokens, now parted by spaces, that have no letter and no digit."""
+    characters = (chr(code) for code in range(sys.maxunicode + 1))
+    kept = character_class(character for character in characters if LETTER_OR_DIGIT.match(character))
+    return rf"(?<![^ ])[^ {kept}]+(?![^ ])"
 
 
 def _commas(number: str) -> str:

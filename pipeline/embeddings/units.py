@@ -16,7 +16,7 @@ from pipeline.configuration.encoders import WORD, WORD_UNITS
 from pipeline.errors import InputError
 from pipeline.scoring.tokens import TokenColumn, tokenize_columns
 
-_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _CODE_BITS = 21
 """Bits of a Unicode code point: three of them fit in 63 bits."""
 
@@ -128,7 +128,7 @@ def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
 
 def without_punctuation(column: TokenColumn) -> TokenColumn:
     """The tokens that have a letter or digit, over the same vocabulary."""
-    bare = np.array([_LETTER_OR_DIGIT.search(token) is not None for token in column.vocabulary], dtype=bool)
+    bare = np.array([LETTER_OR_DIGIT.search(token) is not None for token in column.vocabulary], dtype=bool)
     kept = bare[column.ids]
     before = np.concatenate([[0], np.cumsum(kept)])
     return TokenColumn(column.ids[kept], before[column.offsets].astype(np.int64), column.vocabulary)

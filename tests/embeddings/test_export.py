@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -31,17 +32,19 @@ ABOUT = {
 }
 
 
-def word_model(path: Path) -> SentenceModel:
+def word_model(path: Path, unit: Literal["word", "bare_word"] = "word") -> SentenceModel:
     vocabulary = Vocabulary([UNKNOWN, "a", "dog", "'s", ".", "bone", "n't", "mr.", "u.s.", "..."])
     table = random_table(len(vocabulary), 4, 1.0, 1)
-    model = SentenceModel(Average(table), AverageParameters(dimension=4), {"word": vocabulary}, about=ABOUT)
+    parameters = AverageParameters(dimension=4, unit=unit)
+    model = SentenceModel(Average(table, unit), parameters, {unit: vocabulary}, about=ABOUT)
     model.save(path)
     return model
 
 
-def test_word_models_need_the_library_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unit", ["word", "bare_word"])
+def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
     library = pytest.importorskip("sentence_transformers")
-    model = word_model(tmp_path / "model")
+    model = word_model(tmp_path / "model", unit)
     export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
     loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
     np.testing.assert_allclose(loaded.encode(TEXTS), model.embed(TEXTS), atol=1e-6)

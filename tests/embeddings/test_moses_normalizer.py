@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pipeline.bitext.sample.generator import generate
 from pipeline.embeddings.moses_normalizer import character_class, word_tokenizer
+from pipeline.embeddings.units import make_units
 from pipeline.scoring.tokens import tokenize
 
 pytest.importorskip("tokenizers")
@@ -35,6 +38,18 @@ def test_tokens_are_the_projects() -> None:
     texts = [*TEXTS, *_sample()]
     wrong = [text for text in texts if tokenizer.normalizer.normalize_str(text).split() != tokenize(text)]
     assert wrong == []
+
+
+def test_tokens_without_punctuation_are_the_projects() -> None:
+    tokenizer = word_tokenizer(["?"], "?", punctuation=False)
+    marks = ["-- _ __ a_b . ... ¡ ½ ² ٣ 'tis ' '' 日本 、 🙂 a 🙂 b --x -- y--", "?!", "a . . b"]
+    texts = [*TEXTS, *marks, *_sample()]
+    (cut,) = make_units("bare_word").cut(pa.array(texts))
+    expected = [
+        [cut.vocabulary[number] for number in cut.ids[first:last]]
+        for first, last in pairwise(cut.offsets.tolist())
+    ]
+    assert [tokenizer.normalizer.normalize_str(text).split() for text in texts] == expected
 
 
 def _sample() -> list[str]:
