@@ -38,7 +38,8 @@ def plan(
 
     A sample with the lengths of the whole is translated on one device, as 'dvc repro' would; the interval is
     a 95 % bootstrap over its blocks. The corpus is taken from data/ingested, or ingested now; 'dvc repro'
-    takes that over. The plan is kept, and the stage translate says in the end how right it was.
+    takes that over. The plan is kept, and the stage translate says in the end how right it was. Where an
+    earlier run has finished some tasks already, the plan says what is left beside the whole.
 
     With --simulate, devices are taken away at random times: the table has the hours, and the shares of them
     that cut-off tasks, overheads of tasks, starts and idle devices take, for each size of a task.

@@ -121,7 +121,8 @@ def forecast(facts: Facts, devices: Sequence[int], price: float | None, in_proce
 
 def device_seconds(facts: Facts, seconds: float, tasks: int) -> float:
     """Seconds of all devices together while they translate."""
-    return facts.sentences * seconds + tasks * TASK_SECONDS + facts.load_seconds
+    load = facts.load_seconds if facts.sentences else 0.0
+    return facts.sentences * seconds + tasks * TASK_SECONDS + load
 
 
 def step_seconds(facts: Facts, seconds: float, devices: int, in_process: bool = False) -> float:

@@ -14,6 +14,7 @@ from pipeline.errors import InputError
 from pipeline.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
 from pipeline.planning.measurement import Measurement, Rate, measure, row_seconds
 from pipeline.planning.population import Population, survey
+from pipeline.planning.progress import Progress, progress_of
 from pipeline.planning.record import plan_key, save_plan
 from pipeline.planning.simulation import Cluster, best_task_size, compare_task_sizes
 from pipeline.shards.store import ShardDirectory
@@ -39,6 +40,8 @@ class Plan:
         measurement: the sample; None where the rate was given.
         forecast: hours, cost, disk.
         best_task: sentences of a task that lose least on preemptible devices.
+        progress: what an earlier run has finished; None where there was none, or it is not known.
+        left: like ``forecast``, of what it has not finished.
     """
 
     choice: EngineChoice
@@ -47,6 +50,8 @@ class Plan:
     measurement: Measurement | None
     forecast: Forecast
     best_task: int
+    progress: Progress | None = None
+    left: Forecast | None = None
 
 
 def ingested_corpus(parameters: Parameters, ingested: Path | None) -> ShardDirectory:
@@ -160,9 +165,17 @@ def make_plan(
         facts = replace(facts, sentences=sentences, rows=math.ceil(facts.rows * scale))
     local = resources.scheduler is None
     found = forecast(facts, devices, price, in_process=local)
+    progress: Progress | None = None
+    left: Forecast | None = None
+    if measurement is not None and sentences is None:
+        size = section.sentences_per_task
+        progress = progress_of(corpus, choice, workplace, size, resources.work)
+    if progress is not None:
+        rest = replace(facts, sentences=progress.sentences_left)
+        left = forecast(rest, devices, price, in_process=local)
     cluster = spot_cluster(facts, max(devices))
     best = best_task_size(compare_task_sizes(max(facts.sentences, 1_000_000), cluster, runs=2))
-    return Plan(choice, workplace.devices[0], facts, measurement, found, best)
+    return Plan(choice, workplace.devices[0], facts, measurement, found, best, progress, left)
 
 
 def _open(choice: EngineChoice, workplace: Workplace) -> Translator:

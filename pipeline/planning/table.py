@@ -48,6 +48,7 @@ def plan_text(plan: Plan, price: float | None) -> str:
         "",
         _table(plan, price),
         "",
+        *_left(plan),
         _advice(plan),
     ]
     return "\n".join(lines)
@@ -64,7 +65,25 @@ def _table(plan: Plan, price: float | None) -> str:
         + ([] if wall.cost is None else [f"{wall.cost:,.2f}"])
         for wall in plan.forecast.walls
     ]
+    if plan.left is not None:
+        header += ["time left"] + ([] if price is None else ["cost left"])
+        for row, wall in zip(rows, plan.left.walls, strict=True):
+            row += [hours(wall.hours)] + ([] if wall.cost is None else [f"{wall.cost:,.2f}"])
     return table(header, rows)
+
+
+def _left(plan: Plan) -> list[str]:
+    """What an earlier run has finished, and what is left."""
+    done, left = plan.progress, plan.left
+    if done is None or left is None:
+        return []
+    return [
+        f"finished       {done.tasks_done:,} of {done.tasks:,} tasks: {done.sentences_done:,} of "
+        f"{done.sentences:,} sentences, {done.rows_done:,} of {done.rows:,} rows",
+        f"left           {done.sentences_left:,} sentences, {done.rows - done.rows_done:,} rows: "
+        f"{hours(left.device_hours)} of devices  ({hours(left.low)} to {hours(left.high)})",
+        "",
+    ]
 
 
 def _advice(plan: Plan) -> str:
@@ -148,6 +167,8 @@ def plan_json(plan: Plan, compared: Sequence[tuple[int, Outcome]] | None) -> dic
         "sample": None if plan.measurement is None else asdict(plan.measurement.rate),
         "forecast": plan.forecast.described(),
         "best_sentences_per_task": plan.best_task,
+        "progress": None if plan.progress is None else asdict(plan.progress),
+        "left": None if plan.left is None else plan.left.described(),
     }
     if compared is not None:
         found["simulation"] = [{"sentences_per_task": task, **asdict(one)} for task, one in compared]

@@ -87,8 +87,7 @@ def find_distinct(ingested: ShardDirectory, root: Path, sentences_per_task: int)
         root: directory under which the files are kept, one directory a corpus.
         sentences_per_task: sentences of a shard of ``sentences``.
     """
-    key = hash_json([_VERSION, sentences_per_task, [record.sha256 for record in ingested.records]])[:40]
-    found = DistinctSentences(root / key, sentences_per_task)
+    found = _distinct_of(ingested, root, sentences_per_task)
     if _is_complete(found, ingested):
         return found
     if root.is_dir():
@@ -97,6 +96,19 @@ def find_distinct(ingested: ShardDirectory, root: Path, sentences_per_task: int)
     with replaced_directory(found.path) as temporary:
         _write(ingested, DistinctSentences(temporary, sentences_per_task))
     return found
+
+
+def written_distinct(
+    ingested: ShardDirectory, root: Path, sentences_per_task: int
+) -> DistinctSentences | None:
+    """What :func:`find_distinct` has written for a corpus; None where it has not, or it is damaged."""
+    found = _distinct_of(ingested, root, sentences_per_task)
+    return found if _is_complete(found, ingested) else None
+
+
+def _distinct_of(ingested: ShardDirectory, root: Path, sentences_per_task: int) -> DistinctSentences:
+    key = hash_json([_VERSION, sentences_per_task, [record.sha256 for record in ingested.records]])[:40]
+    return DistinctSentences(root / key, sentences_per_task)
 
 
 def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:

@@ -15,8 +15,10 @@ from pipeline.configuration.composition import compose
 from pipeline.configuration.parameters import Parameters
 from pipeline.errors import InputError
 from pipeline.planning.forecast import TASK_SECONDS, Facts, forecast
-from pipeline.planning.plan import make_plan, model_path
+from pipeline.planning.plan import Plan, make_plan, model_path
+from pipeline.planning.progress import Progress
 from pipeline.planning.record import plan_path
+from pipeline.planning.table import plan_json, plan_text
 from pipeline.translation.translate import translate
 from tests.planning.test_population import write_corpus
 from tests.project import ROOT
@@ -63,6 +65,44 @@ def test_a_plan_is_kept_and_the_stage_says_how_right_it_was(
         translate(other, tmp_path / "in", tmp_path / "none", tmp_path / "out", parameters.resources).plan
         is None
     )
+
+
+def test_of_a_run_that_was_begun_the_plan_says_what_is_left(parameters: Parameters, tmp_path: Path) -> None:
+    # Every sentence twice: a row of the second half is finished with its sentence.
+    corpus = write_corpus(tmp_path / "in", SENTENCES * 2, rows=300)
+
+    def planned() -> Plan:
+        return make_plan(
+            parameters, corpus, tmp_path / "none", devices=[1], price=2.0, seconds=1, precision=0.9
+        )
+
+    assert planned().progress is None
+    none = tmp_path / "none"
+    translate(parameters.translate, tmp_path / "in", none, tmp_path / "out", parameters.resources)
+    whole = planned()
+    assert whole.progress == Progress(9, 9, 900, 900, 1800, 1800)
+    assert whole.left is not None and whole.left.device_hours == 0
+    # What a run that was killed early would have left.
+    finished = sorted((tmp_path / "work" / "translate-sentences").glob("*.parquet"))
+    assert len(finished) == 9
+    for path in finished[:3]:
+        path.unlink()
+    found = planned()
+    assert found.progress == Progress(9, 6, 900, 600, 1800, 1200)
+    assert found.left is not None
+    # 300 of 900 sentences are left, and of no other size: the rate of the sample is the same for both.
+    expected = 300 * found.facts.seconds + 3 * TASK_SECONDS + found.facts.load_seconds
+    assert found.left.device_hours * 3600 == pytest.approx(expected)
+    assert found.left.tasks == 3
+    text = plan_text(found, 2.0)
+    assert "finished       6 of 9 tasks: 600 of 900 sentences, 1,200 of 1,800 rows" in text
+    assert "left           300 sentences, 600 rows" in text
+    assert "cost left" in text
+    assert plan_json(found, None)["left"]["tasks"] == 3
+    # Another beam is another translation: nothing of it is there.
+    other = parameters.model_copy(update={"translate": parameters.translate.model_copy(update={"beam": 3})})
+    again = make_plan(other, corpus, none, devices=[1], seconds=1, precision=0.9)
+    assert again.progress is None and "left" not in plan_text(again, None)
 
 
 def test_arithmetic_of_a_forecast() -> None:
