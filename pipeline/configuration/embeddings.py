@@ -41,7 +41,8 @@ class TrainingParameters(_Section):
     loss: Literal["margin", "softmax"] = Field(
         "margin",
         description="margin: the papers' hinge with one negative a side, chosen from a mega-batch; softmax: "
-        "all other texts of the mini-batch are negatives, by cross-entropy, and there are no mega-batches",
+        "the other sides of all other pairs of the mini-batch are negatives, by cross-entropy, without "
+        "mega-batches",
     )
     margin: float = Field(0.4, ge=0, le=2, description="d of the loss margin")
     scale: float = Field(20.0, gt=0, description="factor of the cosines in the loss softmax")

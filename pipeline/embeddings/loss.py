@@ -72,29 +72,25 @@ def softmax_loss(
     scale: float = 20.0,
     two_sided: bool = True,
 ) -> Tensor:
-    """Mean over the pairs of `-ln(exp(c cos(s,s')) / (exp(c cos(s,s')) + sum_t exp(c cos(s,t))))`, two-sided
-    the mean of this and the same for s'. Its negatives t are both sides of all other pairs, and the loss is
-    known as InfoNCE (van den Oord et al. 2018) and as multiple negatives ranking (Henderson et al. 2017).
+    """Mean over the pairs of `-ln(exp(c cos(s,s')) / sum_t' exp(c cos(s,t')))`, t' the right sides of all
+    pairs; two-sided the mean of this and of `-ln(exp(c cos(s,s')) / sum_t exp(c cos(s',t)))`, t the left
+    sides. Known as InfoNCE (van den Oord et al. 2018) and as multiple negatives ranking (Henderson et al.
+    2017).
 
     embeddings: (2 * pairs, dimension): all s, all s'. Any scale; a zero vector has cosine 0 to everything.
-    forbidden: (row, column) of the cosines that are left out, the sentence itself and its other side among
-        them, int64 (n,) each, see `ForbiddenCandidates.of_rows`.
+    forbidden: (pair of s, pair of s') of the cosines that are left out, int64 (n,) each, see
+        `ForbiddenCandidates.of_other_sides`.
     scale: c, above 0.
 
     Returns a scalar. Memory and time grow with the square of `pairs`.
     """
-    sentences = 2 * pairs
-    if len(embeddings) != sentences or pairs < 1:
+    if len(embeddings) != 2 * pairs or pairs < 1:
         raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
     norms = embeddings.norm(dim=1, keepdim=True)
     present = norms > 0
     unit = torch.where(present, embeddings / torch.where(present, norms, torch.ones_like(norms)), 0)
-    anchors = sentences if two_sided else pairs
-    logits = scale * (unit[:anchors] @ unit.T)
-    own = torch.arange(anchors, device=embeddings.device)
-    partner = (own + pairs) % sentences
-    positive = logits[own, partner]
-    row, column = forbidden
-    logits[row, column] = -torch.inf
-    logits[own, partner] = positive
-    return torch.nn.functional.cross_entropy(logits, partner)
+    logits = scale * (unit[:pairs] @ unit[pairs:].T)
+    logits[forbidden] = -torch.inf
+    own = torch.arange(pairs, device=embeddings.device)
+    loss = torch.nn.functional.cross_entropy(logits, own)
+    return (loss + torch.nn.functional.cross_entropy(logits.T, own)) / 2 if two_sided else loss

@@ -67,6 +67,12 @@ class ForbiddenCandidates:
         part = slice(self._offsets[first], self._offsets[last])
         return torch.from_numpy(self._rows[part] - first), torch.from_numpy(self._columns[part])
 
+    def of_other_sides(self) -> tuple[Tensor, Tensor]:
+        """The forbidden (pair of a left side, other pair of a right side)."""
+        row, column = self.of_rows(0, self.pairs)
+        other = (column >= self.pairs) & (column != row + self.pairs)
+        return row[other], column[other] - self.pairs
+
     def _mask(self, first: int, last: int) -> npt.NDArray[np.bool_]:
         """What is forbidden to rows first to last, (rows, 2n), from the texts' numbers themselves."""
         assert self._texts is not None

@@ -270,9 +270,8 @@ class Trainer:
         parameters = self.parameters
         if parameters.loss == "margin":
             return margin_loss(embeddings, pairs, parameters.margin)
-        row, column = forbidden.of_rows(0, 2 * pairs if parameters.two_sided else pairs)
-        there = row.to(self._device, non_blocking=True), column.to(self._device, non_blocking=True)
-        return softmax_loss(embeddings, pairs, there, parameters.scale, parameters.two_sided)
+        left, right = (side.to(self._device, non_blocking=True) for side in forbidden.of_other_sides())
+        return softmax_loss(embeddings, pairs, (left, right), parameters.scale, parameters.two_sided)
 
     def _update(self, batch: MiniBatch, forbidden: ForbiddenCandidates) -> Tensor:
         """One mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""

@@ -36,7 +36,7 @@ def loss(
 def softmax(
     embeddings: Tensor, pairs: int, scale: float, two_sided: bool, texts: Sequence[object] | None = None
 ) -> Tensor:
-    """Cross-entropy of a side's other side among it and its candidates, one sentence after the other."""
+    """Cross-entropy of a side's other side among it and the candidates on that side, one after the other."""
     anchors = 2 * pairs if two_sided else pairs
     total = torch.zeros((), dtype=embeddings.dtype)
     for anchor in range(anchors):
@@ -44,6 +44,7 @@ def softmax(
         others = [
             torch.exp(scale * cosine(embeddings[anchor], embeddings[candidate]))
             for candidate in candidates(anchor, pairs, texts)
+            if (candidate < pairs) != (anchor < pairs)
         ]
         total = total - torch.log(positive / (positive + sum(others)))
     return total / anchors

@@ -96,8 +96,7 @@ def test_softmax_and_gradient_are_those_of_the_definition(
     theirs = ours.detach().clone().requires_grad_()
     alike = None if texts is None else texts[: 2 * pairs]
     forbidden = ForbiddenCandidates(pairs, None if alike is None else np.array(alike))
-    anchors = 2 * pairs if two_sided else pairs
-    value = softmax_loss(ours, pairs, forbidden.of_rows(0, anchors), scale, two_sided)
+    value = softmax_loss(ours, pairs, forbidden.of_other_sides(), scale, two_sided)
     expected = oracle.softmax(theirs, pairs, scale, two_sided, alike)
     assert value.item() == pytest.approx(expected.item(), abs=1e-12)
     (gradient,) = torch.autograd.grad(value, ours)
@@ -106,22 +105,24 @@ def test_softmax_and_gradient_are_those_of_the_definition(
 
 
 def test_softmax_of_a_zero_vector_and_of_alike_texts_is_finite() -> None:
-    embeddings = torch.eye(4, 3, dtype=torch.float64).requires_grad_()  # the last row is zero
-    value = softmax_loss(embeddings, 2, ForbiddenCandidates(2).of_rows(0, 4))
+    embeddings = torch.eye(
+        4, 3, dtype=torch.float64
+    ).requires_grad_()  # the last row, of a right side, is zero
+    value = softmax_loss(embeddings, 2, ForbiddenCandidates(2).of_other_sides())
     (gradient,) = torch.autograd.grad(value, embeddings)
     assert torch.isfinite(gradient).all()
     assert (gradient[3] == 0).all()
-    alike = ForbiddenCandidates(2, np.zeros(4, np.int64)).of_rows(0, 4)
+    alike = ForbiddenCandidates(2, np.zeros(4, np.int64)).of_other_sides()
     assert softmax_loss(embeddings, 2, alike).item() == 0.0
 
 
 def test_softmax_agrees_with_finite_differences() -> None:
     generator = torch.Generator().manual_seed(3)
     embeddings = torch.randn(10, 4, dtype=torch.float64, generator=generator).requires_grad_()
-    forbidden = ForbiddenCandidates(5).of_rows(0, 10)
+    forbidden = ForbiddenCandidates(5).of_other_sides()
     assert torch.autograd.gradcheck(lambda x: softmax_loss(x, 5, forbidden, 5.0), embeddings)
 
 
 def test_softmax_of_another_number_of_sides_is_refused() -> None:
     with pytest.raises(ValueError, match="not both sides of 2 pairs"):
-        softmax_loss(torch.zeros(6, 3), 2, ForbiddenCandidates(2).of_rows(0, 4))
+        softmax_loss(torch.zeros(6, 3), 2, ForbiddenCandidates(2).of_other_sides())
