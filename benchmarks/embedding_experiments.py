@@ -111,6 +111,7 @@ def experiments(pool: Pool) -> Iterator[Experiment]:
     yield from _starts()
     yield from _units()
     yield from _averaging()
+    yield from _softmax()
     yield from _sources(pool)
     yield from _deciles(pool)
     yield from _sizes(sum(pool.counts()[name] for name in PARAPHRASES))
@@ -206,6 +207,26 @@ def _averaging() -> Iterator[Experiment]:
         training = {"epochs": 1, "mega_batch": 5, "anneal": 0, "average_after": after}
         name = "trigram, last parameters" if after is None else "trigram, averaged"
         yield Experiment("averaging", name, average("trigram"), training, PARAPHRASES, PAIRS)
+
+
+SOFTMAX: dict[str, Any] = {"loss": "softmax", "batch_size": 1024, "one_source": True, "average_after": 0.3}
+"""Of the experiments on the softmax loss, but for what each is about."""
+
+
+def _softmax() -> Iterator[Experiment]:
+    """The softmax over a mini-batch: its scale and size, and whether a mini-batch holds one source alone."""
+    changes: dict[str, dict[str, Any]] = {
+        "1,024 pairs of one source, scale 20": {},
+        "any 1,024 pairs": {"one_source": False},
+        "512 pairs": {"batch_size": 512},
+        "2,048 pairs": {"batch_size": 2048},
+        "scale 12": {"scale": 12.0},
+        "scale 30": {"scale": 30.0},
+        "deferred": {"table_updates": "deferred"},
+    }
+    for name, change in changes.items():
+        training = {**SOFTMAX, "epochs": 2, **change}
+        yield Experiment("softmax", f"softmax, {name}", average("bare_trigram", 512), training, PARAPHRASES)
 
 
 def _best() -> Iterator[Experiment]:
