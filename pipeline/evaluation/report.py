@@ -59,7 +59,8 @@ class Evaluation:
         if self.words:
             content["words"] = {name: asdict(found) for name, found in self.words.items()}
         if self.transfer or self.missing:
-            tasks = [_rounded(asdict(task)) for task in self.transfer]
+            # Settings such as a penalty of 0.00001 are no figures to round.
+            tasks = [{**_rounded(asdict(task)), "chosen": task.chosen} for task in self.transfer]
             content["transfer"] = {"tasks": tasks, "missing": self.missing}
         return content
 

@@ -180,7 +180,7 @@ def test_from_options_to_table_and_json(place: Path) -> None:
     output = run(
         *("evaluate", place / "model", "--transfer", place / "transfer", "--task", "MR", "--task", "SICK-R"),
         *("--task", "SICK-E", "--folds", "2", "--fine-tune", "--fine-tune-from", "trained"),
-        *("--fine-tune-from", "random", "--fine-tune-penalty", "0.01", "--fine-tune-penalty", "0.001"),
+        *("--fine-tune-from", "random", "--fine-tune-penalty", "1e-6", "--fine-tune-penalty", "1e-5"),
         *("--fine-tune-set", "learning_rate=0.02,0.001", "--fine-tune-set", "epochs=2"),
         *("--json", place / "scores.json", "--fine-tune-work", place / "fits"),
     )
@@ -195,7 +195,7 @@ def test_from_options_to_table_and_json(place: Path) -> None:
         (line,) = (line for line in output.split("\n") if line.startswith(task))
         assert " ".join(f"{item[measure]:.1f}" for item in found) in " ".join(line.split())
         assert found[0]["chosen"] == []
-        assert found[2]["chosen"][0]["lambda_words"] in (0.01, 0.001)
+        assert found[2]["chosen"][0]["lambda_words"] in (1e-6, 1e-5)
         assert found[3]["chosen"][0]["start"] == "random"
     assert "2-fold cross-validation" in output
     assert "fine-tuned, L2" in output
