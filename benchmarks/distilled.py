@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.bitext import read_bitext
-from benchmarks.engines import Cell, Task, in_own_process
+from benchmarks.cells import Cell, Task
 from benchmarks.hardware import hardware
+from benchmarks.ways import in_own_process
 from pipeline.translation.validation import score_hypotheses
 
 

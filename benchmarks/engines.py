@@ -13,274 +13,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import typer
 
 from benchmarks.bitext import read_bitext
-from benchmarks.hardware import hardware, peak_memory
-
-if TYPE_CHECKING:
-    from pipeline.translation.batching import BatchEngine
+from benchmarks.cells import Cell, Task
+from benchmarks.hardware import hardware
+from benchmarks.ways import compare, in_own_process
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
-
-# Sentences of a window where they are not sorted: about those of a batch.
-_AS_IT_COMES = 32
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One way of translating the sentences.
-
-    Attributes:
-        engine: ``torch``, ``ctranslate2`` and ``fairseq`` are ours as the pipeline uses them; ``bare
-            ctranslate2``, ``fairseq-generate`` and ``transformers`` are what their documentation has.
-        compute_type, beam, batch_tokens: see :class:`~pipeline.translation.translator.DecodingOptions`.
-        policy: ``sorted`` by length within thousands, or ``as it comes``.
-        shortlist: vocabulary map of a lexicon, for CTranslate2.
-    """
-
-    engine: str
-    compute_type: str
-    beam: int
-    batch_tokens: int
-    policy: str = "sorted"
-    shortlist: bool = False
-
-
-@dataclass(frozen=True)
-class Task:
-    """A cell with what it is measured on."""
-
-    cell: Cell
-    model: str
-    sources: tuple[str, ...]
-    threads: int
-    device: str
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Texts, scores (natural log, mean per token) and target tokens of the best hypotheses.
-
-    Seconds are given where the clock outside would count what is no translation.
-    """
-
-    texts: list[str]
-    scores: list[float]
-    tokens: list[int]
-    seconds: float | None = None
-
-
-def through_engine(task: Task) -> Callable[[], Outcome]:
-    """An engine as the pipeline uses it."""
-    from pipeline.translation.batching import translate_in_batches
-    from pipeline.translation.engines import open_translator
-    from pipeline.translation.model import open_model
-    from pipeline.translation.translator import DecodingOptions, Placement
-
-    cell = task.cell
-    graphs = cell.engine == "torch, graphs"
-    engine = "torch" if graphs else cell.engine
-    translator = open_translator(
-        engine,
-        open_model(Path(task.model), engine, verify=False),
-        DecodingOptions(beam=cell.beam, compute_type=cell.compute_type),
-        Placement(task.device, task.threads, cell.batch_tokens, graphs),
-    )
-
-    def run() -> Outcome:
-        stream = iter(task.sources)
-        if cell.policy == "sorted":
-            results = translator.translate(stream)
-        else:  # only sentences that come one after the other are in one batch
-            results = translate_in_batches(cast("BatchEngine", translator), stream, window=_AS_IT_COMES)
-        best = [result.hypotheses[0] for result in results]
-        return Outcome([one.text for one in best], [one.score for one in best], [one.tokens for one in best])
-
-    return run
-
-
-def bare_ctranslate2(task: Task) -> Callable[[], Outcome]:
-    """CTranslate2 as its documentation has it: one call over everything, SentencePiece around it."""
-    import ctranslate2
-
-    from pipeline.translation.model import open_model
-    from pipeline.translation.vocabulary import load_processor
-
-    model = open_model(Path(task.model), "ctranslate2", verify=False)
-    source, target = load_processor(model.source_sentencepiece), load_processor(model.target_sentencepiece)
-    translator = ctranslate2.Translator(
-        str(model.folder("ctranslate2")),
-        device=task.device,
-        compute_type=task.cell.compute_type,
-        inter_threads=task.threads,
-        intra_threads=1,
-    )
-
-    def run() -> Outcome:
-        results = translator.translate_batch(
-            source.encode(list(task.sources), out_type=str),
-            beam_size=task.cell.beam,
-            max_batch_size=task.cell.batch_tokens or 512,
-            batch_type="tokens",
-            return_scores=True,
-            use_vmap=task.cell.shortlist,
-        )
-        best = [result.hypotheses[0] for result in results]
-        texts = [target.decode(tokens) for tokens in best]
-        scores = [result.scores[0] for result in results]
-        return Outcome(texts, scores, [len(tokens) + 1 for tokens in best])
-
-    return run
-
-
-def fairseq_generate(task: Task) -> Callable[[], Outcome]:
-    """``fairseq-interactive`` in a process of its own: fairseq's own loop, batches and printing."""
-    import math
-    import re
-    import tempfile
-
-    from pipeline.translation.model import open_model
-    from pipeline.translation.vocabulary import load_processor
-
-    model = open_model(Path(task.model), "fairseq", verify=False)
-    folder = model.folder("fairseq")
-    source, target = load_processor(model.source_sentencepiece), load_processor(model.target_sentencepiece)
-    pieces = source.encode(list(task.sources), out_type=str)
-    script = (
-        "import sys; from pipeline.translation.fairseq_compat import import_fairseq; import_fairseq(); "
-        "from fairseq_cli.interactive import cli_main; cli_main()"
-    )
-    arguments = [
-        *(sys.executable, "-c", script, str(folder), "--path", str(folder / "checkpoint.pt")),
-        *("--source-lang", model.source_language, "--target-lang", model.target_language),
-        *("--beam", str(task.cell.beam), "--lenpen", "1"),
-        *("--max-len-a", "0", "--max-len-b", "255", "--buffer-size", str(len(task.sources))),
-        *("--max-tokens", str(task.cell.batch_tokens or 1024), "--num-workers", "0"),
-        *(("--cpu",) if task.device == "cpu" else ()),
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(task.threads), "OMP_WAIT_POLICY": "passive"}
-
-    def run() -> Outcome:
-        with tempfile.TemporaryDirectory() as place:
-            given = Path(place) / "sources.txt"
-            given.write_text("".join(" ".join(one) + "\n" for one in pieces), encoding="utf-8", newline="\n")
-            done = subprocess.run(
-                [*arguments, "--input", str(given)],
-                capture_output=True,
-                text=True,
-                check=True,
-                env=environment,
-                cwd=Path(__file__).parents[1],
-            )
-        found: dict[int, tuple[float, list[str]]] = {}
-        for match in re.finditer(r"^H-(\d+)\t(\S+)\t(.*)$", done.stdout, re.MULTILINE):
-            found[int(match[1])] = (float(match[2]) * math.log(2), match[3].split(" "))
-        rows = [found[number] for number in range(len(task.sources))]
-        clock = re.search(r"translation time: ([0-9.]+)", done.stderr + done.stdout)
-        return Outcome(
-            [str(target.decode(tokens)) for _, tokens in rows],
-            [score for score, _ in rows],
-            [len(tokens) + 1 for _, tokens in rows],
-            float(clock[1]) if clock else None,
-        )
-
-    return run
-
-
-def transformers_generate(task: Task) -> Callable[[], Outcome]:
-    """``generate`` of Transformers over the same weights as a Marian model, positions put in by hand."""
-    import torch
-    import transformers
-
-    from benchmarks.marian import as_marian
-    from pipeline.translation.model import open_model
-    from pipeline.translation.vocabulary import load_processor
-
-    transformers.logging.set_verbosity_error()
-    torch.set_num_threads(task.threads)
-    opened = open_model(Path(task.model), "ctranslate2", verify=False)
-    model, vocabulary = as_marian(opened.folder("ctranslate2"))
-    model = model.to(task.device, getattr(torch, task.cell.compute_type)).eval()
-    source, target = load_processor(opened.source_sentencepiece), load_processor(opened.target_sentencepiece)
-    pieces = [vocabulary.encode(one) for one in source.encode(list(task.sources), out_type=str)]
-    size = 32 if task.device == "cpu" else 256
-
-    def run() -> Outcome:
-        order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number]))
-        texts, scores, tokens = [""] * len(pieces), [0.0] * len(pieces), [0] * len(pieces)
-        for start in range(0, len(order), size):
-            batch = order[start : start + size]
-            longest = len(pieces[batch[0]])
-            rows = [pieces[n] + [model.config.pad_token_id] * (longest - len(pieces[n])) for n in batch]
-            ids = torch.tensor(rows, device=task.device)
-            given = model.generate(
-                ids,
-                attention_mask=(ids != model.config.pad_token_id).long(),
-                num_beams=task.cell.beam,
-                max_new_tokens=256,
-                early_stopping=True,
-                length_penalty=1.0,
-                do_sample=False,
-                output_scores=task.cell.beam > 1,
-                return_dict_in_generate=True,
-            )
-            for place, number in enumerate(batch):
-                found = [t for t in given.sequences[place, 1:].tolist() if t != model.config.pad_token_id]
-                body = [vocabulary.target[t] for t in found if t != vocabulary.end]
-                texts[number], tokens[number] = str(target.decode(body)), len(body) + 1
-                if task.cell.beam > 1:
-                    scores[number] = float(given.sequences_scores[place])
-                else:
-                    scores[number] = float("nan")
-        return Outcome(texts, scores, tokens)
-
-    return run
-
-
-WAYS: dict[str, Callable[[Task], Callable[[], Outcome]]] = {
-    "bare ctranslate2": bare_ctranslate2,
-    "fairseq-generate": fairseq_generate,
-    "transformers": transformers_generate,
-}
-
-
-def measure(task: Task) -> dict[str, Any]:
-    """Load the model, warm up on a few sentences, then translate against the clock."""
-    run = WAYS.get(task.cell.engine, through_engine)(task)
-    on_gpu = task.device.startswith("cuda")
-    if on_gpu:
-        run()  # libraries choose their kernels, graphs are recorded
-        import torch
-
-        torch.cuda.reset_peak_memory_stats()
-    started, cpu = time.perf_counter(), time.process_time()
-    outcome = run()
-    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
-    measured: dict[str, Any] = {
-        "seconds": outcome.seconds or seconds,
-        "cpu_seconds": None if outcome.seconds else cpu_seconds,
-        "tokens": sum(outcome.tokens),
-        "memory": max(peak_memory(), peak_memory(children=True)),
-        "texts": outcome.texts,
-        "scores": outcome.scores,
-    }
-    if on_gpu and task.cell.engine != "fairseq-generate":  # which is another process
-        from benchmarks.gpu import observe
-
-        measured["gpu"] = observe(
-            run, Path(task.model), task.cell.beam, len(task.sources), sum(outcome.tokens)
-        )
-    return measured
 
 
 def key_of(task: Task) -> str:
@@ -288,32 +31,6 @@ def key_of(task: Task) -> str:
     values = {**dataclasses.asdict(task.cell), "threads": task.threads, "device": task.device}
     text = json.dumps([values, task.model, task.sources], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def in_own_process(task: Task) -> dict[str, Any]:
-    """:func:`measure` in a fresh interpreter, so that memory and libraries are its own."""
-    code = "from benchmarks.engines import worker; worker()"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=json.dumps(dataclasses.asdict(task)),
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[1],
-        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
-    )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return {"failed": reason[-300:]}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def worker() -> None:
-    """Read a task from standard input, write what was measured to standard output."""
-    values = json.loads(sys.stdin.read())
-    task = Task(Cell(**values.pop("cell")), **{**values, "sources": tuple(values["sources"])})
-    result = measure(task)
-    sys.stdout.write(f"\n{json.dumps(result)}\n")
 
 
 def plan(device: str, beams: list[int], engines: list[str]) -> list[Cell]:
@@ -454,27 +171,9 @@ def agreement(
     threads: int = typer.Option(2),
 ) -> None:
     """How often the engine torch in float32 has fairseq's best hypothesis, and how far scores are apart."""
-    import numpy as np
-
     _, sources = read_bitext(bitext, sentences)
     print(f"{hardware()}; beam {beam}; {len(sources)} sentences of {', '.join(p.name for p in bitext)}")
-    found = {}
-    for name in ("fairseq", "torch"):
-        task = Task(Cell(name, "float32", beam, 0), str(model.resolve()), tuple(sources), threads, "cpu")
-        found[name] = in_own_process(task)
-        if "failed" in found[name]:
-            raise typer.BadParameter(f"{name}: {found[name]['failed']}")
-    texts = list(zip(found["fairseq"]["texts"], found["torch"]["texts"], strict=True))
-    scores = np.array([found["fairseq"]["scores"], found["torch"]["scores"]])
-    same = np.array([one == other for one, other in texts])
-    difference = np.abs(scores[0] - scores[1])
-    print(
-        f"same best hypothesis: {same.sum()} ({same.mean():.2%}); largest difference of their scores: "
-        f"{difference[same].max():.1e}"
-    )
-    for number in np.flatnonzero(~same)[:10]:
-        print(f"  fairseq {scores[0, number]:.6f} {texts[number][0]}")
-        print(f"  torch   {scores[1, number]:.6f} {texts[number][1]}")
+    compare(model, sources, ("fairseq", "torch"), beam, threads)
 
 
 if __name__ == "__main__":

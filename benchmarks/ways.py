@@ -1,0 +1,197 @@
+"""Ways of translating sentences, each measured in a process of its own: our engines, others as they come."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
+
+from benchmarks.cells import Cell, Outcome, Task
+from benchmarks.hardware import peak_memory
+from benchmarks.others import bare_ctranslate2, fairseq_generate, transformers_generate
+
+if TYPE_CHECKING:
+    from pipeline.translation.batching import BatchEngine
+
+# Sentences of a window where they are not sorted: about those of a batch.
+_AS_IT_COMES = 32
+
+
+def through_engine(task: Task) -> Callable[[], Outcome]:
+    """An engine as the pipeline uses it."""
+    from pipeline.translation.batching import translate_in_batches
+    from pipeline.translation.engines import open_translator
+    from pipeline.translation.model import open_model
+    from pipeline.translation.translator import DecodingOptions, Placement
+
+    cell = task.cell
+    graphs = cell.engine == "torch, graphs"
+    engine = "torch" if graphs else cell.engine
+    translator = open_translator(
+        engine,
+        open_model(Path(task.model), engine, verify=False),
+        DecodingOptions(beam=cell.beam, compute_type=cell.compute_type),
+        Placement(task.device, task.threads, cell.batch_tokens, graphs),
+    )
+
+    def run() -> Outcome:
+        stream = iter(task.sources)
+        if cell.policy == "sorted":
+            results = translator.translate(stream)
+        else:  # only sentences that come one after the other are in one batch
+            results = translate_in_batches(cast("BatchEngine", translator), stream, window=_AS_IT_COMES)
+        best = [result.hypotheses[0] for result in results]
+        return Outcome(
+            [one.text for one in best],
+            [one.score for one in best],
+            [one.tokens for one in best],
+            capped=[one.output_truncated for one in best],
+        )
+
+    return run
+
+
+def through_stage(task: Task) -> Callable[[], Outcome]:
+    """The whole stage: shards in, distinct sentences, work directory, shards out; loads the model."""
+    import shutil
+    import tempfile
+
+    import pyarrow as pa
+
+    from pipeline.configuration.resources import Resources
+    from pipeline.configuration.translate import TranslateParameters
+    from pipeline.shards.schema import schema_of
+    from pipeline.shards.store import ShardDirectory, ShardWriter
+    from pipeline.translation.translate import translate
+
+    cell = task.cell
+    root = Path(tempfile.mkdtemp(prefix="paraforge-benchmark-"))
+    first: dict[str, int] = {}
+    columns = {
+        "source": ["benchmark"] * len(task.sources),
+        "line": range(1, len(task.sources) + 1),
+        "cs": task.sources,
+        "reference": [""] * len(task.sources),
+        "rejected": [None] * len(task.sources),
+        "first_row": [first.setdefault(text, row) for row, text in enumerate(task.sources)],
+    }
+    schema = schema_of(columns)
+    writer = ShardWriter(root / "ingested", schema)
+    writer.write(pa.table([pa.array(columns[one.name], one.type) for one in schema], schema=schema))
+    writer.close({"step": "ingest"})
+    parameters = TranslateParameters.model_validate(
+        # What is measured is the type that is asked for, not the check of it.
+        {"beam": cell.beam, "compute_type": cell.compute_type, "quantisation": {"check": "skip"}}
+    )
+    resources = Resources(
+        threads=task.threads, batch_tokens=cell.batch_tokens, devices=[task.device], work=root / "work"
+    )
+
+    def run() -> Outcome:
+        translate(parameters, root / "ingested", Path(task.model), root / "translated", resources)
+        names = ["translation", "translation_score", "output_truncated"]
+        tables = pa.concat_tables(list(ShardDirectory(root / "translated").tables(names)))
+        shutil.rmtree(root)
+        texts, scores, capped = (tables.column(name).to_pylist() for name in names)
+        return Outcome(texts, scores, [0] * len(texts), capped=capped)
+
+    return run
+
+
+WAYS: dict[str, Callable[[Task], Callable[[], Outcome]]] = {
+    "stage": through_stage,
+    "bare ctranslate2": bare_ctranslate2,
+    "bare ctranslate2, by sentences": lambda task: bare_ctranslate2(task, 64),
+    "fairseq-generate": fairseq_generate,
+    "transformers": transformers_generate,
+}
+
+
+def measure(task: Task) -> dict[str, Any]:
+    """Load the model, warm up on a few sentences, then translate against the clock."""
+    run = WAYS.get(task.cell.engine, through_engine)(task)
+    on_gpu = task.device.startswith("cuda")
+    if on_gpu:
+        run()  # libraries choose their kernels, graphs are recorded
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+    started, cpu = time.perf_counter(), time.process_time()
+    outcome = run()
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
+    measured: dict[str, Any] = {
+        "seconds": outcome.seconds or seconds,
+        "cpu_seconds": None if outcome.seconds else cpu_seconds,
+        "tokens": sum(outcome.tokens),
+        "memory": max(peak_memory(), peak_memory(children=True)),
+        "texts": outcome.texts,
+        "scores": outcome.scores,
+        "capped": outcome.capped,
+    }
+    if on_gpu and task.cell.engine != "fairseq-generate":  # which is another process
+        from benchmarks.gpu import observe
+
+        measured["gpu"] = observe(
+            run, Path(task.model), task.cell.beam, len(task.sources), sum(outcome.tokens)
+        )
+    return measured
+
+
+def in_own_process(task: Task) -> dict[str, Any]:
+    """:func:`measure` in a fresh interpreter, so that memory and libraries are its own."""
+    code = "from benchmarks.ways import worker; worker()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(dataclasses.asdict(task)),
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+    )
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return {"failed": reason[-300:]}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def worker() -> None:
+    """Read a task from standard input, write what was measured to standard output."""
+    values = json.loads(sys.stdin.read())
+    task = Task(Cell(**values.pop("cell")), **{**values, "sources": tuple(values["sources"])})
+    result = measure(task)
+    sys.stdout.write(f"\n{json.dumps(result)}\n")
+
+
+def compare(model: Path, sources: list[str], engines: tuple[str, str], beam: int, threads: int) -> None:
+    """Print how often two engines in float32 have the same best hypothesis, and how far scores are apart."""
+    import numpy as np
+
+    found = []
+    for name in engines:
+        task = Task(Cell(name, "float32", beam, 0), str(model.resolve()), tuple(sources), threads, "cpu")
+        found.append(in_own_process(task))
+        if "failed" in found[-1]:
+            raise typer.BadParameter(f"{name}: {found[-1]['failed']}")
+    texts = list(zip(found[0]["texts"], found[1]["texts"], strict=True))
+    scores = np.array([one["scores"] for one in found])
+    same = np.array([one == other for one, other in texts])
+    free = ~np.array([one["capped"] for one in found]).any(0)
+    difference = np.abs(scores[0] - scores[1])
+    print(
+        f"same best hypothesis: {same.sum()} of {len(same)} ({same.mean():.2%}), {(same & free).sum()} of "
+        f"the {free.sum()} that hit no cap ({same[free].mean():.2%}); largest difference of their scores: "
+        f"{difference[same & free].max():.1e}"
+    )
+    for number in np.flatnonzero(~same & free)[:20]:
+        print(f"  {sources[number]}")
+        for one, name in enumerate(engines):
+            print(f"    {name:11} {scores[one, number]:.6f} {texts[number][one]}")
