@@ -23,7 +23,7 @@ from benchmarks.scaling import write_sentences
 from pipeline.configuration.resources import Resources
 from pipeline.configuration.translate import FakeParameters, TranslateParameters
 from pipeline.planning.simulation import Cluster, Outcome, simulate
-from pipeline.shards.runner import ATTEMPTS
+from pipeline.shards.cluster import ATTEMPTS
 from pipeline.shards.step import run_step
 from pipeline.shards.store import ShardDirectory
 from pipeline.translation.sentences import Workplace, choose_engine, sentences_step

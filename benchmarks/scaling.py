@@ -16,7 +16,7 @@ import typer
 from benchmarks.hardware import hardware
 from pipeline.configuration.resources import Resources
 from pipeline.configuration.translate import FakeParameters, TranslateParameters
-from pipeline.shards.runner import connect
+from pipeline.shards.cluster import connect
 from pipeline.shards.step import run_step
 from pipeline.shards.store import ShardDirectory, ShardWriter
 from pipeline.translation.distinct import SENTENCES

@@ -16,9 +16,9 @@ from pipeline.bitext.cleaning import shorten
 from pipeline.bitext.parts import TEXTS
 from pipeline.interrupts import check_interrupt
 from pipeline.shards.groups import GroupRanker
-from pipeline.shards.runner import report_rows
 from pipeline.shards.schema import schema_of
 from pipeline.shards.store import ShardRecord, read_parquet
+from pipeline.shards.tasks import report_rows
 from pipeline.shards.work import WorkDirectory
 
 _COMMIT_ROWS = 5_000_000

@@ -19,9 +19,9 @@ from pipeline.errors import IncompleteError, InputError
 from pipeline.files import sha256_file
 from pipeline.interrupts import check_interrupt
 from pipeline.shards.keys import text_keys
-from pipeline.shards.runner import report_rows
 from pipeline.shards.schema import COLUMNS
 from pipeline.shards.store import ShardDirectory, ShardWriter
+from pipeline.shards.tasks import report_rows
 
 logger = logging.getLogger(__name__)
 

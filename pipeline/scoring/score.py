@@ -22,7 +22,7 @@ from pipeline.scoring.pairs import Pairs, Scorer
 from pipeline.scoring.paraphrase_score import ParaphraseScore
 from pipeline.scoring.tokens import TOKENIZER_NAME
 from pipeline.scoring.vectors import WordVectors
-from pipeline.shards.runner import worker_number
+from pipeline.shards.cluster import worker_number
 from pipeline.shards.schema import COLUMNS, schema_of
 from pipeline.shards.step import Step, run_step
 from pipeline.shards.store import ShardDirectory

@@ -11,7 +11,8 @@ from pipeline.configuration.resources import Resources
 from pipeline.errors import IncompleteError, Interrupted
 from pipeline.interrupts import check_interrupt, stop_requested
 from pipeline.progress import Progress, progress
-from pipeline.shards.runner import ATTEMPTS, PROGRESS_TOPIC, connect, counted_rows, watched_connection
+from pipeline.shards.cluster import ATTEMPTS, PROGRESS_TOPIC, connect, watched_connection
+from pipeline.shards.tasks import counted_rows
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -45,7 +46,7 @@ class Jobs:
         """Call ``function(*arguments[i])`` for every i; yields (i, result) as they get done, in any order.
 
         Jobs have to be idempotent: one whose worker dies is run again on another. A long job may tell how far
-        it is with :func:`pipeline.shards.runner.report_rows`, in the unit of ``sizes``.
+        it is with :func:`pipeline.shards.tasks.report_rows`, in the unit of ``sizes``.
 
         Args:
             function: importable top-level function.

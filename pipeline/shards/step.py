@@ -17,8 +17,9 @@ from pipeline.errors import IncompleteError, InputError
 from pipeline.files import sha256_file
 from pipeline.interrupts import check_interrupt
 from pipeline.progress import progress
-from pipeline.shards.runner import FailedShard, ShardTask, run_tasks
+from pipeline.shards.runner import run_tasks
 from pipeline.shards.store import ShardRecord, ShardView
+from pipeline.shards.tasks import FailedShard, ShardTask
 from pipeline.shards.work import WorkDirectory, shard_key
 
 logger = logging.getLogger(__name__)

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from pipeline.configuration.resources import Resources, available_cores
 from pipeline.errors import IncompleteError, InputError
-from pipeline.shards.runner import is_numbered, report_rows, worker_number
+from pipeline.shards.cluster import is_numbered, worker_number
 from pipeline.shards.schema import COLUMNS
 from pipeline.shards.step import Step
+from pipeline.shards.tasks import report_rows
 from pipeline.translation.engines import MODEL_FREE, EngineModule, engine_module, open_translator
 from pipeline.translation.model import TranslationModel, open_model
 from pipeline.translation.positions import limited_options

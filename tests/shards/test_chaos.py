@@ -17,8 +17,7 @@ from distributed.chaos import KillWorker
 from pipeline.configuration.resources import Resources
 from pipeline.configuration.translate import TranslateParameters
 from pipeline.errors import IncompleteError
-from pipeline.shards import runner
-from pipeline.shards.runner import ATTEMPTS
+from pipeline.shards.cluster import ATTEMPTS
 from pipeline.translation.translate import translate
 from tests.planning.test_population import write_corpus
 
@@ -114,8 +113,8 @@ def test_a_run_without_workers_stops(
 ) -> None:
     from distributed import LocalCluster
 
-    monkeypatch.setattr(runner, "_PATIENCE_SECONDS", 1.0)
-    monkeypatch.setattr(runner, "_SECONDS_BETWEEN_COUNTS", 0.2)
+    monkeypatch.setattr("pipeline.shards.cluster._PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("pipeline.shards.cluster._SECONDS_BETWEEN_COUNTS", 0.2)
     with LocalCluster(n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL) as cluster:
         resources = Resources(scheduler=cluster.scheduler_address, work=tmp_path / "work")
         with pytest.raises(IncompleteError, match="no worker has been there"):

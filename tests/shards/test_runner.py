@@ -10,7 +10,7 @@ from distributed.comm import CommClosedError
 
 from pipeline.configuration.resources import Resources
 from pipeline.errors import IncompleteError
-from pipeline.shards.runner import connect, is_numbered, watched_connection, worker_number
+from pipeline.shards.cluster import connect, is_numbered, watched_connection, worker_number
 
 
 @pytest.mark.parametrize("kind", [CancelledError, CommClosedError])
