@@ -13,7 +13,7 @@ from pipeline.configuration.resources import Resources
 from pipeline.errors import InputError
 from pipeline.translation import sentences
 from pipeline.translation.engines import engine_module
-from pipeline.translation.engines.torch import _device, _prepare_thread, resolve
+from pipeline.translation.engines.torch import resolve
 from pipeline.translation.sentences import (
     EngineChoice,
     Workplace,
@@ -22,6 +22,7 @@ from pipeline.translation.sentences import (
     devices_of,
     plan_workplace,
 )
+from pipeline.translation.torch_search.devices import device_of, prepare_thread
 from pipeline.translation.translator import DecodingOptions, Placement
 
 AUTO = DecodingOptions(compute_type="auto")
@@ -95,7 +96,7 @@ def test_a_thread_can_make_any_device_its_current_one(
     gpus((9, 0), (9, 0))
     made: list[int] = []
     monkeypatch.setattr(torch._C, "_cuda_setDevice", made.append, raising=False)
-    _prepare_thread(_device(Placement(name)))
+    prepare_thread(device_of(Placement(name)))
     assert made == [number]
 
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import InputError, require
+from pipeline.errors import InputError
 from pipeline.files import hash_json
 from pipeline.translation.batching import WINDOW, Decoded, SourceTokens, translate_in_batches
 from pipeline.translation.model import TranslationModel
 from pipeline.translation.pieces import SentencePieces
 from pipeline.translation.subwords import open_subwords
+from pipeline.translation.torch_search.devices import device_of, fast_type, make_current, prepare_thread
 from pipeline.translation.translator import (
     DecodingOptions,
     Hypotheses,
@@ -27,9 +28,7 @@ from pipeline.translation.translator import (
 from pipeline.translation.vocabulary import check_pieces
 
 if TYPE_CHECKING:
-    import torch
-
-    from pipeline.translation.torch_search.results import Findings, Found, SentenceResult
+    from pipeline.translation.torch_search.results import Findings, SentenceResult
     from pipeline.translation.torch_search.search import Pace, Request, Search
 
 logger = logging.getLogger(__name__)
@@ -48,46 +47,16 @@ _SWITCH_SECONDS = 5e-4
 _COMPUTE_TYPES = ("float32", "bfloat16", "float16")
 
 
-def _device(placement: Placement) -> torch.device:
-    """The device by its number: of a mere ``cuda`` torch makes no current device."""
-    torch = require("torch", "translation")
-    name, _, number = placement.device.partition(":")
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise InputError(f"no device is called '{placement.device}'", remedy="Say auto, cpu, cuda or cuda:0.")
-    if name == "cuda" and int(number or 0) >= torch.cuda.device_count():
-        raise InputError(
-            f"torch sees no device '{placement.device}'", remedy="Run paraforge doctor, or say cpu."
-        )
-    return torch.device(name, int(number or 0)) if name == "cuda" else torch.device(name)
-
-
-def _make_current(device: torch.device) -> None:
-    """What torch does of itself it does on the thread's current device, not on that of its arguments."""
-    import torch
-
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-
-
-def _prepare_thread(device: torch.device) -> None:
-    import torch
-
-    torch.set_num_threads(1)
-    _make_current(device)  # each thread has one of its own
-
-
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     """Replace compute type ``auto`` by what is fast and close enough on the device.
 
     Raises:
         InputError: the device has no such compute type, or there is no such device.
     """
-    device = _device(placement)
+    device = device_of(placement)
     kind = options.compute_type
     if kind == "auto":
-        kind = _fast(device)
+        kind = fast_type(device)
     if kind not in _COMPUTE_TYPES:
         raise InputError(
             f"the engine 'torch' has no compute type {kind}",
@@ -96,18 +65,6 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     if kind == "float16" and device.type == "cpu":
         raise InputError("float16 is for GPUs", remedy="Say bfloat16 or float32.")
     return dataclasses.replace(options, compute_type=kind)
-
-
-def _fast(device: torch.device) -> str:
-    if device.type == "cpu":
-        from pipeline.translation.training import precision
-
-        return precision("auto", "cpu")
-    import torch
-
-    # torch.cuda.is_bf16_supported() is true of GPUs that can only imitate it: before Ampere.
-    generation = torch.cuda.get_device_capability(device)
-    return "bfloat16" if generation >= (8, 0) else "float16" if generation >= (7, 0) else "float32"
 
 
 def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
@@ -173,8 +130,8 @@ class TorchTranslator:
 
         self._options = options
         self._settings = settings_of(settings, options)
-        self._device = _device(placement)
-        _make_current(self._device)
+        self._device = device_of(placement)
+        make_current(self._device)
         self._file = ModelFile(model.folder(_FOLDER))
         self._vocabulary = open_vocabulary(model.folder(_FOLDER), self._file)
         positions = self._file.shape("encoder/position_encodings/encodings")[0]
@@ -217,7 +174,7 @@ class TorchTranslator:
         # One in work and one waiting for each thread, and one whose results are being taken.
         self.queued_batches = 2 * threads + 1
         # Within a thread torch uses one core: a batch a core needs no waiting for one another.
-        self._pool = ThreadPoolExecutor(threads, "torch-search", _prepare_thread, (self._device,))
+        self._pool = ThreadPoolExecutor(threads, "torch-search", prepare_thread, (self._device,))
 
     def _forced(self, model: TranslationModel) -> tuple[int, ...]:
         pieces = list(model.target_prefix)
@@ -359,6 +316,8 @@ class TorchTranslator:
         )
 
     def _hypotheses(self, result: SentenceResult) -> tuple[Hypothesis, ...]:
+        from pipeline.translation.torch_search.results import chosen
+
         best = chosen(result.hypotheses, self._options.nbest, self._settings.groups, self._rules.sampling)
         if not best:
             return (make_hypothesis("", math.nan, [], ended=True),)
@@ -368,31 +327,6 @@ class TorchTranslator:
             text = self._pieces.decode(tokens)
             hypotheses.append(make_hypothesis(text, found.score, tokens[self._tags :], found.ended))
         return tuple(hypotheses)
-
-
-def chosen(found: list[Found], count: int, groups: int, sampling: bool) -> list[Found]:
-    """Which hypotheses of a sentence are given, by falling score.
-
-    Groups take turns: the best of each group before the second best of any. Samples and groups may find the
-    same hypothesis several times; it is given once, so there may be fewer than ``count``.
-
-    Args:
-        found: by falling score.
-        count: most to give.
-        groups: of the beam.
-        sampling: whether they are samples.
-    """
-    if sampling or groups > 1:
-        found = list({one.tokens: one for one in reversed(found)}.values())[::-1]
-    if groups > 1:
-        turns = [
-            (turn, -one.score, one)
-            for group in range(groups)
-            for turn, one in enumerate(one for one in found if one.group == group)
-        ]
-        found = [one for _, _, one in sorted(turns, key=lambda turn: turn[:2])[:count]]
-        found.sort(key=lambda one: -one.score)
-    return found[:count]
 
 
 __all__ = ["NAME", "TorchTranslator", "open_engine", "resolve", "weights"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle  # only for the name of the error that torch raises
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from pipeline.translation.formats.ctranslate2 import (
     Languages,
     check_whole,
     convert,
-    language_affixes,
     last_line,
 )
 from pipeline.translation.formats.fidelity import (
@@ -28,14 +26,8 @@ from pipeline.translation.formats.fidelity import (
     comparing,
     some_tokens,
 )
-from pipeline.translation.languages import language_token, language_tokens
-from pipeline.translation.subwords import (
-    Subwords,
-    copy_subwords,
-    find_subwords,
-    open_subwords,
-    subwords_file,
-)
+from pipeline.translation.formats.transformers_tokenizer import load_tokenizer, take_subwords, vocabulary_of
+from pipeline.translation.formats.weight_files import WeightFiles
 
 WEIGHTS = (
     "model.safetensors",
@@ -77,11 +69,11 @@ def import_transformers(path: Path, output: Path, languages: Languages) -> dict[
     """
     require("transformers", "transformers")
     with _quiet():
-        tokenizer = _load_tokenizer(path)
-        tensors = _Tensors(path)
+        tokenizer = load_tokenizer(path)
+        tensors = WeightFiles(path)
         _check_rows(path, tokenizer, tensors)
         _check_marian(path, tensors)
-        affixes = _take_subwords(path, output, tokenizer, languages)
+        affixes = take_subwords(path, output, tokenizer, languages)
         converter = _converter(path, tensors)
         convert(converter, path, output)
     check_whole(output, path, languages)
@@ -114,79 +106,7 @@ def _quiet() -> Iterator[None]:
         library.enable_progress_bar()
 
 
-def _load_tokenizer(path: Path) -> Any:
-    import transformers
-
-    try:
-        return transformers.AutoTokenizer.from_pretrained(
-            str(path), local_files_only=True, trust_remote_code=False
-        )
-    except Exception as error:  # every tokeniser has its own way to fail on a damaged file
-        raise InputError(f"its tokeniser cannot be loaded: {last_line(error)}", path) from error
-
-
-def _vocabulary(tokenizer: Any) -> dict[str, int]:
-    """All tokens by their numbers, with the languages', which M2M-100's tokeniser keeps apart."""
-    return {**tokenizer.get_vocab(), **getattr(tokenizer, "lang_token_to_id", {})}
-
-
-class _Tensors:
-    """Weights of a directory, file by file: their shapes, and single ones by name."""
-
-    def __init__(self, path: Path) -> None:
-        self._files = sorted(path.glob("model*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
-        self._names: dict[str, Path] = {}
-        self._loaded: dict[Path, Any] = {}
-        for file in self._files:
-            for name in self._open(file):
-                self._names[name] = file
-
-    def _open(self, file: Path) -> Any:
-        import torch
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            if file.suffix == ".safetensors":
-                with safe_open(str(file), "pt") as tensors:
-                    return list(tensors.keys())
-            if file not in self._loaded:
-                self._loaded[file] = torch.load(str(file), map_location="cpu", weights_only=True)
-            return self._loaded[file]
-        except pickle.UnpicklingError as error:
-            raise InputError(
-                "refused: it holds more than weights and plain values",
-                file,
-                remedy="Only its authors know what its code does; ask them for safetensors.",
-            ) from error
-        except (SafetensorError, RuntimeError, OSError, EOFError, ValueError) as error:
-            raise InputError(f"not weights, or damaged: {last_line(error)}", file) from error
-
-    def get(self, name: str) -> Any:
-        """A tensor, or None if there is none of this name."""
-        from safetensors import safe_open
-
-        file = self._names.get(name)
-        if file is None:
-            return None
-        if file.suffix == ".safetensors":
-            with safe_open(str(file), "pt") as tensors:
-                return tensors.get_tensor(name)
-        return self._loaded[file][name]
-
-    def rows(self, name: str) -> int | None:
-        """Rows of a tensor, or None if there is none of this name."""
-        from safetensors import safe_open
-
-        file = self._names.get(name)
-        if file is None:
-            return None
-        if file.suffix == ".safetensors":
-            with safe_open(str(file), "pt") as tensors:
-                return int(tensors.get_slice(name).get_shape()[0])
-        return int(self._loaded[file][name].shape[0])
-
-
-def _check_rows(path: Path, tokenizer: Any, tensors: _Tensors) -> None:
+def _check_rows(path: Path, tokenizer: Any, tensors: WeightFiles) -> None:
     """Compare embeddings, configuration and tokeniser before anything is converted."""
     config = read_json(path / "config.json")
     size = config.get("vocab_size")
@@ -199,7 +119,7 @@ def _check_rows(path: Path, tokenizer: Any, tensors: _Tensors) -> None:
             raise InputError(
                 f"the embedding {name} has {rows} rows, but config.json says vocab_size {expected}", path
             )
-        highest = max(_vocabulary(tokenizer).values(), default=-1)
+        highest = max(vocabulary_of(tokenizer).values(), default=-1)
         if not name.startswith("model.decoder") and highest >= rows:
             raise InputError(
                 f"the embedding {name} has {rows} rows, but the tokeniser's tokens go up to number {highest}",
@@ -208,7 +128,7 @@ def _check_rows(path: Path, tokenizer: Any, tensors: _Tensors) -> None:
             )
 
 
-def _check_marian(path: Path, tensors: _Tensors) -> None:
+def _check_marian(path: Path, tensors: WeightFiles) -> None:
     """Refuse a Marian configuration that another start of the decoder was put into.
 
     Marian's decoder starts from zeros, for which Transformers has padding's embedding, the last one. The
@@ -230,76 +150,7 @@ def _check_marian(path: Path, tensors: _Tensors) -> None:
         )
 
 
-def _take_subwords(path: Path, output: Path, tokenizer: Any, languages: Languages) -> dict[str, list[str]]:
-    """Copy the subwords whose pieces are the tokeniser's, SentencePiece's before ``tokenizer.json``."""
-    candidates: list[tuple[Path, Path]] = []
-    try:
-        candidates.append(find_subwords(path, languages))
-    except InputError:
-        pass
-    own = path / "tokenizer.json"
-    if own.is_file() and (own, own) not in candidates:
-        candidates.append((own, own))
-    if not candidates:
-        find_subwords(path, languages)  # says what is missing
-    problem: InputError | None = None
-    for source, target in candidates:
-        copied = copy_subwords(source, output, "source")
-        copy_subwords(target, output, "target")
-        try:
-            return _affixes(path, tokenizer, open_subwords(copied, languages[0]), languages)
-        except InputError as error:
-            problem = error
-            copied.unlink()
-            subwords_file(output, "target").unlink()
-    assert problem is not None
-    raise problem
-
-
-def _affixes(path: Path, tokenizer: Any, subwords: Subwords, languages: Languages) -> dict[str, list[str]]:
-    """What the tokeniser puts around a sentence's pieces, and the target's language token if there is one."""
-    prefix: list[str] = []
-    target_prefix: list[str] = []
-    if hasattr(tokenizer, "src_lang"):
-        source, target = (_tag(tokenizer, language, path) for language in languages)
-        tokenizer.src_lang = source.strip("_") if source.startswith("__") else source
-        target_prefix = [target]
-    else:
-        tags = language_affixes(languages, list(_vocabulary(tokenizer)))
-        prefix = [tag for tag in tags.get("source_prefix", []) if tag.startswith((">>", "<2"))]
-    text = "ano"
-    tokens = list(map(str, tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"])))
-    pieces = subwords.encode([text], out_type=str)[0]
-    for start in range(len(tokens) - len(pieces) + 1):
-        found = tokens[start : start + len(pieces)]
-        if all(token in (piece, "<unk>") for token, piece in zip(found, pieces, strict=True)):
-            return {
-                "source_prefix": [*prefix, *tokens[:start]],
-                "source_suffix": tokens[start + len(pieces) :],
-                "target_prefix": target_prefix,
-            }
-    raise InputError(
-        f"its tokeniser gives {' '.join(tokens)}, its subwords {' '.join(pieces)}",
-        path,
-        remedy="Only models whose tokens are those of SentencePiece or of a tokenizer.json can be imported.",
-    )
-
-
-def _tag(tokenizer: Any, language: str, path: Path) -> str:
-    vocabulary = _vocabulary(tokenizer)
-    token = language_token(language, vocabulary)
-    if token is not None:
-        return token
-    known = language_tokens(vocabulary)
-    shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
-    raise InputError(
-        f"it has no token for the language {language!r}",
-        path,
-        remedy=f"Set nmt.source_language and nmt.target_language (or --from and --to) to two of {shown}.",
-    )
-
-
-def _converter(path: Path, tensors: _Tensors) -> Any:
+def _converter(path: Path, tensors: WeightFiles) -> Any:
     from ctranslate2.converters import TransformersConverter
 
     class Converter(TransformersConverter):  # type: ignore[misc]
@@ -324,12 +175,12 @@ def _converter(path: Path, tensors: _Tensors) -> Any:
             _restore_positions(model, tensors)
             _complete_configuration(model.config)
             with comparing(path):
-                self.reference = _reference(model, _load_tokenizer(path))
+                self.reference = _reference(model, load_tokenizer(path))
             return model
 
         def load_tokenizer(self, tokenizer_class: Any, model_name_or_path: str, **options: Any) -> Any:
-            tokenizer = _load_tokenizer(Path(model_name_or_path))
-            whole = _vocabulary(tokenizer)
+            tokenizer = load_tokenizer(Path(model_name_or_path))
+            whole = vocabulary_of(tokenizer)
             # The converter asks for what a tokeniser of older versions had: languages would become fillers.
             tokenizer.get_vocab = lambda: whole
             return tokenizer
@@ -353,7 +204,7 @@ def _reference(model: Any, tokenizer: Any) -> Reference | None:
     if not isinstance(start, int) or not isinstance(end, int) or config.model_type not in _COMPARED:
         return None
     source = tokenizer("ano 12.")["input_ids"]
-    vocabulary = sorted(_vocabulary(tokenizer).items(), key=lambda item: item[1])
+    vocabulary = sorted(vocabulary_of(tokenizer).items(), key=lambda item: item[1])
     names = {number: token for token, number in vocabulary if number < size}
     target = some_tokens([names.get(number, "<>") for number in range(size)])
     with torch.inference_mode():
@@ -373,7 +224,7 @@ def _reference(model: Any, tokenizer: Any) -> Reference | None:
     )
 
 
-def _restore_positions(model: Any, tensors: _Tensors) -> None:
+def _restore_positions(model: Any, tensors: WeightFiles) -> None:
     """Put back the positions that the file has, whichever version of Transformers loads it.
 
     Marian's sinusoids are computed anew on loading; those of fairseq begin two positions later and have other

@@ -157,6 +157,31 @@ class Findings:
         return [found[number] for number in range(len(found))]
 
 
+def chosen(found: list[Found], count: int, groups: int, sampling: bool) -> list[Found]:
+    """Which hypotheses of a sentence are given, by falling score.
+
+    Groups take turns: the best of each group before the second best of any. Samples and groups may find the
+    same hypothesis several times; it is given once, so there may be fewer than ``count``.
+
+    Args:
+        found: by falling score.
+        count: most to give.
+        groups: of the beam.
+        sampling: whether they are samples.
+    """
+    if sampling or groups > 1:
+        found = list({one.tokens: one for one in reversed(found)}.values())[::-1]
+    if groups > 1:
+        turns = [
+            (turn, -one.score, one)
+            for group in range(groups)
+            for turn, one in enumerate(one for one in found if one.group == group)
+        ]
+        found = [one for _, _, one in sorted(turns, key=lambda turn: turn[:2])[:count]]
+        found.sort(key=lambda one: -one.score)
+    return found[:count]
+
+
 def to_host(tensor: Tensor) -> Tensor:
     """A copy in the host's memory; from a GPU it is pinned, and may be on its way still."""
     if not tensor.is_cuda:
