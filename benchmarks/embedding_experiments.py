@@ -96,7 +96,7 @@ FEWER_PAIRS = 50_000
 MIXED = ["captions", "bible", "news", "corpus"]
 PARAPHRASES = list(SOURCES)
 """Everything but back-translations."""
-REPEATED = ("bare_trigram 512", "bare_trigram 512, M=1", "bare_word 300")
+REPEATED = ("bare_trigram 512, softmax", "bare_trigram 512", "bare_trigram 512, M=1", "bare_word 300")
 """Of the best models those that are trained with several seeds."""
 SEEDS = {"seeds": (1, 2, 3, 4, 5)}
 """Of a group in which each experiment is repeated."""
@@ -232,9 +232,13 @@ def _softmax() -> Iterator[Experiment]:
 def _best() -> Iterator[Experiment]:
     training: dict[str, Any] = {"mega_batch": 5, "anneal": 500, "table_updates": "deferred"}
     training |= {"epochs": 3, "average_after": 0.3}
+    softmax = {**SOFTMAX, "epochs": 3}
     trigrams = average("bare_trigram", 512)
     both = concatenation({**average("bare_word", 300), "initial_scale": 0.02}, trigrams)
     everything = [*PARAPHRASES, "corpus"]
+    yield Experiment("best", "bare_trigram 512, softmax", trigrams, softmax, everything)
+    yield Experiment("best", "bare_word 300, softmax", average("bare_word"), softmax, everything)
+    yield Experiment("best", "bare_word 300 + bare_trigram 512, softmax", both, softmax, everything)
     yield Experiment("best", "bare_trigram 512", trigrams, training, everything)
     yield Experiment("best", "bare_trigram 512, no back-translations", trigrams, training, PARAPHRASES)
     marks = average("trigram", 512)
@@ -331,6 +335,7 @@ def run(
     work: Work,
     corpus: Corpora = None,
     only: Annotated[list[str] | None, typer.Option(help="groups to run; all by default")] = None,
+    name: Annotated[str, typer.Option(help="only experiments whose name has this in it")] = "",
     seconds: Annotated[float, typer.Option(help="of training at most, for each experiment")] = 600,
     threads: int = 2,
     seed: int = 1,
@@ -343,7 +348,7 @@ def run(
     print(pool.counts())
     results = work / "results.jsonl"
     for experiment in experiments(pool):
-        if only and experiment.group not in only:
+        if (only and experiment.group not in only) or name not in experiment.name:
             continue
         for number in SEEDS.get(experiment.group, (seed,)):
             key = f"{experiment.key}-{number}"
