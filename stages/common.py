@@ -1,4 +1,4 @@
-"""What every stage does around its work: logging, signals, exit codes and the metrics file."""
+"""What every stage does around its work: logging, signals and exit codes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import dataclasses
 import logging
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from pipeline.errors import ParaforgeError, describe_os_error
-from pipeline.files import write_json
 from pipeline.interrupts import graceful_interrupts
 from pipeline.logs import configure_logging
 
@@ -26,11 +24,6 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return value
-
-
-def write_metrics(path: str | Path, metrics: Any) -> None:
-    """Write what ``dvc metrics show`` shows."""
-    write_json(path, plain(metrics))
 
 
 def run_stage(name: str, main: Callable[[], None]) -> None:

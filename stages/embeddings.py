@@ -8,7 +8,8 @@ from pathlib import Path
 from pipeline.configuration import load_parameters
 from pipeline.configuration.inputs import link_inputs
 from pipeline.embeddings.training import train_named_model
-from stages.common import run_stage, write_metrics
+from stages.common import run_stage
+from stages.metrics import write_metrics
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
         resources=parameters.resources,
         curve=Path("plots") / f"embeddings-{name}.csv",
     )
-    write_metrics(f"metrics/embeddings-{name}.json", report)
+    write_metrics("embeddings", report, f"embeddings-{name}")
 
 
 if __name__ == "__main__":

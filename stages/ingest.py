@@ -7,7 +7,8 @@ from pathlib import Path
 from pipeline.bitext.ingest import ingest
 from pipeline.configuration import load_parameters
 from pipeline.configuration.inputs import link_inputs
-from stages.common import run_stage, write_metrics
+from stages.common import run_stage
+from stages.metrics import write_metrics
 
 
 def main() -> None:
@@ -15,7 +16,7 @@ def main() -> None:
     parameters = load_parameters()
     link_inputs(parameters, ["ingest"])
     report = ingest(parameters.ingest, Path("data/ingested"), parameters.resources)
-    write_metrics("metrics/ingest.json", report.metrics())
+    write_metrics("ingest", report.metrics())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from pathlib import Path
 from pipeline.configuration import load_parameters
 from pipeline.lexicon.evaluation import evaluate_lexicon, read_lists
 from pipeline.lexicon.lexicon import extract_lexicon
-from stages.common import plain, run_stage, write_metrics
+from stages.common import plain, run_stage
+from stages.metrics import write_metrics
 
 OUTPUT = Path("data/lexicon")
 
@@ -21,7 +22,7 @@ def main() -> None:
     # What comes after this stage can do without: a corpus of which no pair is good enough has a report, too.
     report = extract_lexicon(inputs, OUTPUT, lexicon, parameters.resources, allow_empty=True)
     evaluation = evaluate_lexicon(OUTPUT, lists)
-    write_metrics("metrics/lexicon.json", {**plain(report), "evaluation": evaluation})
+    write_metrics("lexicon", {**plain(report), "evaluation": evaluation})
 
 
 if __name__ == "__main__":

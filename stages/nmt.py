@@ -7,7 +7,8 @@ from pathlib import Path
 from pipeline.configuration import load_parameters
 from pipeline.configuration.inputs import link_inputs
 from pipeline.translation.nmt import build_nmt
-from stages.common import run_stage, write_metrics
+from stages.common import run_stage
+from stages.metrics import write_metrics
 
 
 def main() -> None:
@@ -21,7 +22,7 @@ def main() -> None:
         plot=Path("plots/nmt.csv"),
         resources=parameters.resources,
     )
-    write_metrics("metrics/nmt.json", report)
+    write_metrics("nmt", report)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from pathlib import Path
 from pipeline.configuration import load_parameters
 from pipeline.configuration.inputs import link_inputs
 from pipeline.embeddings.paragram import build_paragram
-from stages.common import run_stage, write_metrics
+from stages.common import run_stage
+from stages.metrics import write_metrics
 
 
 def main() -> None:
@@ -20,7 +21,7 @@ def main() -> None:
         output=Path("models/paragram"),
         resources=parameters.resources,
     )
-    write_metrics("metrics/paragram.json", report)
+    write_metrics("paragram", report)
 
 
 if __name__ == "__main__":

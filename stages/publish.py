@@ -7,7 +7,8 @@ from pathlib import Path
 from pipeline.configuration import load_parameters
 from pipeline.selection.plots import write_plots
 from pipeline.selection.publication import publish
-from stages.common import run_stage, write_metrics
+from stages.common import run_stage
+from stages.metrics import write_metrics
 
 
 def main() -> None:
@@ -23,7 +24,7 @@ def main() -> None:
         resources=parameters.resources,
     )
     write_plots(report.statistics, Path("plots"))
-    write_metrics("metrics/publish.json", report.metrics())
+    write_metrics("publish", report.metrics())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pipeline.configuration import load_parameters
 from pipeline.scoring.score import score
-from stages.common import run_stage, write_metrics
+from stages.common import run_stage
+from stages.metrics import write_metrics
 
 
 def main() -> None:
@@ -19,7 +20,7 @@ def main() -> None:
         output=Path("data/scored"),
         resources=parameters.resources,
     )
-    write_metrics("metrics/score.json", report)
+    write_metrics("score", report)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from pathlib import Path
 from pipeline.configuration import load_parameters
 from pipeline.configuration.inputs import link_inputs
 from pipeline.selection.select import select
-from stages.common import run_stage, write_metrics
+from stages.common import run_stage
+from stages.metrics import write_metrics
 
 
 def main() -> None:
@@ -20,7 +21,7 @@ def main() -> None:
         output=Path("data/selected"),
         resources=parameters.resources,
     )
-    write_metrics("metrics/select.json", report.metrics())
+    write_metrics("select", report.metrics())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from pathlib import Path
 from pipeline.configuration import load_parameters
 from pipeline.report.statistics import describe_corpus
 from pipeline.report.tables import metrics, write_tables
-from stages.common import run_stage, write_metrics
+from stages.common import run_stage
+from stages.metrics import write_metrics
 
 
 def main() -> None:
@@ -16,7 +17,7 @@ def main() -> None:
     inputs = [Path("data/translated"), Path("data/scored")]
     statistics = describe_corpus(inputs, Path("data/selected"), parameters.statistics, parameters.resources)
     write_tables(statistics, Path("data/statistics"), Path("plots"))
-    write_metrics("metrics/statistics.json", metrics(statistics))
+    write_metrics("statistics", metrics(statistics))
 
 
 if __name__ == "__main__":

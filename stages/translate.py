@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pipeline.configuration import load_parameters
 from pipeline.translation.translate import translate
-from stages.common import run_stage, write_metrics
+from stages.common import run_stage
+from stages.metrics import write_metrics
 
 
 def main() -> None:
@@ -19,7 +20,7 @@ def main() -> None:
         Path("data/translated"),
         parameters.resources,
     )
-    write_metrics("metrics/translate.json", report)
+    write_metrics("translate", report)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,65 @@
+"""What a stage writes of its work: everything, and the few figures that 'dvc metrics show' shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pipeline.files import write_json
+from stages.common import plain
+
+METRICS: Final = Path("metrics")
+# 'dvc metrics show' makes one table of all stages, a column a name: so few names, the same ones everywhere.
+HEADLINES: Final = METRICS / "headlines"
+
+
+def _mean_pearson(content: Mapping[str, Any]) -> float | None:
+    """Mean over the years of STS, or over the sets where there are none; None without any."""
+    found = [one["pearson"] for one in (content["years"] or content["sets"]).values()]
+    return round(sum(found) / len(found), 2) if found else None
+
+
+# By stage: name in the table, and name in the stage's own metrics or a function of them.
+_FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] = {
+    "ingest": {"rows": "rows", "kept": "kept"},
+    "nmt": {"bleu": "bleu", "chrf": "chrf"},
+    "translate": {
+        "rows": "rows",
+        "failed": lambda content: sum(content["failed"].values()),
+        "log_probability": "mean_score",
+    },
+    "paragram": {},
+    "score": {"rows": "rows", "paraphrase_score": "mean_paraphrase_score", "overlap_3": "mean_overlap_3"},
+    "select": {"rows": "rows_in", "kept": "kept"},
+    "publish": {"kept": "pairs"},
+    "lexicon": {"rows": "rows", "kept": "pairs", "entries": "entries"},
+    "embeddings": {"rows": "pairs", "development": "best_score", "sts": _mean_pearson},
+    "statistics": {"rows": "pairs"},
+}
+
+
+def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a stage that 'dvc metrics show' shows; what there is none of is left out.
+
+    Args:
+        stage: its name in dvc.yaml.
+        content: all of its metrics.
+    """
+    found = {"seconds": content.get("seconds")}
+    for name, figure in _FIGURES[stage].items():
+        found[name] = content.get(figure) if isinstance(figure, str) else figure(content)
+    return {name: round(value, 4) for name, value in found.items() if value is not None}
+
+
+def write_metrics(stage: str, metrics: Any, name: str | None = None) -> None:
+    """Write ``metrics/NAME.json``, and its headline.
+
+    Args:
+        stage: its name in dvc.yaml.
+        metrics: a dataclass, a pydantic model or a dictionary.
+        name: of the files, where a stage has several of them; the stage's by default.
+    """
+    content = plain(metrics)
+    write_json(METRICS / f"{name or stage}.json", content)
+    write_json(HEADLINES / f"{name or stage}.json", headline(stage, content))

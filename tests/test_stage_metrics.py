@@ -1,0 +1,63 @@
+"""What stages write beside their output: everything, and a headline that fits a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.embeddings.training import EmbeddingsReport
+from pipeline.files import read_json
+from pipeline.lexicon.lexicon import LexiconReport
+from pipeline.scoring.score import ScoreReport
+from pipeline.translation.translate import TranslationReport
+from stages.metrics import _FIGURES, headline, write_metrics
+from tests.project import ROOT
+
+REPORTS: dict[str, Any] = {
+    "translate": TranslationReport,
+    "score": ScoreReport,
+    "lexicon": LexiconReport,
+    "embeddings": EmbeddingsReport,
+}
+
+
+def test_every_stage_has_both_files_in_dvc_yaml() -> None:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    for stage in _FIGURES:
+        name = stage + ("-${item.name}" if "matrix" in stages[stage] else "")
+        assert {f"metrics/{name}.json": {"cache": False}} in stages[stage]["outs"]
+        assert stages[stage]["metrics"] == [{f"metrics/headlines/{name}.json": {"cache": False}}]
+    assert {stage for stage in stages if stages[stage].get("metrics")} == set(_FIGURES)
+
+
+def test_the_table_of_all_stages_fits_a_terminal() -> None:
+    names = {"seconds"}.union(*_FIGURES.values())
+    path = "metrics/headlines/embeddings-trigram.json"
+    assert len("    ".join([path, *names])) < 180
+
+
+@pytest.mark.parametrize("stage", REPORTS)
+def test_figures_are_of_what_the_stage_reports(stage: str) -> None:
+    there = {field.name for field in fields(REPORTS[stage])}
+    assert {figure for figure in _FIGURES[stage].values() if isinstance(figure, str)} <= there
+
+
+def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = {"rows": 10, "failed": {"a": 1, "b": 2}, "mean_score": None, "seconds": 1.23456, "model": "x"}
+    write_metrics("translate", content)
+    assert read_json(Path("metrics/translate.json")) == content
+    assert read_json(Path("metrics/headlines/translate.json")) == {
+        "rows": 10,
+        "failed": 3,
+        "seconds": 1.2346,
+    }
+    years = {"2012": {"pearson": 60.0}, "2013": {"pearson": 65.0}}
+    found = headline("embeddings", {"pairs": 5, "best_score": 0.8, "sets": {}, "years": years})
+    assert found == {"rows": 5, "development": 0.8, "sts": 62.5}
+    write_metrics("embeddings", {"pairs": 5, "sets": {}, "years": {}}, "embeddings-word")
+    assert read_json(Path("metrics/headlines/embeddings-word.json")) == {"rows": 5}
