@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from pipeline.translation.torch_search.arena import Arena
-from pipeline.translation.torch_search.faults import is_device_lost
+from pipeline.translation.torch_search.faults import is_device_lost, is_out_of_memory
 from pipeline.translation.torch_search.search import Search, Step
 from pipeline.translation.torch_search.state import SearchState, Shape
 
@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 # Shapes come again in the same order with every window of sentences, so throwing the oldest recording away
 # would throw each away before it is used: when so many are there, other shapes run as they are.
 _MOST_GRAPHS = 256
+# While it records, torch's allocator gives nothing back of what it keeps for later, so memory may seem to be
+# out when it is not. So often recording goes on with all of it given back.
+_OUT_OF_MEMORY = 2
 
 
 class RecordedSteps:
@@ -29,7 +32,8 @@ class RecordedSteps:
 
     Attributes:
         replayed: steps that were replayed.
-        failed: recordings that failed; after the first one steps run as they are.
+        failed: recordings that failed. Steps run as they are after the first one, or, where memory ran out,
+            after the third.
     """
 
     def __init__(self, search: Search) -> None:
@@ -41,6 +45,7 @@ class RecordedSteps:
         self._warm: set[tuple[Shape, bool]] = set()
         self._pool: Any = None
         self._stream: Any = None
+        self._gives_up = False
         self.replayed = 0
         self.failed = 0
 
@@ -57,7 +62,7 @@ class RecordedSteps:
         """One step: the first of a shape as it is, which also warms the libraries up; then as recorded."""
         key = (state.shape, forcing)
         graph = self._graphs.get(key)
-        if graph is None and key in self._warm and not self.failed and len(self._graphs) < _MOST_GRAPHS:
+        if graph is None and key in self._warm and not self._gives_up and len(self._graphs) < _MOST_GRAPHS:
             graph = self._try_recording(key, state)
         if graph is None:
             self._search.step(state, forcing)
@@ -67,19 +72,26 @@ class RecordedSteps:
         self.replayed += 1
 
     def _try_recording(self, key: tuple[Shape, bool], state: SearchState) -> Any:
-        """A recording, or nothing if that failed: then steps run as they are from now on."""
+        """A recording, or nothing if that failed."""
         try:
             self._graphs[key] = self._recorded(self._search.step, state, key[1])
+            return self._graphs[key]
         except Exception as error:
             if is_device_lost(error) and "captur" not in str(error).lower():
                 raise
             self.failed += 1
+            self._gives_up = self.failed > _OUT_OF_MEMORY or not is_out_of_memory(error)
             first = (str(error).splitlines() or [""])[0]
-            logger.warning("steps are not recorded from now on: %s: %s", type(error).__name__, first)
-        if self.failed:
-            self.forget()
-            return None
-        return self._graphs[key]
+            left = "from now on" if self._gives_up else "this time"
+            logger.warning("steps are not recorded %s: %s: %s", left, type(error).__name__, first)
+        # Outside of the handler, whose exception holds on to what it was recording.
+        self.forget()
+        if self._search.weights.device.type == "cuda" and not self._gives_up:
+            with contextlib.suppress(
+                RuntimeError
+            ):  # of an allocator that is not sure whether it still records
+                torch.cuda.empty_cache()
+        return None
 
     def _recorded(self, step: Step, state: SearchState, forcing: bool) -> Any:
         """Record a step; nothing is computed while it is recorded.

@@ -212,6 +212,29 @@ def test_steps_run_as_they_are_when_a_recording_fails(monkeypatch: pytest.Monkey
     assert (recorded.failed, recorded.replayed) == (1, 0)
 
 
+@pytest.mark.parametrize(("failures", "replays"), [(2, True), (3, False)])
+def test_recording_goes_on_where_memory_seemed_to_be_out(
+    failures: int, replays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = failures
+
+    def record(self: RecordedSteps, step: Any, state: SearchState, forcing: bool) -> Traced:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return Traced(step, state, forcing)
+
+    monkeypatch.setattr(RecordedSteps, "_recorded", record)
+    plain = Search(random_weights(layers=1), rules(2), FEW)
+    recorded = RecordedSteps(plain)
+    replaying = Search(plain.weights, plain.rules, FEW, recorded.state, recorded.step)
+    for _ in range(4):
+        same(plain.run(sentences(20, cap=9)), replaying.run(sentences(20, cap=9)))
+    assert recorded.failed == failures
+    assert (recorded.replayed > 0) == replays
+
+
 def test_recordings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "_MOST_GRAPHS", 2)
     monkeypatch.setattr(
