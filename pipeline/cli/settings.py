@@ -1,8 +1,33 @@
-"""``--set KEY=VALUE``: one parameter of many."""
+"""Parameters that are given by options: ``--set KEY=VALUE``, one of many, and what is said of wrong ones."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Parameters = TypeVar("Parameters", bound=BaseModel)
+
+
+def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:
+    """Parameters of this class.
+
+    Raises:
+        ConfigurationError: values are not allowed; every one is named.
+    """
+    from pydantic import ValidationError
+
+    from pipeline.errors import ConfigurationError
+
+    try:
+        return parameters.model_validate(content)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(str(part) for part in problem['loc']) or 'model'}: {problem['msg']}"
+            for problem in error.errors()
+        ]
+        raise ConfigurationError(problems) from error
 
 
 def put_setting(content: dict[str, Any], setting: str) -> None:

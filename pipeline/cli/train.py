@@ -91,9 +91,8 @@ def _parameters(
 ) -> ModelParameters:
     """The model's parameters: the file's, changed by the options."""
     import yaml
-    from pydantic import ValidationError
 
-    from pipeline.cli.settings import put_setting
+    from pipeline.cli.settings import checked, put_setting
     from pipeline.configuration.embeddings import ModelParameters
     from pipeline.configuration.encoders import named_encoder
     from pipeline.errors import ConfigurationError, InputError
@@ -117,14 +116,7 @@ def _parameters(
         content["vectors"] = str(vectors)
     for setting in settings:
         put_setting(content, setting)
-    try:
-        return ModelParameters.model_validate(content)
-    except ValidationError as error:
-        problems = [
-            f"{'.'.join(str(part) for part in problem['loc']) or 'model'}: {problem['msg']}"
-            for problem in error.errors()
-        ]
-        raise ConfigurationError(problems) from error
+    return checked(ModelParameters, content)
 
 
 def _data(

@@ -142,9 +142,8 @@ def train_decoders(
 
 
 def _parameters(content: dict[str, Any], representation: str, settings: list[str]) -> DecodersParameters:
-    from pydantic import ValidationError
 
-    from pipeline.cli.settings import put_setting
+    from pipeline.cli.settings import checked, put_setting
     from pipeline.configuration.unrolling import DecodersParameters
     from pipeline.errors import ConfigurationError, InputError
     from pipeline.unrolling.naming import parse_representation
@@ -156,14 +155,7 @@ def _parameters(content: dict[str, Any], representation: str, settings: list[str
             raise ConfigurationError([f"--representation: {error}"]) from error
     for setting in settings:
         put_setting(content, setting)
-    try:
-        return DecodersParameters.model_validate(content)
-    except ValidationError as error:
-        problems = [
-            f"{'.'.join(str(part) for part in problem['loc']) or 'model'}: {problem['msg']}"
-            for problem in error.errors()
-        ]
-        raise ConfigurationError(problems) from error
+    return checked(DecodersParameters, content)
 
 
 def _file(path: Path, format: str, sentence_column: int | None, document_columns: str) -> SentenceFile:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import csv
 import logging
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +24,7 @@ from pipeline.embeddings.devices import check_device
 from pipeline.embeddings.encoders.build import MakeTable, build_encoder
 from pipeline.embeddings.encoders.protocol import Encoder
 from pipeline.embeddings.initial import frequency_weights, random_table, table_from_vectors
+from pipeline.embeddings.kept_training import MODEL, check_place, keep_training
 from pipeline.embeddings.model import SentenceModel
 from pipeline.embeddings.pairs import PairStore, build_pair_store
 from pipeline.embeddings.trainer import Evaluate, Trainer
@@ -34,7 +33,6 @@ from pipeline.errors import InputError
 from pipeline.evaluation.sts import StsScores, development_score, evaluate_sts
 from pipeline.files import atomic_path, hash_json, read_json, sha256_file, write_json
 from pipeline.scoring.vectors import WordVectors
-from pipeline.shards.work import WorkDirectory, link_or_copy, replaced_directory
 from pipeline.versions import EMBEDDINGS
 
 logger = logging.getLogger(__name__)
@@ -132,35 +130,18 @@ def train_model(
     """
     check_device(device)
     check_place(output)
-    key = _key(parameters, data)
-    work = WorkDirectory(f"embeddings/{key[:40]}", resources.work)
-    with work.lock():
-        model, report = work.path / "model", work.path / "report.json"
-        if report.is_file() and _is_whole(model):
-            logger.info("this model has been trained before: taken from %s", work.path)
-        else:
-            trained = _train(parameters, data, work.path, resources, device, checkpoint_seconds, description)
-            write_json(report, asdict(trained))
-            for name in ("pairs", "checkpoints"):
-                shutil.rmtree(work.path / name, ignore_errors=True)
-        with replaced_directory(output) as temporary:
-            for file in sorted(model.iterdir()):
-                link_or_copy(file, temporary / file.name)
-        return EmbeddingsReport(**read_json(report))
-
-
-def check_place(output: Path) -> None:
-    """Find out before hours of training whether the model can be written.
-
-    Raises:
-        InputError: it cannot.
-    """
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=output.parent):
-            pass
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", output) from error
+    report = keep_training(
+        "embeddings",
+        _key(parameters, data),
+        resources.work,
+        output,
+        train=lambda place: asdict(
+            _train(parameters, data, place, resources, device, checkpoint_seconds, description)
+        ),
+        open_model=SentenceModel.open,
+        scratch=("pairs", "checkpoints"),
+    )
+    return EmbeddingsReport(**report)
 
 
 def _key(parameters: ModelParameters, data: TrainingData) -> str:
@@ -178,14 +159,6 @@ def _key(parameters: ModelParameters, data: TrainingData) -> str:
             "data": data.fingerprint(),
         }
     )
-
-
-def _is_whole(model: Path) -> bool:
-    try:
-        SentenceModel.open(model)
-    except InputError:
-        return False
-    return True
 
 
 def _train(
@@ -237,7 +210,7 @@ def _train(
     # The same training gives the same bytes: what it took is in the metrics.
     for name in ("pairs_per_second", "seconds"):
         del about[name]
-    model.save(directory / "model", about)
+    model.save(directory / MODEL, about)
     return report
 
 

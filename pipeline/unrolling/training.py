@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,11 +14,11 @@ from pipeline.configuration.resources import Resources
 from pipeline.configuration.unrolling import DecodersParameters
 from pipeline.embeddings.data import TrainingData
 from pipeline.embeddings.devices import check_device
-from pipeline.embeddings.training import check_place, tables_of_scores
+from pipeline.embeddings.kept_training import MODEL, check_place, keep_training
+from pipeline.embeddings.training import tables_of_scores
 from pipeline.errors import InputError
 from pipeline.evaluation.sts import development_score, evaluate_sts
-from pipeline.files import hash_json, read_json, sha256_file, write_json
-from pipeline.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from pipeline.files import hash_json, sha256_file
 from pipeline.unrolling.model import DecoderModel
 from pipeline.unrolling.network import SentencePredictor
 from pipeline.unrolling.sentences import SentenceFile, read_sentences
@@ -97,23 +96,19 @@ def train_decoders(
             "judges": judges.fingerprint(),
         }
     )
-    work = WorkDirectory(f"decoders/{key[:40]}", resources.work)
-    with work.lock():
-        model, report = work.path / "model", work.path / "report.json"
-        if report.is_file() and _is_whole(model):
-            logger.info("this model has been trained before: taken from %s", work.path)
-        else:
-            signature = f"data:{data[:_DIGITS]}|tok:moses-lc|v:{__version__}"
-            trained = _train(
-                parameters, files, judges, work.path, resources, device, checkpoint_seconds, signature
-            )
-            write_json(report, asdict(trained))
-            for name in ("triples", "checkpoints"):
-                shutil.rmtree(work.path / name, ignore_errors=True)
-        with replaced_directory(output) as temporary:
-            for file in sorted(model.iterdir()):
-                link_or_copy(file, temporary / file.name)
-        return DecodersReport(**read_json(report))
+    signature = f"data:{data[:_DIGITS]}|tok:moses-lc|v:{__version__}"
+    report = keep_training(
+        "decoders",
+        key,
+        resources.work,
+        output,
+        train=lambda place: asdict(
+            _train(parameters, files, judges, place, resources, device, checkpoint_seconds, signature)
+        ),
+        open_model=DecoderModel.open,
+        scratch=("triples", "checkpoints"),
+    )
+    return DecodersReport(**report)
 
 
 def _fingerprint(files: Sequence[SentenceFile]) -> str:
@@ -123,14 +118,6 @@ def _fingerprint(files: Sequence[SentenceFile]) -> str:
             raise InputError("no such file", file.path)
         described.append([sha256_file(file.path), file.format, file.sentence_column, file.document_columns])
     return hash_json(described)
-
-
-def _is_whole(model: Path) -> bool:
-    try:
-        DecoderModel.open(model)
-    except InputError:
-        return False
-    return True
 
 
 def _train(
@@ -187,7 +174,7 @@ def _train(
     # The same training gives the same bytes: what it took is in the report alone.
     for name in ("sentences_per_second", "seconds"):
         del about[name]
-    DecoderModel(network, parameters, store.vocabulary, about).save(directory / "model")
+    DecoderModel(network, parameters, store.vocabulary, about).save(directory / MODEL)
     return report
 
 
