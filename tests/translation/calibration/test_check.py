@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from pipeline.translation import batching
 from pipeline.translation.calibration import check
 from pipeline.translation.engines import ctranslate2
 from pipeline.translation.translate import TranslationReport, translate
-from pipeline.translation.translator import Hypotheses
+from tests.translation.calibration.spoiling import spoil_int8
 from tests.translation.tiny import bitext
 
 pytest.importorskip("ctranslate2")
@@ -70,25 +69,7 @@ def run(
 @pytest.fixture
 def garbled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """An int8 that says everything backwards; gives the compute types in which sentences were translated."""
-    used: list[str] = []
-    honest = ctranslate2.CTranslate2Translator.translate
-    init = ctranslate2.CTranslate2Translator.__init__
-
-    def remember(self: Any, model: Any, options: Any, placement: Any) -> None:
-        init(self, model, options, placement)
-        self.kind = options.compute_type
-
-    def translated(self: Any, sentences: Iterable[str]) -> Iterator[Hypotheses]:
-        for result in honest(self, sentences):
-            used.append(self.kind)
-            if self.kind == "int8":
-                best = result.hypotheses[0]
-                result = replace(result, hypotheses=(replace(best, text=best.text[::-1]),))
-            yield result
-
-    monkeypatch.setattr(ctranslate2.CTranslate2Translator, "__init__", remember)
-    monkeypatch.setattr(ctranslate2.CTranslate2Translator, "translate", translated)
-    return used
+    return spoil_int8(monkeypatch, lambda text: text[::-1])
 
 
 @pytest.fixture

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +14,9 @@ from pipeline.errors import InputError
 from pipeline.translation.calibration import lines
 from pipeline.translation.calibration.hypotheses import BothWays
 from pipeline.translation.calibration.lines import ProbabilityLoss, checked, probability_loss, reservoir
-from pipeline.translation.engines import ctranslate2
 from pipeline.translation.lines import read_sentences
-from pipeline.translation.translator import DecodingOptions, Hypotheses, Placement
+from pipeline.translation.translator import DecodingOptions, Placement
+from tests.translation.calibration.spoiling import spoil_int8
 from tests.translation.tiny import bitext
 
 pytest.importorskip("ctranslate2")
@@ -36,26 +35,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def backwards(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """An int8 that says the words backwards; gives the compute types of the sentences that are translated."""
-    used: list[str] = []
-    honest = ctranslate2.CTranslate2Translator.translate
-    init = ctranslate2.CTranslate2Translator.__init__
-
-    def remember(self: Any, model: Any, options: Any, placement: Any) -> None:
-        init(self, model, options, placement)
-        self.kind = options.compute_type
-
-    def translated(self: Any, sentences: Iterable[str]) -> Iterator[Hypotheses]:
-        for result in honest(self, sentences):
-            used.append(self.kind)
-            if self.kind == "int8":
-                best = result.hypotheses[0]
-                text = " ".join(reversed(best.text.split()))
-                result = replace(result, hypotheses=(replace(best, text=text),))
-            yield result
-
-    monkeypatch.setattr(ctranslate2.CTranslate2Translator, "__init__", remember)
-    monkeypatch.setattr(ctranslate2.CTranslate2Translator, "translate", translated)
-    return used
+    return spoil_int8(monkeypatch, lambda text: " ".join(reversed(text.split())))
 
 
 def test_what_is_as_good_is_kept(
