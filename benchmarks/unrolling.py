@@ -13,7 +13,7 @@ not done again. No test set chooses anything: every number of steps is shown.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -191,10 +191,10 @@ def table(work: Work) -> None:
     """Print all results."""
     print(hardware())
     results = [json.loads(path.read_text()) for path in sorted(work.glob("*.result.json"))]
-    order: Callable[[dict[str, Any]], Any] = lambda item: (  # noqa: E731
-        COMBINATIONS.index(item["combination"]),
-        item["triples"],
-    )
+
+    def order(item: dict[str, Any]) -> tuple[int, int]:
+        return COMBINATIONS.index(item["combination"]), item["triples"]
+
     for result in sorted(results, key=order):
         print(
             f"\n## {result['name']}: {result['triples']:,} triples, {result['loss']:.3f} nats a word, "

@@ -158,6 +158,8 @@ def _data(
 
 
 def _lines(report: EmbeddingsReport) -> list[str]:
+    from pipeline.cli.scores import score_lines
+
     lines = [
         report.signature,
         f"{report.pairs:,} pairs, {len(report.history)} evaluations, {report.updates:,} updates, "
@@ -167,10 +169,4 @@ def _lines(report: EmbeddingsReport) -> list[str]:
         lines.append(f"{report.skipped:,} pairs left out: a side without a token")
     if report.passed_over:
         lines.append(f"{report.passed_over:,} times a pair was passed over: nothing could be its negative")
-    if report.best_score is not None:
-        lines.append(f"development score {report.best_score:.2f}")
-    lines += [
-        f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"
-        for name, score in report.years.items()
-    ]
-    return lines
+    return [*lines, *score_lines(report.best_score, report.years)]

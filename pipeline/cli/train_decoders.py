@@ -160,20 +160,23 @@ def _parameters(content: dict[str, Any], representation: str, settings: list[str
 
 def _file(path: Path, format: str, sentence_column: int | None, document_columns: str) -> SentenceFile:
     from pipeline.errors import ConfigurationError
-    from pipeline.unrolling.sentences import SentenceFile
+    from pipeline.unrolling.sentences import FORMATS, SentenceFile
 
-    if format not in ("auto", "tsv", "text"):
-        raise ConfigurationError([f"--format {format}: there are auto, tsv, text"])
+    known = next((known for known in FORMATS if known == format), None)
+    if known is None:
+        raise ConfigurationError([f"--format {format}: there are {', '.join(FORMATS)}"])
     try:
         columns = tuple(int(number) for number in document_columns.split(",")) if document_columns else None
     except ValueError:
         raise ConfigurationError([f"--document-columns {document_columns}: numbers, such as 0,1"]) from None
     if columns is not None and min(columns) < 0:
         raise ConfigurationError([f"--document-columns {document_columns}: columns are counted from 0"])
-    return SentenceFile(path, format, sentence_column, columns)  # type: ignore[arg-type]
+    return SentenceFile(path, known, sentence_column, columns)
 
 
 def _lines(report: DecodersReport) -> list[str]:
+    from pipeline.cli.scores import score_lines
+
     lines = [
         report.signature,
         f"{report.seen:,} sentences seen, {report.updates:,} updates, loss {report.history[-1]['loss']:.4f} "
@@ -181,10 +184,4 @@ def _lines(report: DecodersReport) -> list[str]:
     ]
     if report.skipped:
         lines.append(f"{report.skipped:,} sentences left out: without a word")
-    if report.best_score is not None:
-        lines.append(f"development score {report.best_score:.2f}")
-    lines += [
-        f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"
-        for name, score in report.years.items()
-    ]
-    return lines
+    return [*lines, *score_lines(report.best_score, report.years)]

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pipeline.embeddings.vocabulary import Vocabulary
 from pipeline.errors import InputError
@@ -61,3 +61,14 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
     table[found] = known
     logger.info("%d of %d units start from given vectors", int(found.sum()), len(vocabulary))
     return torch.from_numpy(table)
+
+
+def check_finite(module: nn.Module) -> None:
+    """Look at all parameters before a training begins.
+
+    Raises:
+        InputError: one holds NaN or infinity.
+    """
+    for name, value in module.named_parameters():
+        if not bool(torch.isfinite(value).all()):
+            raise InputError(f"the initial values of {name} hold NaN or infinity")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipeline.embeddings.model_choice import ChoiceState
+
 
 @dataclass
-class TrainingState:
+class TrainingState(ChoiceState):
     """Where a run is; with the tensors, all that resuming needs.
 
     pairs: seen, those of every epoch. passed_over: of these, pairs without any candidate for a negative,
@@ -22,11 +24,7 @@ class TrainingState:
     pairs: int = 0
     loss_sum: float = 0.0
     loss_pairs: int = 0
-    best_score: float | None = None
-    best_updates: int | None = None
-    without_gain: int = 0
     averaged: int = 0
-    finished: bool = False
     history: list[dict[str, Any]] = field(default_factory=list)
     passed_over: int = 0
     empty_batches: int = 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -19,6 +19,7 @@ from pipeline.embeddings.ahead import ahead
 from pipeline.embeddings.averaging import AVERAGE_EVERY, ParameterAverage
 from pipeline.embeddings.checkpoint import Checkpoints
 from pipeline.embeddings.encoders.protocol import Encoder
+from pipeline.embeddings.initial import check_finite
 from pipeline.embeddings.loss import margin_loss, softmax_loss
 from pipeline.embeddings.mega_batches import (
     MiniBatch,
@@ -27,6 +28,7 @@ from pipeline.embeddings.mega_batches import (
     mega_batches,
     mini_batches,
 )
+from pipeline.embeddings.model_choice import BestParameters
 from pipeline.embeddings.negatives import ForbiddenCandidates, choose_negatives, negative_pool
 from pipeline.embeddings.optimisers import AdaGrad, Adam, Optimiser, clip_
 from pipeline.embeddings.pairs import PairStore
@@ -116,7 +118,7 @@ class Trainer:
         if parameters.average_after is not None:
             named = encoder.named_parameters()
             self._average = ParameterAverage({name: value.detach() for name, value in named})
-        self._best: dict[str, Tensor] | None = None
+        self._best = BestParameters(encoder, parameters.patience)
         self._checkpoints = None if checkpoints is None else Checkpoints(checkpoints, self._key())
 
     def run(self) -> TrainingReport:
@@ -190,9 +192,7 @@ class Trainer:
             )
         self.state.finished = True
         self._optimiser.synchronise()
-        if self._best is not None:
-            _load(self.encoder, self._best)
-        elif self._average is not None:
+        if not self._best.settle() and self._average is not None:
             self._average.settle()
         if self._checkpoints is not None:
             self._save()
@@ -319,7 +319,7 @@ class Trainer:
             averaged = nullcontext() if self._average is None else self._average.in_place_of_the_last()
             with torch.no_grad(), averaged:
                 score = float(self._evaluate(self.encoder))
-                self._judge(score)
+                self._best.judge(score, state.updates, state)
         loss = state.loss_sum / max(state.loss_pairs, 1)
         state.loss_sum, state.loss_pairs = 0.0, 0
         state.history.append(
@@ -338,16 +338,6 @@ class Trainer:
             loss,
             "" if score is None else f", development score {score:.4f}",
         )
-
-    def _judge(self, score: float) -> None:
-        state = self.state
-        if state.best_score is None or score > state.best_score:
-            state.best_score, state.best_updates, state.without_gain = score, state.updates, 0
-            self._best = _copy(self.encoder)
-        else:
-            state.without_gain += 1
-            patience = self.parameters.patience
-            state.finished = patience is not None and state.without_gain >= patience
 
     def _status(self) -> str:
         state = self.state
@@ -377,8 +367,7 @@ class Trainer:
         assert self._checkpoints is not None
         tensors = self._tensors()
         if self._evaluate is not None:
-            best = self._best or _copy(self.encoder)
-            tensors |= {f"best.{name}": value for name, value in best.items()}
+            tensors |= self._best.tensors()
         self._checkpoints.save(self.state.updates, tensors, {"training": vars(self.state)})
 
     def _resume(self) -> None:
@@ -386,7 +375,7 @@ class Trainer:
             return
         expected = self._tensors()
         if self._evaluate is not None:
-            expected |= {f"best.{name}": value.detach() for name, value in self.encoder.named_parameters()}
+            expected |= self._best.shaped_like()
         found = self._checkpoints.newest(expected)
         if found is None:
             return
@@ -401,7 +390,7 @@ class Trainer:
         if self._average is not None:
             self._average.count = self.state.averaged
         if self.state.best_score is not None:
-            self._best = {name: tensors[f"best.{name}"] for name, _ in self.encoder.named_parameters()}
+            self._best.resume(tensors)
         logger.info("going on from %s updates, %s pairs", f"{self.state.updates:,}", f"{self.state.pairs:,}")
 
 
@@ -428,16 +417,6 @@ def _make_optimiser(encoder: Encoder, parameters: TrainingParameters) -> Optimis
     )
 
 
-def _copy(encoder: Encoder) -> dict[str, Tensor]:
-    return {name: value.detach().cpu().clone() for name, value in encoder.named_parameters()}
-
-
-def _load(encoder: Encoder, values: Mapping[str, Tensor]) -> None:
-    with torch.no_grad():
-        for name, parameter in encoder.named_parameters():
-            parameter.copy_(values[name])
-
-
 def _check_fit(encoder: Encoder, store: PairStore) -> None:
     tables = encoder.tables()
     for name, unit in encoder.table_units().items():
@@ -450,6 +429,4 @@ def _check_fit(encoder: Encoder, store: PairStore) -> None:
                 f"the encoder's {name} has {rows} rows, the pairs' {unit} vocabulary {size}",
                 store.directory,
             )
-    for name, value in encoder.named_parameters():
-        if not bool(torch.isfinite(value).all()):
-            raise InputError(f"the initial values of {name} hold NaN or infinity")
+    check_finite(encoder)

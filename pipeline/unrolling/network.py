@@ -45,7 +45,7 @@ class GruDecoder(nn.Module):
         sizes: list[int] = packed.batch_sizes.tolist()
         inputs = [self.start.expand(sizes[0], -1)]
         inputs += [part[:size] for part, size in zip(vectors.split(sizes), sizes[1:], strict=False)]
-        return self.gru(torch.cat(inputs), sizes, context[packed.sorted_sentences])  # type: ignore[no-any-return]
+        return self.gru(torch.cat(inputs), sizes, context[packed.sorted_sentences])
 
 
 class SentencePredictor(nn.Module):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from pipeline.bitext.tsv import read_tsv
 from pipeline.errors import InputError
 
 SentenceFormat = Literal["auto", "tsv", "text"]
+FORMATS: tuple[SentenceFormat, ...] = get_args(SentenceFormat)
 _TEXT = "sentence"
 
 

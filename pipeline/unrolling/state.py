@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipeline.embeddings.model_choice import ChoiceState
+
 
 @dataclass
-class PredictionState:
+class PredictionState(ChoiceState):
     """Where a run is; with the tensors, all that resuming needs.
 
     position: triples of the epoch that have been seen. triples, words: seen and predicted in all epochs.
@@ -23,10 +25,6 @@ class PredictionState:
     words: int = 0
     loss_sum: float = 0.0
     loss_words: int = 0
-    best_score: float | None = None
-    best_updates: int | None = None
-    without_gain: int = 0
-    finished: bool = False
     history: list[dict[str, Any]] = field(default_factory=list)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from torch import Tensor
 from pipeline.configuration.unrolling import PredictionParameters
 from pipeline.embeddings.ahead import ahead
 from pipeline.embeddings.checkpoint import Checkpoints
+from pipeline.embeddings.initial import check_finite
+from pipeline.embeddings.model_choice import BestParameters
 from pipeline.embeddings.optimisers import Adam, clip_
 from pipeline.embeddings.threads import torch_threads
 from pipeline.embeddings.trainer import separate
@@ -68,9 +70,7 @@ class PredictionTrainer:
                 f"the network has {len(network.words)} words, the triples {len(store.vocabulary)}",
                 store.directory,
             )
-        for name, value in network.named_parameters():
-            if not bool(torch.isfinite(value).all()):
-                raise InputError(f"the initial values of {name} hold NaN or infinity")
+        check_finite(network)
         self.network = network.to(device)
         self.store = store
         self.parameters = parameters
@@ -88,7 +88,7 @@ class PredictionTrainer:
             parameters.learning_rate,
         )
         self._products = torch.bfloat16 if parameters.precision == "bfloat16" else None
-        self._best: dict[str, Tensor] | None = None
+        self._best = BestParameters(network, parameters.patience)
         self._checkpoints = None if checkpoints is None else Checkpoints(checkpoints, self._key())
 
     def run(self) -> float:
@@ -133,10 +133,7 @@ class PredictionTrainer:
                     self._observe(self.state)
                 check_interrupt()
         self.state.finished = True
-        if self._best is not None:
-            with torch.no_grad():
-                for name, value in self._named.items():
-                    value.copy_(self._best[name])
+        self._best.settle()
         if self._checkpoints is not None:
             self._save()
         seconds = time.perf_counter() - begin - outside
@@ -208,7 +205,7 @@ class PredictionTrainer:
             with torch.no_grad():
                 score = float(self._evaluate(self.network))
             self.network.train()
-            self._judge(score)
+            self._best.judge(score, state.updates, state)
         state.history.append(
             {
                 "epoch": state.epoch,
@@ -227,23 +224,10 @@ class PredictionTrainer:
         )
         state.loss_sum, state.loss_words = 0.0, 0
 
-    def _judge(self, score: float) -> None:
-        state = self.state
-        if state.best_score is None or score > state.best_score:
-            state.best_score, state.best_updates, state.without_gain = score, state.updates, 0
-            self._best = self._copy()
-        else:
-            state.without_gain += 1
-            patience = self.parameters.patience
-            state.finished = patience is not None and state.without_gain >= patience
-
     def _status(self) -> str:
         text = f"loss {self.state.loss:.4f}"
         best = self.state.best_score
         return text if best is None else f"{text}, best score {best:.4f}"
-
-    def _copy(self) -> dict[str, Tensor]:
-        return {name: value.detach().cpu().clone() for name, value in self._named.items()}
 
     def _key(self) -> str:
         return hash_json(
@@ -258,21 +242,19 @@ class PredictionTrainer:
         tensors = {f"parameter.{name}": value.detach() for name, value in self._named.items()}
         return tensors | {f"optimiser.{name}": value for name, value in self._optimiser.state.items()}
 
-    def _bests(self, best: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {f"best.{name}": value for name, value in best.items()} if self._evaluate is not None else {}
-
     def _save(self) -> None:
         assert self._checkpoints is not None
-        tensors = self._tensors() | self._bests(self._best or self._copy())
+        tensors = self._tensors()
+        if self._evaluate is not None:
+            tensors |= self._best.tensors()
         self._checkpoints.save(self.state.updates, tensors, {"training": vars(self.state)})
 
     def _resume(self) -> None:
         if self._checkpoints is None:
             return
         expected = self._tensors()
-        found = self._checkpoints.newest(
-            expected | self._bests({name: value.detach() for name, value in self._named.items()})
-        )
+        judged = self._best.shaped_like() if self._evaluate is not None else {}
+        found = self._checkpoints.newest(expected | judged)
         if found is None:
             return
         tensors, content = found
@@ -285,7 +267,7 @@ class PredictionTrainer:
                 value.copy_(tensors[name])
         self._optimiser.steps = self.state.updates
         if self.state.best_score is not None:
-            self._best = {name: tensors[f"best.{name}"] for name in self._named}
+            self._best.resume(tensors)
         logger.info(
             "going on from %s updates, %s triples", f"{self.state.updates:,}", f"{self.state.triples:,}"
         )

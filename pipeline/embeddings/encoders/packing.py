@@ -57,7 +57,7 @@ def in_full_precision(cell: nn.RNNBase, vectors: PackedSequence) -> Tensor:
     """
     with torch.autocast(vectors.data.device.type, enabled=False):
         states, _ = cell(vectors)
-    return states.data  # type: ignore[no-any-return]
+    return states.data
 
 
 def pack(bags: Bags) -> PackedSentences:

@@ -95,7 +95,7 @@ class TaskNetwork(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Log-probabilities, (examples, classes), of sentence vectors."""
-        return self.network((self.features(vectors) - self.mean) / self.deviation)  # type: ignore[no-any-return]
+        return self.network((self.features(vectors) - self.mean) / self.deviation)
 
     def of_sentences(self, sentences: TokenBatch) -> Tensor:
         """The same of any number of sentences, without gradient."""

@@ -1,0 +1,69 @@
+"""Model choice: the parameters as they were at the best evaluation, and when evaluations end a training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+_PREFIX = "best."
+
+
+@dataclass
+class ChoiceState:
+    """What is remembered of the evaluations.
+
+    best_updates: after how many updates the best score was. without_gain: evaluations since then.
+    finished: whether the training is over.
+    """
+
+    best_score: float | None = None
+    best_updates: int | None = None
+    without_gain: int = 0
+    finished: bool = False
+
+
+class BestParameters:
+    """A copy of a module's parameters on the CPU, taken where the development score was highest."""
+
+    def __init__(self, module: nn.Module, patience: int | None) -> None:
+        """patience: evaluations without gain after which training ends; None: never early."""
+        self._module = module
+        self._patience = patience
+        self._best: dict[str, Tensor] | None = None
+
+    def judge(self, score: float, updates: int, state: ChoiceState) -> None:
+        """Take the parameters as they are now where no score was as high before."""
+        if state.best_score is None or score > state.best_score:
+            state.best_score, state.best_updates, state.without_gain = score, updates, 0
+            self._best = self._copy()
+        else:
+            state.without_gain += 1
+            state.finished = self._patience is not None and state.without_gain >= self._patience
+
+    def settle(self) -> bool:
+        """Put the best parameters into the module; whether there are any."""
+        if self._best is None:
+            return False
+        with torch.no_grad():
+            for name, parameter in self._module.named_parameters():
+                parameter.copy_(self._best[name])
+        return True
+
+    def shaped_like(self) -> dict[str, Tensor]:
+        """Tensors of the names and shapes of `tensors`."""
+        return {f"{_PREFIX}{name}": value.detach() for name, value in self._module.named_parameters()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps; before the first evaluation the parameters as they are."""
+        best = self._best or self._copy()
+        return {f"{_PREFIX}{name}": value for name, value in best.items()}
+
+    def resume(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take what `tensors` gave; only where there has been an evaluation."""
+        self._best = {name: tensors[f"{_PREFIX}{name}"] for name, _ in self._module.named_parameters()}
+
+    def _copy(self) -> dict[str, Tensor]:
+        return {name: value.detach().cpu().clone() for name, value in self._module.named_parameters()}
