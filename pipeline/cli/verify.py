@@ -16,22 +16,25 @@ def verify(
 ) -> None:
     """Check published corpora: files, checksums, rows, columns, counts.
 
-    Exits with 0 only if all of it holds; otherwise with 2, and every problem is listed with its file and what
-    to do.
+    With data/corpus the refused pairs next to it, data/rejected, are checked too, and whether both are of the
+    same run. Exits with 0 only if all of it holds; otherwise with 2, and every problem is
+    listed with its file and what to do.
 
     \b
     Examples:
       paraforge verify data/corpus
-      paraforge verify data/corpus data/rejected
+      paraforge verify published/v1 published/v2
     """
     from pipeline.configuration.resources import available_cores
     from pipeline.errors import InputError
     from pipeline.interrupts import graceful_interrupts
+    from pipeline.selection.verification import counterpart
     from pipeline.selection.verification import verify as check
 
     failed = False
+    others = [other for corpus in corpora if (other := counterpart(corpus)) is not None]
     with graceful_interrupts():
-        for corpus in corpora:
+        for corpus in {path.resolve(): path for path in [*others, *corpora]}.values():
             outcome = check(corpus, workers or available_cores())
             for problem in outcome.problems:
                 typer.echo(str(problem), err=True)

@@ -44,6 +44,8 @@ class Manifest:
         columns: name, type and description of each column.
         steps: version, parameters and fingerprints of each step that the corpus went through.
         licences: licence of each source, as configured.
+        publication: the same in the manifests of the kept and the refused pairs of one run, and only there;
+            empty in older corpora.
     """
 
     content: str
@@ -55,6 +57,7 @@ class Manifest:
     columns: list[dict[str, str]]
     steps: dict[str, Any]
     licences: dict[str, str]
+    publication: str = ""
     version: str = __version__
     schema_version: int = SCHEMA_VERSION
 
@@ -77,6 +80,7 @@ class Manifest:
             "content": self.content,
             "name": self.name,
             "signature": self.signature,
+            "publication": self.publication,
             "rows": self.rows,
             "bytes": sum(file.bytes for file in self.files),
             "counts": self.counts.as_dict(),
@@ -129,6 +133,7 @@ def read_manifest(directory: Path) -> Manifest:
             columns=[{str(key): str(text) for key, text in column.items()} for column in value["columns"]],
             steps=dict(value["steps"]),
             licences={str(source): str(text) for source, text in value["licences"].items()},
+            publication=str(value.get("publication", "")),
             version=str(value["paraforge"]),
             schema_version=int(value["schema_version"]),
         )

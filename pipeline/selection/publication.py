@@ -16,7 +16,7 @@ from pipeline.configuration.publish import PublishParameters
 from pipeline.configuration.resources import Resources
 from pipeline.configuration.select import SelectParameters
 from pipeline.errors import IncompleteError, InputError
-from pipeline.files import atomic_path
+from pipeline.files import atomic_path, hash_json
 from pipeline.progress import progress
 from pipeline.selection.card import dataset_card
 from pipeline.selection.fate import kept_mask
@@ -29,7 +29,7 @@ from pipeline.selection.statistics import Statistics, describe, merge
 from pipeline.shards.schema import COLUMNS, SCHEMA_VERSION
 from pipeline.shards.step import check_bytes
 from pipeline.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
-from pipeline.shards.work import WorkDirectory, replaced_directory
+from pipeline.shards.work import WorkDirectory, replaced_directories
 from pipeline.versions import PUBLISH
 
 logger = logging.getLogger(__name__)
@@ -99,11 +99,8 @@ def publish(
     with ExitStack() as stack:
         stack.enter_context(WorkDirectory(STEP, resources.work).lock())
         check_bytes(view)
-        stack.enter_context(outputs := ExitStack())
-        directories = {
-            KEPT: outputs.enter_context(replaced_directory(corpus)),
-            REJECTED: outputs.enter_context(replaced_directory(rejected)),
-        }
+        kept_directory, rejected_directory = stack.enter_context(replaced_directories(corpus, rejected))
+        directories = {KEPT: kept_directory, REJECTED: rejected_directory}
         publication = _Publication(
             parameters, select, view, directories, thread_count(resources, view.total_rows)
         )
@@ -173,13 +170,14 @@ class _Publication:
             )
         statistics.counts.check(STEP)
         sizes = {name: size for one in written for name, size in one.sizes.items()}
-        manifests = []
-        for content, records in (
-            (KEPT, [record for one in written for record in one.kept]),
-            (REJECTED, [record for one in written for record in one.refused]),
-        ):
-            manifests.append(self._describe(content, records, sizes, statistics))
-        return manifests[0], manifests[1], statistics
+        kept = [record for one in written for record in one.kept]
+        refused = [record for one in written for record in one.refused]
+        publication = hash_json([[record.sha256 for record in records] for records in (kept, refused)])[:16]
+        return (
+            self._describe(KEPT, kept, sizes, statistics, publication),
+            self._describe(REJECTED, refused, sizes, statistics, publication),
+            statistics,
+        )
 
     def _kept_rows(self) -> list[int]:
         """Kept rows of each shard."""
@@ -225,6 +223,7 @@ class _Publication:
         records: list[ShardRecord],
         sizes: dict[str, int],
         statistics: Statistics,
+        publication: str,
     ) -> Manifest:
         """Write index, manifest and card of one dataset."""
         directory = self.directories[content]
@@ -244,6 +243,7 @@ class _Publication:
             columns=describe_columns(self.schema),
             steps=steps,
             licences=_licences_of(statistics.sources, self.parameters.licences),
+            publication=publication,
         )
         if manifest.rows != manifest.expected_rows:
             raise IncompleteError(

@@ -74,6 +74,7 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     if manifest.schema_version > SCHEMA_VERSION:
         message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
         problems.append(Problem(path, message, "Upgrade paraforge."))
+    problems += _counterpart_problems(corpus, manifest)
     problems += _strangers(corpus, manifest)
     problems += _index_problems(corpus, manifest)
     total = Counts()
@@ -94,6 +95,31 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         # Only where every file could be read do the sums mean anything.
         problems += [Problem(path, message, AGAIN) for message in _sum_problems(manifest, total, by_source)]
     return Verification(manifest, problems)
+
+
+def counterpart(corpus: Path) -> Path | None:
+    """The directory of refused pairs next to one of kept pairs, or the other way round; None without one."""
+    other = {"corpus": "rejected", "rejected": "corpus"}.get(corpus.resolve().name)
+    found = None if other is None else corpus.resolve().with_name(other)
+    if found is None or not found.is_dir():
+        return None
+    return corpus.parent / found.name if corpus.name else found
+
+
+def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
+    other = counterpart(corpus)
+    if other is None or not manifest.publication:
+        return
+    try:
+        found = read_manifest(other).publication
+    except InputError:
+        return  # what is wrong with it is said where it is verified itself
+    if found != manifest.publication:
+        yield Problem(
+            other / MANIFEST_NAME,
+            f"belongs to another publication than {corpus} (a run was killed between the two)",
+            AGAIN,
+        )
 
 
 def _count_problems(manifest: Manifest) -> Iterator[str]:

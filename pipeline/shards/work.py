@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import glob
 import json
 import os
+import re
 import shutil
 import socket
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
@@ -24,6 +29,10 @@ WORK = Path("work")
 LOCK_NAME = "lock"
 CURRENT_NAME = "current.json"
 _KEY = b"paraforge.key"
+# Large files that nobody edits: an output has them as hard links.
+_LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
+# A temporary directory of another host is abandoned when nothing has been added to it for so long.
+_ABANDONED_SECONDS = 7 * 86_400.0
 
 
 class WorkDirectory:
@@ -134,32 +143,100 @@ def _describe(holder: Path) -> str:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Hard-link ``source`` as ``target``, or copy it where links are not possible."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
+    """Hard-link ``source`` as ``target``, or copy it where links are not possible.
+
+    Files that people edit (JSON and other text) are always copied: an edit must not change every copy.
+    """
+    if source.suffix in _LINKED:
+        try:
+            os.link(source, target)
+            return
+        except OSError:
+            pass
+    shutil.copyfile(source, target)
 
 
 @contextmanager
 def replaced_directory(output: Path) -> Iterator[Path]:
-    """Give an empty directory beside ``output`` that takes its place when the block ends well."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    for left in output.parent.glob(f".{output.name}.*.tmp"):
-        shutil.rmtree(left, ignore_errors=True)  # of a writer that was killed
-    temporary = output.with_name(f".{output.name}.{uuid.uuid4().hex[:8]}.tmp")
-    temporary.mkdir()
-    try:
+    """Give an empty directory next to ``output`` that takes its place when the block ends well."""
+    with replaced_directories(output) as (temporary,):
         yield temporary
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+
+
+@contextmanager
+def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
+    """Give an empty directory next to each output; they take their places when the block ends well.
+
+    All new directories are complete before the first is put in place, and no old one is removed before the
+    last new one is. Where the file system can exchange two names there is no moment without the output.
+    A process that is killed between two outputs leaves one old and one new.
+    """
+    temporaries = []
+    try:
+        for output in outputs:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            _remove_abandoned(output)
+            writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+            temporary = output.with_name(f".{output.name}.{writer}.tmp")
+            temporary.mkdir()
+            temporaries.append(temporary)
+        yield temporaries
+        for output, temporary in zip(outputs, temporaries, strict=True):
+            _put_in_place(temporary, output)
+    finally:
+        for temporary in temporaries:
+            shutil.rmtree(temporary, ignore_errors=True)  # unfinished, or what the output was before
+    for parent in {output.parent for output in outputs}:
+        sync_directory(parent)
+
+
+def _put_in_place(new: Path, output: Path) -> None:
+    """Rename ``new`` to ``output``; a directory that was there is ``new`` afterwards."""
     if output.is_symlink() or output.is_file():
         output.unlink()
-    elif output.exists():
-        shutil.rmtree(output)
-    temporary.replace(output)
-    sync_directory(output.parent)
+    if not output.exists():
+        try:
+            new.rename(output)
+            return
+        except OSError:
+            if not output.exists():
+                raise  # otherwise another process has just put its own there
+    if not _exchange(new, output):
+        old = new.with_name(f"{new.name.removesuffix('.tmp')}-old.tmp")
+        output.rename(old)
+        try:
+            new.rename(output)
+        except BaseException:
+            old.rename(output)
+            raise
+        old.rename(new)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two directories in one step; False where the system cannot (Linux only)."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here = -100  # AT_FDCWD
+    return bool(rename(here, os.fsencode(one), here, os.fsencode(other), 2) == 0)
+
+
+def _remove_abandoned(output: Path) -> None:
+    """Remove what killed writers of ``output`` left; other writers may be at work."""
+    name = re.compile(rf"\.{re.escape(output.name)}\.(.+)-(\d+)-[0-9a-f]{{8}}(-old)?\.tmp")
+    for left in output.parent.glob(f".{glob.escape(output.name)}.*.tmp"):
+        found = name.fullmatch(left.name)
+        if found is None:
+            continue
+        if found[1] == socket.gethostname():
+            abandoned = not psutil.pid_exists(int(found[2]))
+        else:
+            abandoned = time.time() - left.stat().st_mtime > _ABANDONED_SECONDS
+        if abandoned and found[3] and not output.exists():
+            left.rename(output)
+        elif abandoned:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def shard_key(description: dict[str, Any], inputs: Sequence[str]) -> str:

@@ -35,6 +35,14 @@ def test_damage_is_told_with_its_remedy(root: Path) -> None:
     assert "1 problem" in result.stderr
 
 
+def test_the_refused_pairs_next_to_a_corpus_are_checked_too(root: Path) -> None:
+    (root / "rejected" / "shard-00000.parquet").unlink()
+    result = RUNNER.invoke(app, ["verify", str(root / "corpus")])
+    assert result.exit_code == 2
+    assert "corpus: sound" in result.stdout
+    assert "rejected: 1 problem" in result.stderr
+
+
 def test_help_has_examples() -> None:
     result = RUNNER.invoke(app, ["verify", "--help"])
     assert result.exit_code == 0

@@ -185,3 +185,14 @@ def test_all_problems_are_listed(copy: Path) -> None:
         "shard-00001.parquet",
         "stranger.csv",
     }
+
+
+def test_directories_of_two_publications(sound: Path, tmp_path: Path) -> None:
+    """What a kill between the two leaves: each is sound by itself, and they do not belong together."""
+    publish_pairs(tmp_path, rows=300)
+    assert check(tmp_path / "corpus") == check(tmp_path / "rejected") == []
+    shutil.rmtree(tmp_path / "rejected")
+    assert check(tmp_path / "corpus") == []  # a corpus may be passed on alone
+    shutil.copytree(sound / "rejected", tmp_path / "rejected")
+    for one in ("corpus", "rejected"):
+        assert "another publication" in check(tmp_path / one)[0].message

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.errors import WorkLockedError
 from pipeline.shards.store import ShardDirectory
-from pipeline.shards.work import WorkDirectory, replaced_directory
+from pipeline.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
 
 
 def test_a_committed_shard_is_found(tmp_path: Path) -> None:
@@ -96,3 +96,96 @@ def test_a_failed_replacement_leaves_the_old_directory(tmp_path: Path) -> None:
         (temporary / "half").write_text("new")
         raise RuntimeError
     assert [path.name for path in tmp_path.iterdir()] == ["out"] and (output / "kept").exists()
+
+
+def contents(root: Path) -> dict[str, str]:
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_directory_that_cannot_be_put_in_place_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("old")
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if target.name == "two" and not self.name.endswith("-old.tmp"):
+            raise OSError("no")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    monkeypatch.setattr("pipeline.shards.work._exchange", lambda one, other: False)
+    with pytest.raises(OSError, match="no"), replaced_directories(tmp_path / "one", tmp_path / "two") as new:
+        for directory in new:
+            (directory / "file").write_text("new")
+    assert contents(tmp_path) == {"one/file": "new", "two/file": "old"}
+    monkeypatch.undo()
+    if not exchange:
+        monkeypatch.setattr("pipeline.shards.work._exchange", lambda one, other: False)
+    with replaced_directories(tmp_path / "one", tmp_path / "two") as new:
+        for directory in new:
+            (directory / "file").write_text("newer")
+    assert contents(tmp_path) == {"one/file": "newer", "two/file": "newer"}
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_kill_at_any_step_leaves_whole_directories(tmp_path: Path, exchange: bool) -> None:
+    """A process that dies before its n-th rename: each output is whole, and the next run repairs."""
+    program = """
+import os, sys
+from pathlib import Path
+from pipeline.shards import work
+root, steps, exchange = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
+def counted(function):
+    def call(*arguments):
+        global steps
+        steps -= 1
+        if steps < 0:
+            os.kill(os.getpid(), 9)
+        return function(*arguments)
+    return call
+Path.rename = counted(Path.rename)
+work._exchange = counted(work._exchange) if exchange else lambda one, other: False
+with work.replaced_directories(root / "one", root / "two") as new:
+    for directory in new:
+        (directory / "a").write_text(sys.argv[4])
+        (directory / "b").write_text(sys.argv[4])
+print("done")
+"""
+
+    def run(steps: int, text: str) -> bool:
+        command = [sys.executable, "-c", program, str(tmp_path), str(steps), str(exchange), text]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    assert run(99, "0")
+    for steps in range(99):
+        finished = run(steps, "1")
+        for name in ("one", "two"):
+            if (tmp_path / name).exists():
+                assert len({(tmp_path / name / file).read_text() for file in "ab"}) == 1
+            else:
+                assert not exchange and not finished
+        assert run(99, "0")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+        if finished:
+            break
+    assert steps == (2 if exchange else 6)
+
+
+def test_writers_at_work_are_left_alone(tmp_path: Path) -> None:
+    with replaced_directory(tmp_path / "out") as first:
+        with replaced_directory(tmp_path / "out") as second:
+            (second / "file").write_text("second")
+        assert first.is_dir()
+        (first / "file").write_text("first")
+    assert contents(tmp_path) == {"out/file": "first"}
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.txt", "README.md", "a.parquet"])
+def test_text_is_copied_and_data_is_linked(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    link_or_copy(tmp_path / name, tmp_path / f"copy-{name}")
+    assert (tmp_path / name).samefile(tmp_path / f"copy-{name}") == name.endswith(".parquet")
