@@ -188,7 +188,7 @@ def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
     return Estimate(total, math.sqrt(variance) if known else None)
 
 
-_TABLE_SCHEMA = pa.schema(
+TABLE_SCHEMA = pa.schema(
     [
         ("annotator", pa.string()),
         ("band", pa.string()),
@@ -220,11 +220,11 @@ def table_rows(report: Report) -> Rows:
                 *row.paraphrase,
                 *row.fluency,
             ]
-            rows.append(dict(zip(_TABLE_SCHEMA.names, values, strict=True)))
-    return Rows(_TABLE_SCHEMA, iter(pa.Table.from_pylist(rows, _TABLE_SCHEMA).to_batches()))
+            rows.append(dict(zip(TABLE_SCHEMA.names, values, strict=True)))
+    return Rows(TABLE_SCHEMA, iter(pa.Table.from_pylist(rows, TABLE_SCHEMA).to_batches()))
 
 
-_ANSWER_SCHEMA = pa.schema(
+ANSWER_SCHEMA = pa.schema(
     [
         ("band", pa.string()),
         ("source", pa.string()),
@@ -256,4 +256,4 @@ def answer_rows(store: AnnotationStore) -> Rows:
         }
         for number, name, answer, at in store.judgements()
     ]
-    return Rows(_ANSWER_SCHEMA, iter(pa.Table.from_pylist(rows, _ANSWER_SCHEMA).to_batches()))
+    return Rows(ANSWER_SCHEMA, iter(pa.Table.from_pylist(rows, ANSWER_SCHEMA).to_batches()))

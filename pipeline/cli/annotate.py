@@ -111,6 +111,7 @@ def report(
         None, "--output", "-o", help="write Table 3 as .tsv, .csv, .json, .jsonl or .parquet"
     ),
     form: str | None = typer.Option(None, "--format", "-f", help="table, tsv, csv, json, jsonl, parquet"),
+    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
 ) -> None:
     """Show Table 3 (pairs, trigram overlap, grades by band), agreement, and how many strong pairs there are.
 
@@ -121,11 +122,17 @@ def report(
     """
     import sys
 
-    from pipeline.annotation.report import build_report, table_rows
+    from pipeline.annotation.report import TABLE_SCHEMA, build_report, table_rows
     from pipeline.annotation.store import AnnotationStore
+    from pipeline.cli.outputs import check_output_file, table, text_lines
     from pipeline.query.output import TABLE, chosen_format, write_rows, write_text
 
     kind = chosen_format(form, output)
+    if kind == TABLE:
+        shown = text_lines("a report of 'annotate'", ".*", ".*", r"seed \d+; graded by .*")
+    else:
+        shown = table("Table 3", kind, TABLE_SCHEMA.names)
+    check_output_file(output, force, shown)
     found = build_report(AnnotationStore(database))
     if kind == TABLE:
         text = render_report(found)
@@ -146,6 +153,7 @@ def export(
         None, "--output", "-o", help="file to write: .tsv, .csv, .json, .jsonl, .parquet"
     ),
     form: str | None = typer.Option(None, "--format", "-f", help="tsv (default), csv, json, jsonl, parquet"),
+    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
 ) -> None:
     """Write every complete answer with its pair, one row an answer.
 
@@ -156,14 +164,16 @@ def export(
     """
     import sys
 
-    from pipeline.annotation.report import answer_rows
+    from pipeline.annotation.report import ANSWER_SCHEMA, answer_rows
     from pipeline.annotation.store import AnnotationStore
+    from pipeline.cli.outputs import check_output_file, table
     from pipeline.errors import InputError
     from pipeline.query.output import TABLE, chosen_format, write_rows, write_text
 
     kind = chosen_format(form, output, "tsv")
     if kind == TABLE:
         raise InputError("answers are not shown as a table", remedy="Use tsv, csv, json, jsonl or parquet.")
+    check_output_file(output, force, table("answers", kind, ANSWER_SCHEMA.names))
     rows = answer_rows(AnnotationStore(database))
     if output is None:
         write_text(rows, sys.stdout, kind)

@@ -34,13 +34,13 @@ def embed(
       paraforge embed models/decoders/bow-gru@unrolled:2 sentences.txt vectors.npy
     """
     from pipeline.cli.models import loader_of
+    from pipeline.cli.outputs import check_output_file, numpy_array, table
     from pipeline.configuration.resources import available_cores
     from pipeline.embeddings.embed import embed_file
-    from pipeline.errors import InputError
     from pipeline.interrupts import graceful_interrupts
 
-    if output.exists() and not force:
-        raise InputError("already there", output, remedy="Give --force to overwrite it.")
+    kind = numpy_array() if output.suffix == ".npy" else table("a table", "parquet", ["text", "embedding"])
+    check_output_file(output, force, kind)
     with graceful_interrupts():
         rows = embed_file(model, input_path, output, workers or available_cores(), device, loader_of(model))
     typer.echo(f"{output}: {rows:,} sentences", err=True)

@@ -104,13 +104,12 @@ def evaluate(
       paraforge evaluate jaccard --sts sts
       paraforge evaluate models/decoders/small@unrolled:2 --sts sts --baseline models/decoders/small@context
     """
-    from pipeline.errors import InputError
+    from pipeline.cli.outputs import check_output_file, json_object
     from pipeline.evaluation.evaluate import evaluate as run
     from pipeline.files import write_json
     from pipeline.interrupts import graceful_interrupts
 
-    if output is not None and output.exists() and not force:
-        raise InputError("already there", output, remedy="Give --force to overwrite it.")
+    check_output_file(output, force, json_object("an evaluation", "paraforge", "tokenizer", "model", "kind"))
     variants = _variants(fine_tune, fine_tune_from, fine_tune_penalty, fine_tune_set)
     with graceful_interrupts():
         result = run(

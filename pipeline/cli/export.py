@@ -35,13 +35,18 @@ def export(
       paraforge export models/embeddings/word exported --format sentence-transformers
       paraforge export models/embeddings/word vectors.txt --format word2vec
     """
-    from pipeline.cli.outputs import check_output_directory
+    from pipeline.cli.outputs import (
+        SENTENCE_TRANSFORMER,
+        TRAINED_MODEL,
+        check_output_directory,
+        check_output_file,
+        text_lines,
+    )
     from pipeline.embeddings.export import export_model
-    from pipeline.errors import InputError
 
     if format is not _Format.word2vec:
-        check_output_directory(output, force, ["modules.json", "encoder.json"])
-    elif output.exists() and not (force and output.is_file()):
-        raise InputError("already there", output, remedy="Give --force to replace a file.")
+        check_output_directory(output, force, TRAINED_MODEL, SENTENCE_TRANSFORMER)
+    else:
+        check_output_file(output, force, text_lines("a word2vec text file", r"\d+ \d+"))
     export_model(model, output, format.value)
     typer.echo(f"{output}: {format.value}", err=True)

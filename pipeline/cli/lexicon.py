@@ -64,14 +64,15 @@ def extract(
     """
     from pydantic import ValidationError
 
+    from pipeline.cli.outputs import LEXICON as KIND
+    from pipeline.cli.outputs import check_output_directory
     from pipeline.configuration.lexicon import LexiconParameters
     from pipeline.configuration.resources import Resources
-    from pipeline.errors import ConfigurationError, InputError
+    from pipeline.errors import ConfigurationError
     from pipeline.interrupts import graceful_interrupts
     from pipeline.lexicon.lexicon import extract_lexicon
 
-    if output.exists() and not force:
-        raise InputError("already there", output, remedy="Give --force to replace it.")
+    check_output_directory(output, force, KIND)
     values = {
         "filters": {
             "minimum_score": None if all_scores else minimum_score,

@@ -44,12 +44,11 @@ def import_command(
       paraforge model import facebook/nllb-200-distilled-600M models/nllb-de-en --from de
       paraforge model import checkpoints/checkpoint_best.pt models/cs-en
     """
-    from pipeline.errors import InputError
+    from pipeline.cli.outputs import TRANSLATION_MODEL, check_output_directory
     from pipeline.interrupts import graceful_interrupts
     from pipeline.translation.importing import import_model
 
-    if destination.exists() and not force:
-        raise InputError("already there", destination, remedy="Give --force to replace it.")
+    check_output_directory(destination, force, TRANSLATION_MODEL)
     with graceful_interrupts():
         description = import_model(
             source,

@@ -43,15 +43,14 @@ def score(
       paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
     """
+    from pipeline.cli.outputs import check_output_file, table
     from pipeline.configuration.resources import available_cores
-    from pipeline.errors import InputError
     from pipeline.interrupts import graceful_interrupts
     from pipeline.scoring.score_file import check_input, is_parquet, score_file
     from pipeline.scoring.vector_cache import table_directory
 
     check_input(input_path)
-    if output.exists() and not force:
-        raise InputError("already there", output, remedy="Give --force to overwrite it.")
+    check_output_file(output, force, table("a table", "parquet", ["paraphrase_score", "overlap_3"]))
     if is_parquet(input_path):
         columns: dict[str, int | str] = {
             "reference": reference or "reference",

@@ -44,13 +44,13 @@ def sif(
       paraforge sif models/paragram models/sif-r --weights none
       paraforge evaluate models/sif --sts sts
     """
-    from pipeline.cli.outputs import check_output_directory
+    from pipeline.cli.outputs import SIF, check_output_directory
     from pipeline.evaluation.fitting import fit_sif
     from pipeline.evaluation.opening import describe_average
     from pipeline.evaluation.sif import save_sif
     from pipeline.interrupts import graceful_interrupts
 
-    check_output_directory(output, force, ["sif.json"])
+    check_output_directory(output, force, SIF)
     with graceful_interrupts():
         model, about = fit_sif(vectors, counts, fit, weights, a, components)
         save_sif(model, output, about)

@@ -24,6 +24,7 @@ def similarity(
     columns: str = typer.Option("0,1", help="the two columns of the TSV, counted from 0"),
     output: Path | None = typer.Option(None, "--output", "-o", help="write here; standard output if not"),
     device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
     """Cosine of both sentences of every pair, a number a line, in order; 0 where one has no token.
 
@@ -36,11 +37,13 @@ def similarity(
       paraforge similarity models/decoders/bow-gru@unrolled:2 pairs.tsv
     """
     from pipeline.cli.models import loader_of
+    from pipeline.cli.outputs import check_output_file, text_lines
     from pipeline.embeddings.similarity import cosines_of_files, cosines_of_table
     from pipeline.errors import ConfigurationError
     from pipeline.files import atomic_path
     from pipeline.interrupts import graceful_interrupts
 
+    check_output_file(output, force, text_lines("numbers, one a line", r"-?\d+\.\d{6}", repeated=True))
     try:
         left, right = (int(number) for number in columns.split(","))
     except ValueError:

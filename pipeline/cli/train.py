@@ -60,7 +60,7 @@ def train(
           --development sts/2017.track5.en-en.tsv --drop-leaked sts
     """
 
-    from pipeline.cli.outputs import check_output_directory
+    from pipeline.cli.outputs import TRAINED_MODEL, check_output_directory
     from pipeline.configuration.resources import Resources
     from pipeline.embeddings.training import train_model
     from pipeline.errors import ConfigurationError
@@ -70,7 +70,7 @@ def train(
     if len(inputs) < 2:
         raise ConfigurationError(["PAIRS... OUTPUT: give at least one file or corpus, and the directory"])
     *pairs, output = inputs
-    check_output_directory(output, force, ["encoder.json"])
+    check_output_directory(output, force, TRAINED_MODEL)
     parameters = _parameters(encoder, config, settings, vectors)
     data = _data(pairs, columns, development, test_sets, drop_leaked, keep_leaked)
     configure_logging("train")

@@ -87,19 +87,18 @@ def train_decoders(
           --development sts/2017.track5.en-en.tsv --evaluate-every 500 --patience 5
       paraforge evaluate models/decoders/small@unrolled:2 --sts sts --baseline models/decoders/small@context
     """
-    from pipeline.cli.outputs import check_output_directory
+    from pipeline.cli.outputs import DECODERS, check_output_directory
     from pipeline.configuration.resources import Resources
     from pipeline.embeddings.data import TrainingData
     from pipeline.errors import ConfigurationError
     from pipeline.interrupts import graceful_interrupts
     from pipeline.logs import configure_logging
-    from pipeline.unrolling.naming import DESCRIPTION
     from pipeline.unrolling.training import train_decoders as train
 
     if len(inputs) < 2:
         raise ConfigurationError(["SENTENCES... OUTPUT: give at least one file, and the directory"])
     *paths, output = inputs
-    check_output_directory(output, force, [DESCRIPTION])
+    check_output_directory(output, force, DECODERS)
     parameters = _parameters(
         {
             "network": {

@@ -84,6 +84,27 @@ def test_machine_readable(database: Path, tmp_path: Path) -> None:
     assert len(result.stdout.splitlines()) == 17
 
 
+@pytest.mark.parametrize("command", ["report", "export"])
+@pytest.mark.parametrize("form", ["table", "tsv", "csv", "json", "jsonl", "parquet"])
+def test_only_a_file_of_the_same_command_is_replaced(
+    command: str, form: str, database: Path, tmp_path: Path
+) -> None:
+    if (command, form) == ("export", "table"):
+        pytest.skip("answers are not shown as a table")
+    output = tmp_path / "output"
+    arguments = ["annotate", command, str(database), "-o", str(output), "-f", form]
+    RUNNER.invoke(app, arguments, catch_exceptions=False)
+    written = output.read_bytes()
+    with pytest.raises(InputError, match="already there"):
+        RUNNER.invoke(app, arguments, catch_exceptions=False)
+    RUNNER.invoke(app, [*arguments, "--force"], catch_exceptions=False)
+    assert output.read_bytes() == written
+    output.write_text("years of work\n")
+    with pytest.raises(InputError, match="--force does not replace it"):
+        RUNNER.invoke(app, [*arguments, "--force"], catch_exceptions=False)
+    assert output.read_text() == "years of work\n"
+
+
 def test_mistakes(tmp_path: Path) -> None:
     for arguments in (
         ["report", str(tmp_path / "no.sqlite")],

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from pipeline.cli.similarity import app
 from pipeline.embeddings import similarity
 from pipeline.embeddings.similarity import cosines_of_files, cosines_of_table
 from pipeline.errors import InputError
 from tests.embeddings.test_model import make_model
+
+RUNNER = CliRunner()
 
 LEFT = ["a dog", "the dog runs", "", "a"]
 RIGHT = ["a dog .", "dog", "a", "the"]
@@ -27,6 +31,23 @@ def test_both_forms_give_the_models_cosines(tmp_path: Path, monkeypatch: pytest.
     np.testing.assert_allclose(np.concatenate([*cosines_of_table(model, table, (2, 1))]), expected, atol=1e-6)
     np.testing.assert_allclose(np.concatenate([*cosines_of_files(model, left, right)]), expected, atol=1e-6)
     assert expected[2] == 0
+
+
+def test_only_a_file_of_similarities_is_replaced(tmp_path: Path) -> None:
+    make_model().save(tmp_path / "model")
+    pairs, output = tmp_path / "pairs.tsv", tmp_path / "cosines.txt"
+    pairs.write_text("a\tdog\n" * 3)
+    arguments = [str(path) for path in (tmp_path / "model", pairs, "-o", output)]
+    RUNNER.invoke(app, arguments, catch_exceptions=False)
+    written = output.read_text()
+    assert len(written.splitlines()) == 3
+    with pytest.raises(InputError, match="already there"):
+        RUNNER.invoke(app, arguments, catch_exceptions=False)
+    RUNNER.invoke(app, [*arguments, "--force"], catch_exceptions=False)
+    output.write_text("3.14\n")
+    with pytest.raises(InputError, match="not numbers, one a line, so --force does not replace it"):
+        RUNNER.invoke(app, [*arguments, "--force"], catch_exceptions=False)
+    assert output.read_text() == "3.14\n" and written
 
 
 def test_unequal_files_are_refused(tmp_path: Path) -> None:

@@ -81,6 +81,21 @@ def test_evaluate(lexicon: Path, tmp_path: Path) -> None:
     assert "adjusted_pmi (1 found)" in run("evaluate", lexicon, "-w", words)[1]
 
 
+def test_only_a_lexicon_is_replaced(lexicon: Path, tmp_path: Path) -> None:
+    arguments = ("extract", tmp_path / "pairs.tsv", lexicon, "--work", tmp_path / "work")
+    with pytest.raises(InputError, match="already there"):
+        run(*arguments)
+    assert run(*arguments, "--force")[0] == 0
+    thesis = lexicon / "thesis.tex"
+    thesis.write_text("years of work", encoding="utf-8")
+    with pytest.raises(InputError, match=r"thesis\.tex was put into it"):
+        run(*arguments, "--force")
+    (lexicon / "lexicon.json").unlink()
+    with pytest.raises(InputError, match="not a lexicon"):
+        run(*arguments, "--force")
+    assert thesis.read_text(encoding="utf-8") == "years of work"
+
+
 def test_mistakes(lexicon: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="already there"):
         run("extract", tmp_path / "pairs.tsv", lexicon)

@@ -174,6 +174,10 @@ def test_output_is_not_overwritten_unasked(tmp_path: Path, vectors: Path) -> Non
     (tmp_path / "o.parquet").write_text("precious")
     with pytest.raises(InputError, match="already there"):
         run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors)
+    with pytest.raises(InputError, match="--force does not replace it"):
+        run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors, "--force")
     assert (tmp_path / "o.parquet").read_text() == "precious"
+    (tmp_path / "o.parquet").unlink()
+    run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors)
     run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors, "--force")
     assert pq.read_table(tmp_path / "o.parquet").num_rows == 1
