@@ -8,7 +8,7 @@ from __future__ import annotations
 
 INGEST = 1
 NMT = 1
-TRANSLATE = 1
+TRANSLATE = 2
 PARAGRAM = 1
 SCORE = 1
 SELECT = 1

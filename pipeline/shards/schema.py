@@ -39,7 +39,7 @@ _DECLARED = [
     ),
     _column("empty_output", pa.bool_(), "the hypothesis has no text"),
     _column("non_finite", pa.bool_(), "the engine's score was NaN or infinite"),
-    _column("runaway", pa.bool_(), "a token is repeated to the end of the hypothesis"),
+    _column("runaway", pa.bool_(), "the hypothesis repeats the same letters, words or tokens over and over"),
     # scores
     _column("reference_tokens", pa.int32(), "Moses tokens of the reference"),
     _column("translation_tokens", pa.int32(), "Moses tokens of the translation"),

@@ -81,7 +81,7 @@ def test_shipped_choices(choice: str) -> None:
 
 def test_the_papers_choice() -> None:
     content = yaml.safe_load((CONFIGS / "select" / "paranmt.yaml").read_text(encoding="utf-8"))
-    decile, length, sample = SelectParameters.model_validate(content["select"]).filters
+    *_, decile, length, sample = SelectParameters.model_validate(content["select"]).filters
     assert decile.tenths() == (9, 10)
     assert (length.minimum, length.maximum) == (None, 30)
     assert sample.size == 5_000_000

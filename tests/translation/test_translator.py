@@ -6,24 +6,7 @@ import math
 
 import pytest
 
-from pipeline.translation.translator import DecodingOptions, fingerprint_of, is_runaway, make_hypothesis
-
-
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        pytest.param([], False, id="nothing"),
-        pytest.param(["a"], False, id="one token"),
-        pytest.param(["a"] * 8, True, id="one token to the end"),
-        pytest.param(["the", "dog"] * 8, True, id="a block of two"),
-        pytest.param(["x", "y", *["a", "b", "c"] * 6], True, id="it began well"),
-        pytest.param(list("abcdefgh"), False, id="all different"),
-        pytest.param([*["a"] * 15, "b"], False, id="the repetition ends"),
-        pytest.param(list("abcdefghi") * 8, False, id="a block of nine is not a stutter"),
-    ],
-)
-def test_a_runaway_repeats_a_short_block_to_its_end(tokens: list[str], expected: bool) -> None:
-    assert is_runaway(tokens) is expected
+from pipeline.translation.translator import DecodingOptions, fingerprint_of, make_hypothesis
 
 
 def test_flags_of_a_hypothesis_that_ended() -> None:
@@ -31,15 +14,6 @@ def test_flags_of_a_hypothesis_that_ended() -> None:
     assert hypothesis.tokens == 3  # end-of-sentence counts
     assert (hypothesis.output_truncated, hypothesis.runaway, hypothesis.non_finite) == (False, False, False)
     assert not hypothesis.empty
-
-
-def test_repetition_is_a_runaway_only_at_the_cap() -> None:
-    tokens = ["▁ha"] * 12
-    assert not make_hypothesis("ha " * 12, -0.1, tokens, ended=True).runaway
-    at_cap = make_hypothesis("ha " * 12, -0.1, tokens, ended=False)
-    assert at_cap.runaway
-    assert at_cap.output_truncated
-    assert at_cap.tokens == 12
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
