@@ -20,13 +20,13 @@ from distributed import Client, LocalCluster, Worker, WorkerPlugin
 
 from benchmarks.hardware import hardware
 from benchmarks.scaling import write_sentences
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.translate import FakeParameters, TranslateParameters
-from pipeline.planning.simulation import Cluster, Outcome, simulate
-from pipeline.shards.cluster import ATTEMPTS
-from pipeline.shards.step import run_step
-from pipeline.shards.store import ShardDirectory
-from pipeline.translation.sentences import Workplace, choose_engine, sentences_step
+from paraforge.planning.simulation import Cluster, Outcome, simulate
+from paraforge.shards.cluster import ATTEMPTS
+from paraforge.shards.resources import Resources
+from paraforge.shards.step import run_step
+from paraforge.shards.store import ShardDirectory
+from paraforge.translation.parameters import FakeParameters, TranslateParameters
+from paraforge.translation.sentences import Workplace, choose_engine, sentences_step
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

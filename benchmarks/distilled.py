@@ -11,7 +11,7 @@ from benchmarks.bitext import read_bitext
 from benchmarks.cells import Cell, Task
 from benchmarks.hardware import hardware
 from benchmarks.ways import in_own_process
-from pipeline.translation.validation import score_hypotheses
+from paraforge.nmt.validation import score_hypotheses
 
 
 def _measured(

@@ -19,12 +19,12 @@ import typer
 
 from benchmarks.bitext import read_bitext
 from benchmarks.hardware import hardware
-from pipeline.scoring.overlap import Overlap
-from pipeline.scoring.pairs import Pairs
-from pipeline.scoring.paraphrase_score import ParaphraseScore
-from pipeline.scoring.vectors import WordVectors
-from pipeline.translation.engines import open_translator
-from pipeline.translation.translator import DecodingOptions, Placement
+from paraforge.decoding.engines import open_translator
+from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.scoring.pairs import Pairs
+from paraforge.scoring.scorers.overlap import Overlap
+from paraforge.scoring.scorers.paraphrase_score import ParaphraseScore
+from paraforge.scoring.vectors import WordVectors
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

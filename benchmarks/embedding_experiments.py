@@ -29,17 +29,17 @@ from pydantic import TypeAdapter
 from benchmarks.embedding_pairs import UNITS, Pool
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import SOURCES, data_directory
-from pipeline.configuration.embeddings import TrainingParameters
-from pipeline.configuration.encoders import EncoderParameters, VectorParameters, units_of
-from pipeline.embeddings.encoders.build import build_encoder
-from pipeline.embeddings.initial import frequency_weights, random_table
-from pipeline.embeddings.model import SentenceModel
-from pipeline.embeddings.pairs import PairStore
-from pipeline.embeddings.state import TrainingState
-from pipeline.embeddings.trainer import Trainer
-from pipeline.evaluation.sts import evaluate_sts
-from pipeline.evaluation.sts_sets import read_sets
-from pipeline.files import hash_json
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
+from paraforge.embeddings.initial import frequency_weights, random_table
+from paraforge.embeddings.model import SentenceModel
+from paraforge.embeddings.pair_store import PairStore
+from paraforge.embeddings.parameters import TrainingParameters
+from paraforge.embeddings.trainer import Trainer
+from paraforge.evaluation.sts import evaluate_sts
+from paraforge.evaluation.sts_sets import read_sets
+from paraforge.files import hash_json
+from paraforge.learning.state import TrainingState
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.paraphrases import data_directory, paraphrases
-from pipeline.configuration.embeddings import VocabularyParameters
-from pipeline.embeddings.pairs import PairStore, build_pair_store
-from pipeline.embeddings.sources import PairBlock
-from pipeline.embeddings.units import make_units
-from pipeline.evaluation.leakage import LeakageFilter
-from pipeline.files import read_json, write_json
-from pipeline.shards.store import ShardView
+from paraforge.embeddings.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.parameters import VocabularyParameters
+from paraforge.embeddings.sources import PairBlock
+from paraforge.evaluation.leakage import LeakageFilter
+from paraforge.files import read_json, write_json
+from paraforge.shards.store import ShardView
+from paraforge.text.units import make_units
 
 LOCAL = ("captions", "bible", "news", "tatoeba", "ppdb", "dropped")
 UNITS = ("word", "trigram", "bare_word", "bare_trigram")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from pipeline.translation.model import open_model
-from pipeline.translation.torch_search.model_file import ModelFile
-from pipeline.translation.torch_search.weights import layers_of
+from paraforge.decoding.torch_search.weights import layers_of
+from paraforge.models.model import open_model
+from paraforge.models.model_file import ModelFile
 
 _ROWS = 18
 

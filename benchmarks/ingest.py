@@ -27,10 +27,10 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.lexicon import Usage
-from pipeline.bitext.ingest import ingest
-from pipeline.bitext.report import IngestReport
-from pipeline.configuration.ingest import IngestParameters
-from pipeline.configuration.resources import Resources
+from paraforge.bitext.ingest import ingest
+from paraforge.bitext.parameters import IngestParameters
+from paraforge.bitext.report import IngestReport
+from paraforge.shards.resources import Resources
 
 _CHUNK = 50_000
 _WORDS = 50_000

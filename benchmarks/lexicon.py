@@ -26,13 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from pipeline.configuration.lexicon import LexiconParameters
-from pipeline.configuration.resources import Resources, available_cores
-from pipeline.files import read_json, write_json
-from pipeline.lexicon.lexicon import extract_lexicon
-from pipeline.lexicon.lookup import Lexicon
-from pipeline.shards.jobs import open_jobs
-from pipeline.shards.store import ShardRecord, shard_name, write_index, write_shard
+from paraforge.files import read_json, write_json
+from paraforge.lexicon.lexicon import extract_lexicon
+from paraforge.lexicon.lookup import Lexicon
+from paraforge.lexicon.parameters import LexiconParameters
+from paraforge.shards.jobs import open_jobs
+from paraforge.shards.resources import Resources, available_cores
+from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 app = typer.Typer(help=__doc__)
 

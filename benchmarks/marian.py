@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.translation.torch_search.model_file import ModelFile
-from pipeline.translation.torch_search.vocabulary import Vocabulary, open_vocabulary
-from pipeline.translation.torch_search.weights import check_architecture, layers_of
+from paraforge.decoding.torch_search.vocabulary import Vocabulary, open_vocabulary
+from paraforge.decoding.torch_search.weights import check_architecture, layers_of
+from paraforge.models.model_file import ModelFile
 
 
 def as_marian(folder: Path) -> tuple[Any, Vocabulary]:

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
-from pipeline.configuration.resources import available_cores
-from pipeline.translation.engines import open_translator
-from pipeline.translation.translator import DecodingOptions, Placement
-from pipeline.translation.validation import score_hypotheses
+from paraforge.decoding.engines import open_translator
+from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.nmt.validation import score_hypotheses
+from paraforge.shards.resources import available_cores
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from pipeline.embeddings.sources import PairBlock, read_pair_file
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.sts_sets import read_sets
+from paraforge.embeddings.sources import PairBlock, read_pair_file
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.sts_sets import read_sets
 
 SOURCES = ("captions", "bible", "news", "tatoeba", "ppdb")
 BIBLE_PAIRS_A_VERSE = 2

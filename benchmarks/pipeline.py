@@ -22,10 +22,10 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
-from pipeline.files import read_json
-from pipeline.query.datasets import open_published
-from pipeline.query.sample import sample_pairs
-from pipeline.selection.summary import band_rows
+from paraforge.corpus.sample import sample_pairs
+from paraforge.files import read_json
+from paraforge.publication.datasets import open_published
+from paraforge.publication.summary import band_rows
 
 _STAGE = re.compile(r"stages\.(\w+)")
 _EVERY = 0.5

@@ -28,11 +28,11 @@ def main(
     """int8, and smaller beams, which are known to be worse, against float32 with the whole beam."""
     from sacrebleu.metrics.chrf import CHRF
 
-    from pipeline.translation.calibration.hypotheses import BothWays
-    from pipeline.translation.calibration.lines import probability_loss
-    from pipeline.translation.engines import ctranslate2
-    from pipeline.translation.model import open_model
-    from pipeline.translation.translator import DecodingOptions, Placement
+    from paraforge.decoding.engines import ctranslate2
+    from paraforge.decoding.translator import DecodingOptions, Placement
+    from paraforge.models.model import open_model
+    from paraforge.translation.calibration.hypotheses import BothWays
+    from paraforge.translation.calibration.lines import probability_loss
 
     references, sources = read_bitext(bitext, sentences)
     opened = open_model(model, ctranslate2.NAME, verify=False)

@@ -21,10 +21,10 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
-from pipeline.selection.fate import Counts
-from pipeline.selection.manifest import Manifest, PublishedFile, describe_columns
-from pipeline.shards.schema import COLUMNS, schema_of
-from pipeline.shards.store import shard_name, write_parquet
+from paraforge.publication.manifest import Manifest, PublishedFile, describe_columns
+from paraforge.selection.fate import Counts
+from paraforge.shards.schema import COLUMNS, schema_of
+from paraforge.shards.store import shard_name, write_parquet
 
 DIRECTORY = Path("/tmp/paraforge-query-benchmark/corpus")
 SOURCES = ("news", "subtitles", "tatoeba", "web")
@@ -87,9 +87,9 @@ def generate(directory: Path, pairs: int, rows: int = 50_000) -> None:
 
 def measure(corpus: Path, what: str, repeats: int) -> None:
     """Run one kind of query in this process and print its times and the peak memory."""
-    from pipeline.query.database import fetch, open_database
-    from pipeline.query.datasets import open_published
-    from pipeline.query.sample import Band, sample_pairs
+    from paraforge.corpus.database import fetch, open_database
+    from paraforge.corpus.sample import Band, sample_pairs
+    from paraforge.publication.datasets import open_published
 
     seconds, busy = [], []
     for repeat in range(repeats):

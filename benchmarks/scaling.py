@@ -14,13 +14,13 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.translate import FakeParameters, TranslateParameters
-from pipeline.shards.cluster import connect
-from pipeline.shards.step import run_step
-from pipeline.shards.store import ShardDirectory, ShardWriter
-from pipeline.translation.distinct import SENTENCES
-from pipeline.translation.sentences import Workplace, choose_engine, sentences_step
+from paraforge.shards.cluster import connect
+from paraforge.shards.resources import Resources
+from paraforge.shards.step import run_step
+from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.translation.distinct import SENTENCES
+from paraforge.translation.parameters import FakeParameters, TranslateParameters
+from paraforge.translation.sentences import Workplace, choose_engine, sentences_step
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -16,14 +16,14 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.score import ScoreParameters
-from pipeline.scoring.score import score_step
-from pipeline.scoring.tokens import tokenize_columns
-from pipeline.scoring.vectors import WordVectors
-from pipeline.shards.schema import schema_of
-from pipeline.shards.step import run_step
-from pipeline.shards.store import ROWS_PER_SHARD, ShardDirectory, ShardWriter, shard_name, write_index
+from paraforge.scoring.parameters import ScoreParameters
+from paraforge.scoring.score import score_step
+from paraforge.scoring.vectors import WordVectors
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import schema_of
+from paraforge.shards.step import run_step
+from paraforge.shards.store import ROWS_PER_SHARD, ShardDirectory, ShardWriter, shard_name, write_index
+from paraforge.text.tokens import tokenize_columns
 
 DIMENSION = 300
 

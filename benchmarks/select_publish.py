@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from pipeline.configuration.publish import PublishParameters
-from pipeline.configuration.resources import Resources, available_cores
-from pipeline.configuration.select import SelectParameters
-from pipeline.selection.publication import publish
-from pipeline.selection.select import select
-from pipeline.selection.verification import verify
-from pipeline.shards.schema import schema_of
-from pipeline.shards.store import ShardRecord, shard_name, write_index, write_shard
+from paraforge.publication.parameters import PublishParameters
+from paraforge.publication.publication import publish
+from paraforge.publication.verification import verify
+from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.select import select
+from paraforge.shards.resources import Resources, available_cores
+from paraforge.shards.schema import schema_of
+from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 ROWS_PER_SHARD = 50_000
 _TEXT_SHARDS = 8

@@ -17,9 +17,9 @@ import numpy as np
 import typer
 
 from benchmarks.bitext import read_bitext
-from pipeline.translation.model import open_model
-from pipeline.translation.torch_search.model_file import read_vocabulary
-from pipeline.translation.vocabulary import load_processor
+from paraforge.models.model import open_model
+from paraforge.models.model_file import read_vocabulary
+from paraforge.models.sentencepiece import load_processor
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

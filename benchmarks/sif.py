@@ -19,22 +19,22 @@ import typer
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import data_directory, paraphrases, sts_sets
-from pipeline.embeddings.vocabulary import most_frequent
-from pipeline.errors import require
-from pipeline.evaluation.opening import open_word_vectors
-from pipeline.evaluation.report import text_table
-from pipeline.evaluation.sif import SifOfEachSet
-from pipeline.evaluation.similarity import Comparable
-from pipeline.evaluation.sts import evaluate_sts
-from pipeline.evaluation.weighting import (
+from paraforge.errors import require
+from paraforge.evaluation.baselines.sif import SifOfEachSet
+from paraforge.evaluation.baselines.weighting import (
     InverseDocumentFrequency,
     SmoothInverseFrequency,
     sentence_counts,
     word_counts,
 )
-from pipeline.evaluation.word_average import WordAverage
-from pipeline.scoring.tokens import TokenColumn, tokenize_column
-from pipeline.scoring.vectors import WordVectors
+from paraforge.evaluation.baselines.word_average import WordAverage
+from paraforge.evaluation.opening import open_word_vectors
+from paraforge.evaluation.report import text_table
+from paraforge.evaluation.similarity import Comparable
+from paraforge.evaluation.sts import evaluate_sts
+from paraforge.scoring.vectors import WordVectors
+from paraforge.text.tokens import TokenColumn, tokenize_column
+from paraforge.text.vocabulary import most_frequent
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 _BLOCK = 50_000

@@ -13,7 +13,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
-from pipeline.scoring.tokens import tokenize_column
+from paraforge.text.tokens import tokenize_column
 
 _BATCH = 50_000
 # Word lists: one word a line, nothing for a tokeniser of sentences to do.

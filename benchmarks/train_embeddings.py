@@ -24,18 +24,18 @@ from pydantic import TypeAdapter
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import SOURCES, paraphrases, sts_sets
-from pipeline.configuration.embeddings import TrainingParameters, VocabularyParameters
-from pipeline.configuration.encoders import EncoderParameters, VectorParameters, named_encoder
-from pipeline.embeddings.encoders.build import build_encoder
-from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.embeddings.initial import random_table
-from pipeline.embeddings.model import SentenceModel
-from pipeline.embeddings.pairs import PairStore, build_pair_store
-from pipeline.embeddings.sources import PairBlock
-from pipeline.embeddings.state import TrainingState
-from pipeline.embeddings.trainer import Trainer
-from pipeline.embeddings.units import make_units
-from pipeline.evaluation.sts import development_score, evaluate_sts
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, named_encoder
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.initial import random_table
+from paraforge.embeddings.model import SentenceModel
+from paraforge.embeddings.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
+from paraforge.embeddings.sources import PairBlock
+from paraforge.embeddings.trainer import Trainer
+from paraforge.evaluation.sts import development_score, evaluate_sts
+from paraforge.learning.state import TrainingState
+from paraforge.text.units import make_units
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
-from pipeline.bitext.ingest import ingest
-from pipeline.configuration.ingest import IngestParameters
-from pipeline.configuration.nmt import NmtParameters
-from pipeline.configuration.resources import Resources, available_cores
-from pipeline.shards.store import ShardDirectory
-from pipeline.translation.training import train_model
+from paraforge.bitext.ingest import ingest
+from paraforge.bitext.parameters import IngestParameters
+from paraforge.nmt.parameters import NmtParameters
+from paraforge.nmt.training import train_model
+from paraforge.shards.resources import Resources, available_cores
+from paraforge.shards.store import ShardDirectory
 
 
 def _cpu_seconds() -> float:

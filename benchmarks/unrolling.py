@@ -23,20 +23,20 @@ import typer
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import data_directory
-from pipeline.configuration.embeddings import VocabularyParameters
-from pipeline.configuration.unrolling import DecodersParameters, RepresentationParameters
-from pipeline.errors import InputError
-from pipeline.evaluation.sts import Compared, score
-from pipeline.evaluation.sts_sets import read_sets
-from pipeline.files import write_json
-from pipeline.interrupts import graceful_interrupts
-from pipeline.logs import configure_logging
-from pipeline.unrolling.model import DecoderModel
-from pipeline.unrolling.network import SentencePredictor
-from pipeline.unrolling.representation import compare, of_states
-from pipeline.unrolling.sentences import SentenceFile, read_sentences
-from pipeline.unrolling.trainer import PredictionTrainer
-from pipeline.unrolling.triples import TripleStore, build_triple_store
+from paraforge.embeddings.parameters import VocabularyParameters
+from paraforge.errors import InputError
+from paraforge.evaluation.sts import Compared, score
+from paraforge.evaluation.sts_sets import read_sets
+from paraforge.files import write_json
+from paraforge.interrupts import graceful_interrupts
+from paraforge.logs import configure_logging
+from paraforge.unrolling.model import DecoderModel
+from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.parameters import DecodersParameters, RepresentationParameters
+from paraforge.unrolling.representation import compare, of_states
+from paraforge.unrolling.sentences import SentenceFile, read_sentences
+from paraforge.unrolling.trainer import PredictionTrainer
+from paraforge.unrolling.triples import TripleStore, build_triple_store
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

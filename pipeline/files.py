@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
+from paraforge.errors import InputError
 
 
 def sync_directory(path: Path) -> None:

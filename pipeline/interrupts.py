@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from pipeline.errors import Interrupted
+from paraforge.errors import Interrupted
 
 logger = logging.getLogger(__name__)
 _stop = threading.Event()

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pipeline.errors import ParaforgeError, describe_os_error
-from pipeline.interrupts import graceful_interrupts
-from pipeline.logs import configure_logging
+from paraforge.errors import ParaforgeError, describe_os_error
+from paraforge.interrupts import graceful_interrupts
+from paraforge.logs import configure_logging
 
 logger = logging.getLogger(__name__)
 

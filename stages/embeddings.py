@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pipeline.configuration import load_parameters
-from pipeline.configuration.inputs import link_inputs
-from pipeline.embeddings.training import train_named_model
+from paraforge.configuration import load_parameters
+from paraforge.configuration.inputs import link_inputs
+from paraforge.embeddings.training import train_named_model
 from stages.common import run_stage
 from stages.metrics import write_metrics
 

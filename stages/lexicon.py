@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.configuration import load_parameters
-from pipeline.lexicon.evaluation import evaluate_lexicon, read_lists
-from pipeline.lexicon.lexicon import extract_lexicon
+from paraforge.configuration import load_parameters
+from paraforge.lexicon.evaluation import evaluate_lexicon, read_lists
+from paraforge.lexicon.lexicon import extract_lexicon
 from stages.common import plain, run_stage
 from stages.metrics import write_metrics
 

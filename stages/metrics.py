@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.files import write_json
+from paraforge.files import write_json
 from stages.common import plain
 
 METRICS: Final = Path("metrics")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.configuration import load_parameters
-from pipeline.configuration.inputs import link_inputs
-from pipeline.embeddings.paragram import build_paragram
+from paraforge.configuration import load_parameters
+from paraforge.configuration.inputs import link_inputs
+from paraforge.embeddings.paragram import build_paragram
 from stages.common import run_stage
 from stages.metrics import write_metrics
 

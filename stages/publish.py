@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.configuration import load_parameters
-from pipeline.selection.plots import write_plots
-from pipeline.selection.publication import publish
+from paraforge.configuration import load_parameters
+from paraforge.publication.plots import write_plots
+from paraforge.publication.publication import publish
 from stages.common import run_stage
 from stages.metrics import write_metrics
 

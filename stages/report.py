@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.configuration import load_parameters
-from pipeline.report.html import write_report
+from paraforge.configuration import load_parameters
+from paraforge.report.html import write_report
 from stages.common import run_stage
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.configuration import load_parameters
-from pipeline.scoring.score import score
+from paraforge.configuration import load_parameters
+from paraforge.scoring.score import score
 from stages.common import run_stage
 from stages.metrics import write_metrics
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.configuration import load_parameters
-from pipeline.report.statistics import describe_corpus
-from pipeline.report.tables import metrics, write_tables
+from paraforge.configuration import load_parameters
+from paraforge.statistics.statistics import describe_corpus
+from paraforge.statistics.tables import metrics, write_tables
 from stages.common import run_stage
 from stages.metrics import write_metrics
 

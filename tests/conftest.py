@@ -35,7 +35,7 @@ def tiny_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model made on the spot: fairseq checkpoint, dictionaries and SentencePiece model."""
     if importlib.util.find_spec("fairseq") is None:
         pytest.skip("fairseq is not installed")
-    from tests.translation.tiny import write_tiny_fairseq
+    from tests.models.tiny import write_tiny_fairseq
 
     return write_tiny_fairseq(tmp_path_factory.mktemp("fairseq"))
 
@@ -43,6 +43,6 @@ def tiny_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_ctranslate2(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same model for CTranslate2."""
-    from tests.translation.tiny import write_ctranslate2
+    from tests.models.tiny import write_ctranslate2
 
     return write_ctranslate2(tiny_fairseq, tmp_path_factory.mktemp("ctranslate2"))

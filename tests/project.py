@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.configuration.composition import compose
+from paraforge.configuration.composition import compose
 
 ROOT = Path(__file__).resolve().parent.parent
 CHOICES = ("translation=fake", "corpus=sample")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline import versions
-from pipeline.configuration import Parameters
+from paraforge import versions
+from paraforge.configuration import Parameters
 from tests.project import ROOT, run
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

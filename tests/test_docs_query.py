@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.cli import app
+from paraforge.cli import app
 from tests.selection.published import publish_pairs
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "query.md"

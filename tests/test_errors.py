@@ -6,13 +6,7 @@ import errno
 
 import pytest
 
-from pipeline.errors import (
-    ConfigurationError,
-    InputError,
-    MissingPackageError,
-    describe_os_error,
-    require,
-)
+from paraforge.errors import ConfigurationError, InputError, MissingPackageError, describe_os_error, require
 
 
 @pytest.mark.parametrize(

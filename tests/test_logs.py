@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.logs import configure_logging
+from paraforge.logs import configure_logging
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def test_a_library_that_sets_its_level_anew_is_kept_from_sight(
     try:
         library.info("closing comms")
         library.warning("memory is short")
-        logging.getLogger("pipeline.scoring.score").info("20,000 pairs")
+        logging.getLogger("paraforge.scoring.score").info("20,000 pairs")
     finally:
         library.setLevel(logging.NOTSET)
     assert capsys.readouterr().err == "score: memory is short\nscore: 20,000 pairs\n"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pipeline.progress import progress
+from paraforge.progress import progress
 
 
 def test_lines_elsewhere_than_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

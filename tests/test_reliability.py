@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.dvc_files import LOCK, RUNNING
-from pipeline.files import read_json
+from paraforge.files import read_json
+from paraforge.shards.dvc_files import LOCK, RUNNING
 from tests.project import digests, environment, make_project, read_parameters, run, write_parameters
 
 PLACES = ("data/corpus", "data/rejected", "models/paragram")

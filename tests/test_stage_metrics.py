@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.embeddings.training import EmbeddingsReport
-from pipeline.files import read_json
-from pipeline.lexicon.lexicon import LexiconReport
-from pipeline.scoring.score import ScoreReport
-from pipeline.translation.translate import TranslationReport
+from paraforge.embeddings.training import EmbeddingsReport
+from paraforge.files import read_json
+from paraforge.lexicon.lexicon import LexiconReport
+from paraforge.scoring.score import ScoreReport
+from paraforge.translation.translate import TranslationReport
 from stages.metrics import _FIGURES, headline, write_metrics
 from tests.project import ROOT
 

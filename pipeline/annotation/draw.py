@@ -12,15 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.errors import InputError
-from pipeline.interrupts import check_interrupt
-from pipeline.progress import progress
-from pipeline.query.datasets import PUBLISH_AGAIN, Dataset, open_published
-from pipeline.report.figures import Moments
-from pipeline.selection.filters import numbers
-from pipeline.selection.manifest import KEPT, REJECTED
-from pipeline.selection.sampling import LINEAGE, sampling_keys
-from pipeline.selection.statistics import BANDS, band_of
+from paraforge.errors import InputError
+from paraforge.interrupts import check_interrupt
+from paraforge.progress import progress
+from paraforge.publication.datasets import PUBLISH_AGAIN, Dataset, open_published
+from paraforge.publication.manifest import KEPT, REJECTED
+from paraforge.publication.statistics import BANDS, band_of
+from paraforge.selection.filters import numbers
+from paraforge.selection.sampling import LINEAGE, sampling_keys
+from paraforge.statistics.counts import Moments
 
 PAIRS_PER_BAND = 100
 SEED = 1
@@ -35,7 +35,7 @@ class DrawnPair:
     """One pair to grade.
 
     Attributes:
-        band: 0 .. 4, see :data:`pipeline.selection.statistics.BANDS`.
+        band: 0 .. 4, see :data:`paraforge.publication.statistics.BANDS`.
         rejected: the filter that refused the pair, None of a kept one.
     """
 

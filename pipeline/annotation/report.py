@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.annotation.agreement import GRADES, cohen_kappa, raw_agreement
-from pipeline.annotation.store import AnnotationStore, Answer
-from pipeline.query.statement import Rows
-from pipeline.selection.statistics import BANDS
+from paraforge.annotation.agreement import GRADES, cohen_kappa, raw_agreement
+from paraforge.annotation.store import AnnotationStore, Answer
+from paraforge.corpus.statement import Rows
+from paraforge.publication.statistics import BANDS
 
 STRONG = 3
 QUESTIONS = ("paraphrase", "fluency")

@@ -12,11 +12,11 @@ from flask import Flask, Response, abort, jsonify, redirect, render_template, re
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from pipeline.annotation.guidelines import FLUENCY, PARAPHRASE
-from pipeline.annotation.order import presentation_order
-from pipeline.annotation.security import HostPolicy, protect
-from pipeline.annotation.store import LONGEST_COMMENT, LONGEST_NAME, AnnotationStore, Annotator, Answer
-from pipeline.errors import InputError
+from paraforge.annotation.guidelines import FLUENCY, PARAPHRASE
+from paraforge.annotation.order import presentation_order
+from paraforge.annotation.security import HostPolicy, protect
+from paraforge.annotation.store import LONGEST_COMMENT, LONGEST_NAME, AnnotationStore, Annotator, Answer
+from paraforge.errors import InputError
 
 logger = logging.getLogger(__name__)
 

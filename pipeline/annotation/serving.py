@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from pipeline.annotation.draw import PAIRS_PER_BAND, SEED, draw_pairs, open_for_annotation, origin_of
-from pipeline.annotation.store import AnnotationStore, create_store
-from pipeline.errors import InputError, require
+from paraforge.annotation.draw import PAIRS_PER_BAND, SEED, draw_pairs, open_for_annotation, origin_of
+from paraforge.annotation.store import AnnotationStore, create_store
+from paraforge.errors import InputError, require
 
 HOST, PORT = "127.0.0.1", 8377
 EXTRA = "annotate"
@@ -78,8 +78,8 @@ def serve(
     """
     require("flask", EXTRA)
     waitress = require("waitress", EXTRA)
-    from pipeline.annotation.security import HostPolicy
-    from pipeline.annotation.server import create_app
+    from paraforge.annotation.security import HostPolicy
+    from paraforge.annotation.server import create_app
 
     app = create_app(store, HostPolicy(host, allowed))
     try:

@@ -15,10 +15,10 @@ from dataclasses import astuple, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from pipeline.annotation.draw import BandFigures, Draw, DrawnPair, Origin
-from pipeline.errors import InputError
-from pipeline.files import atomic_path
-from pipeline.report.figures import Moments
+from paraforge.annotation.draw import BandFigures, Draw, DrawnPair, Origin
+from paraforge.errors import InputError
+from paraforge.files import atomic_path
+from paraforge.statistics.counts import Moments
 
 FORMAT = 1
 APPLICATION = 0x50464741  # "PFGA": tells this database from any other SQLite file

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipeline.bitext.cleaning import shorten
-from pipeline.bitext.parts import TEXTS
-from pipeline.interrupts import check_interrupt
-from pipeline.shards.groups import GroupRanker
-from pipeline.shards.schema import schema_of
-from pipeline.shards.store import ShardRecord, read_parquet
-from pipeline.shards.tasks import report_rows
-from pipeline.shards.work import WorkDirectory
+from paraforge.bitext.cleaning import shorten
+from paraforge.bitext.parts import TEXTS
+from paraforge.interrupts import check_interrupt
+from paraforge.shards.groups import GroupRanker
+from paraforge.shards.schema import schema_of
+from paraforge.shards.store import ShardRecord, read_parquet
+from paraforge.shards.tasks import report_rows
+from paraforge.shards.work import WorkDirectory
 
 _COMMIT_ROWS = 5_000_000
 
@@ -79,7 +79,7 @@ def rank_groups(parts: Sequence[Part], columns: tuple[str, str], directory: Path
     Args:
         parts: all parts of the corpus, in order.
         columns: the two halves of the key.
-        directory: the ranker's own, see :class:`pipeline.shards.groups.GroupRanker`.
+        directory: the ranker's own, see :class:`paraforge.shards.groups.GroupRanker`.
     """
     ranker = GroupRanker(directory, expected_rows=sum(part.rows for part in parts))
     committed = ranker.rows

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipeline.bitext.reasons import CODES
-from pipeline.errors import InputError
+from paraforge.bitext.reasons import CODES
+from paraforge.errors import InputError
 
 # What was mended in rows that were not refused for it, e.g. {"crlf": 12}: counted, so that nothing is silent.
 Changes = Counter[str]
@@ -30,7 +30,7 @@ class Block:
     Attributes:
         lines: line (or record) number of each row in its file, from 1; int64.
         texts: a string array without nulls for each text column: ``cs``, ``reference``, ``translation``.
-        codes: why the reader refuses a row (:data:`pipeline.bitext.reasons.CODES`); 0 where it does not.
+        codes: why the reader refuses a row (:data:`paraforge.bitext.reasons.CODES`); 0 where it does not.
         scores: float32 with nulls, where the source has a score column.
     """
 

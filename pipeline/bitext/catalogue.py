@@ -17,11 +17,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from pipeline.bitext.download import download
-from pipeline.bitext.paths import expand
-from pipeline.configuration.ingest import CatalogueSource, FileSource, MosesSource, TmxSource, TsvSource
-from pipeline.errors import InputError, require
-from pipeline.files import atomic_path, read_json, write_json
+from paraforge.bitext.download import download
+from paraforge.bitext.parameters import CatalogueSource, FileSource, MosesSource, TmxSource, TsvSource
+from paraforge.errors import InputError, require
+from paraforge.files import atomic_path, read_json, write_json
+from paraforge.text.paths import expand
 
 logger = logging.getLogger(__name__)
 

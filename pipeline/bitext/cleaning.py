@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipeline.bitext.block import REJECT_MALFORMED, Block, Changes
-from pipeline.bitext.reasons import CODES, NAMES
-from pipeline.configuration.ingest import Cleaning
-from pipeline.errors import InputError
-from pipeline.unicode_forms import normalise_unicode
+from paraforge.bitext.block import REJECT_MALFORMED, Block, Changes
+from paraforge.bitext.parameters import Cleaning
+from paraforge.bitext.reasons import CODES, NAMES
+from paraforge.errors import InputError
+from paraforge.text.unicode_forms import normalise_unicode
 
 REFUSED_CHARACTERS = 4_096
 # Line breaks and tabs in a field (of JSON, Parquet, TMX) would break every line-oriented tool to come.
@@ -36,7 +36,7 @@ Mask = NDArray[np.bool_]
 def clean(block: Block, settings: Cleaning, path: Path, changes: Changes) -> Block:
     """Clean the texts of a block and find the rows to refuse; no row is removed.
 
-    The order is that of :data:`pipeline.bitext.reasons.REASONS`, the first reason found stays. Duplicates and
+    The order is that of :data:`reasons.REASONS`, the first reason found stays. Duplicates and
     contaminated rows are found elsewhere: they need more than the block.
 
     Args:

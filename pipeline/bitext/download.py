@@ -10,10 +10,10 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pipeline.errors import InputError
-from pipeline.files import atomic_path
-from pipeline.interrupts import check_interrupt
-from pipeline.progress import Progress, progress
+from paraforge.errors import InputError
+from paraforge.files import atomic_path
+from paraforge.interrupts import check_interrupt
+from paraforge.progress import Progress, progress
 
 logger = logging.getLogger(__name__)
 

@@ -9,25 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.bitext.assembly import (
-    Part,
-    ShardPlan,
-    ShardResult,
-    plan_shards,
-    rank_groups,
-    write_shards,
-)
-from pipeline.bitext.parts import PAIR_KEY, SOURCE_KEY, FileReport, read_parts
-from pipeline.bitext.report import IngestReport, ReadSource, check_report, log_report, make_report
-from pipeline.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
-from pipeline.configuration.ingest import IngestParameters
-from pipeline.configuration.resources import Resources
-from pipeline.errors import InputError
-from pipeline.files import hash_json, sha256_file
-from pipeline.shards.jobs import Jobs, open_jobs
-from pipeline.shards.store import ShardDirectory
-from pipeline.shards.work import WorkDirectory
-from pipeline.versions import INGEST
+from paraforge.bitext.assembly import Part, ShardPlan, ShardResult, plan_shards, rank_groups, write_shards
+from paraforge.bitext.parameters import IngestParameters
+from paraforge.bitext.parts import PAIR_KEY, SOURCE_KEY, FileReport, read_parts
+from paraforge.bitext.report import IngestReport, ReadSource, check_report, log_report, make_report
+from paraforge.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
+from paraforge.errors import InputError
+from paraforge.files import hash_json, sha256_file
+from paraforge.shards.jobs import Jobs, open_jobs
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
+from paraforge.shards.work import WorkDirectory
+from paraforge.versions import INGEST
 
 # Shards a job writes: opening the ranked groups costs as much as writing half a shard.
 _SHARDS_A_JOB = 8

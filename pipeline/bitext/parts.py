@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.bitext.block import Block, Changes
-from pipeline.bitext.cleaning import clean, reason_names
-from pipeline.bitext.sources import SourceFile, read_file
-from pipeline.configuration.ingest import Cleaning
-from pipeline.errors import IncompleteError, InputError
-from pipeline.files import sha256_file
-from pipeline.interrupts import check_interrupt
-from pipeline.shards.keys import text_keys
-from pipeline.shards.schema import COLUMNS
-from pipeline.shards.store import ShardDirectory, ShardWriter
-from pipeline.shards.tasks import report_rows
+from paraforge.bitext.block import Block, Changes
+from paraforge.bitext.cleaning import clean, reason_names
+from paraforge.bitext.parameters import Cleaning
+from paraforge.bitext.sources import SourceFile, read_file
+from paraforge.errors import IncompleteError, InputError
+from paraforge.files import sha256_file
+from paraforge.interrupts import check_interrupt
+from paraforge.shards.keys import text_keys
+from paraforge.shards.schema import COLUMNS
+from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.shards.tasks import report_rows
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def read_parts(
         directory: named after everything that the result depends on.
 
     Raises:
-        InputError: see :func:`pipeline.bitext.sources.read_file`; a file that changes while it is read.
+        InputError: see :func:`paraforge.bitext.sources.read_file`; a file that changes while it is read.
         Interrupted: SIGTERM or Ctrl-C.
     """
     report = finished_parts(directory)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipeline.bitext.assembly import Part, ShardPlan, ShardResult
-from pipeline.bitext.parts import FileReport
-from pipeline.bitext.reasons import NAMES
-from pipeline.bitext.sources import SourceFiles
-from pipeline.errors import IncompleteError
+from paraforge.bitext.assembly import Part, ShardPlan, ShardResult
+from paraforge.bitext.parts import FileReport
+from paraforge.bitext.reasons import NAMES
+from paraforge.bitext.sources import SourceFiles
+from paraforge.errors import IncompleteError
 
 logger = logging.getLogger(__name__)
 

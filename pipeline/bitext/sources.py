@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.bitext.block import Block, Changes
-from pipeline.bitext.jsonl import read_jsonl
-from pipeline.bitext.lines import line_blocks
-from pipeline.bitext.moses import read_moses
-from pipeline.bitext.parquet import read_parquet_rows
-from pipeline.bitext.paths import UnsetVariableError, files_of
-from pipeline.bitext.tmx import read_tmx
-from pipeline.bitext.tsv import Condition, read_tsv
-from pipeline.configuration.ingest import (
+from paraforge.bitext.block import Block, Changes
+from paraforge.bitext.parameters import (
     CatalogueSource,
     Cleaning,
     FileSource,
@@ -33,8 +26,15 @@ from pipeline.configuration.ingest import (
     TsvSource,
     Where,
 )
-from pipeline.errors import ConfigurationError, InputError
-from pipeline.files import hash_json, sha256_file
+from paraforge.bitext.readers.jsonl import read_jsonl
+from paraforge.bitext.readers.moses import read_moses
+from paraforge.bitext.readers.parquet import read_parquet_rows
+from paraforge.bitext.readers.tmx import read_tmx
+from paraforge.bitext.readers.tsv import Condition, read_tsv
+from paraforge.errors import ConfigurationError, InputError
+from paraforge.files import hash_json, sha256_file
+from paraforge.text.lines import line_blocks
+from paraforge.text.paths import UnsetVariableError, files_of
 
 logger = logging.getLogger(__name__)
 
@@ -201,7 +201,7 @@ def _stem(path: Path) -> str:
 
 
 def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
-    from pipeline.bitext.sample import write_sample
+    from paraforge.bitext.sample import write_sample
 
     directory = work / f"sample-{source.pairs}-{source.seed}"
     paths = write_sample(directory, pairs=source.pairs, seed=source.seed)
@@ -218,7 +218,7 @@ def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
 
 
 def _fetch(source: CatalogueSource, work: Path) -> SourceFiles:
-    from pipeline.bitext.catalogue import fetch
+    from paraforge.bitext.catalogue import fetch
 
     reader, paths = fetch(source, work / "catalogue")
     return SourceFiles(source.name, [SourceFile(reader, p) for p in paths])

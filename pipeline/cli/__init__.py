@@ -9,37 +9,37 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline import __version__
-from pipeline.errors import ParaforgeError, describe_os_error
+from paraforge import __version__
+from paraforge.errors import ParaforgeError, describe_os_error
 
 # name: (module, what it is for). A module has ``app``, a typer.Typer of one command or of a group.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "configure": ("pipeline.cli.configure", "Compose params.yaml from the groups in configs/."),
-    "plan": ("pipeline.cli.plan", "Say what a translation will take: time, cost, disk, memory."),
-    "model": ("pipeline.cli.model", "Import a ready translation model, show one, check one."),
-    "translate": ("pipeline.cli.translate", "Translate a file of sentences, one a line."),
-    "score": ("pipeline.cli.score", "Score pairs of reference and translation."),
-    "verify": ("pipeline.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),
-    "summary": ("pipeline.cli.summary", "Show what a run gave: counts, scores, examples."),
-    "query": ("pipeline.cli.query", "Ask a published corpus in SQL."),
-    "sample": ("pipeline.cli.sample", "Show pairs drawn at random from a published corpus."),
-    "diff": ("pipeline.cli.diff", "Say what differs between two published corpora."),
-    "annotate": ("pipeline.cli.annotate", "Grade a sample of pairs in the browser, and report the grades."),
-    "lexicon": ("pipeline.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
-    "train": ("pipeline.cli.train", "Train sentence embeddings on paraphrase pairs."),
+    "configure": ("paraforge.cli.configure", "Compose params.yaml from the groups in configs/."),
+    "plan": ("paraforge.cli.plan", "Say what a translation will take: time, cost, disk, memory."),
+    "model": ("paraforge.cli.model", "Import a ready translation model, show one, check one."),
+    "translate": ("paraforge.cli.translate", "Translate a file of sentences, one a line."),
+    "score": ("paraforge.cli.score", "Score pairs of reference and translation."),
+    "verify": ("paraforge.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),
+    "summary": ("paraforge.cli.summary", "Show what a run gave: counts, scores, examples."),
+    "query": ("paraforge.cli.query", "Ask a published corpus in SQL."),
+    "sample": ("paraforge.cli.sample", "Show pairs drawn at random from a published corpus."),
+    "diff": ("paraforge.cli.diff", "Say what differs between two published corpora."),
+    "annotate": ("paraforge.cli.annotate", "Grade a sample of pairs in the browser, and report the grades."),
+    "lexicon": ("paraforge.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
+    "train": ("paraforge.cli.train", "Train sentence embeddings on paraphrase pairs."),
     "train-decoders": (
-        "pipeline.cli.train_decoders",
+        "paraforge.cli.train_decoders",
         "Train sentence embeddings on running text, to predict a sentence's neighbours.",
     ),
-    "embed": ("pipeline.cli.embed", "Embed a file of sentences into .npy or Parquet."),
-    "similarity": ("pipeline.cli.similarity", "Similarity of the sentences of pairs under a trained model."),
-    "neighbours": ("pipeline.cli.neighbours", "Nearest neighbours of words and sentences."),
-    "evaluate": ("pipeline.cli.evaluate", "Evaluate a model on sentence and word similarity and transfer."),
-    "sif": ("pipeline.cli.sif", "Fit SIF sentence embeddings over word vectors."),
-    "export": ("pipeline.cli.export", "Export a trained model for other programs."),
-    "work": ("pipeline.cli.work", "Show and prune what is kept for resuming."),
+    "embed": ("paraforge.cli.embed", "Embed a file of sentences into .npy or Parquet."),
+    "similarity": ("paraforge.cli.similarity", "Similarity of the sentences of pairs under a trained model."),
+    "neighbours": ("paraforge.cli.neighbours", "Nearest neighbours of words and sentences."),
+    "evaluate": ("paraforge.cli.evaluate", "Evaluate a model on sentence and word similarity and transfer."),
+    "sif": ("paraforge.cli.sif", "Fit SIF sentence embeddings over word vectors."),
+    "export": ("paraforge.cli.export", "Export a trained model for other programs."),
+    "work": ("paraforge.cli.work", "Show and prune what is kept for resuming."),
     "doctor": (
-        "pipeline.cli.doctor",
+        "paraforge.cli.doctor",
         "Say what is installed, which engines work, and how to mend what does not.",
     ),
 }

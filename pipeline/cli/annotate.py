@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from pipeline.annotation.report import BandRow, Report
+    from paraforge.annotation.report import BandRow, Report
 
 DATABASE = Path("annotations.sqlite")
 _PLAIN_WIDTH = 110
@@ -70,11 +70,11 @@ def serve(
     """
     import webbrowser
 
-    from pipeline.annotation.serving import open_evaluation
-    from pipeline.annotation.serving import serve as run
-    from pipeline.errors import require
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.selection.statistics import BANDS
+    from paraforge.annotation.serving import open_evaluation
+    from paraforge.annotation.serving import serve as run
+    from paraforge.errors import require
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.publication.statistics import BANDS
 
     # Before anything is drawn: what is missing then is missing later.
     require("flask", "annotate")
@@ -91,7 +91,7 @@ def serve(
             typer.echo(f"  band {band} has only {figures.pairs:,} pairs: all are taken", err=True)
 
     def announce(address: str) -> None:
-        from pipeline.annotation.security import is_loopback
+        from paraforge.annotation.security import is_loopback
 
         if not is_loopback(host):
             typer.echo("  Everybody who reaches this address can read the pairs and give answers.", err=True)
@@ -122,10 +122,10 @@ def report(
     """
     import sys
 
-    from pipeline.annotation.report import TABLE_SCHEMA, build_report, table_rows
-    from pipeline.annotation.store import AnnotationStore
-    from pipeline.cli.outputs import check_output_file, table, text_lines
-    from pipeline.query.output import TABLE, chosen_format, write_rows, write_text
+    from paraforge.annotation.report import TABLE_SCHEMA, build_report, table_rows
+    from paraforge.annotation.store import AnnotationStore
+    from paraforge.cli.outputs import check_output_file, table, text_lines
+    from paraforge.corpus.output import TABLE, chosen_format, write_rows, write_text
 
     kind = chosen_format(form, output)
     if kind == TABLE:
@@ -164,11 +164,11 @@ def export(
     """
     import sys
 
-    from pipeline.annotation.report import ANSWER_SCHEMA, answer_rows
-    from pipeline.annotation.store import AnnotationStore
-    from pipeline.cli.outputs import check_output_file, table
-    from pipeline.errors import InputError
-    from pipeline.query.output import TABLE, chosen_format, write_rows, write_text
+    from paraforge.annotation.report import ANSWER_SCHEMA, answer_rows
+    from paraforge.annotation.store import AnnotationStore
+    from paraforge.cli.outputs import check_output_file, table
+    from paraforge.corpus.output import TABLE, chosen_format, write_rows, write_text
+    from paraforge.errors import InputError
 
     kind = chosen_format(form, output, "tsv")
     if kind == TABLE:

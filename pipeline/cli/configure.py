@@ -32,10 +32,10 @@ def configure(
       paraforge configure corpus=my translate.beam=4           your own configs/corpus/my.yaml
       paraforge configure --groups                             what there is to choose from
     """
-    from pipeline.configuration import load_parameters
-    from pipeline.configuration.composition import choices, compose
-    from pipeline.configuration.inputs import INPUTS, link_inputs
-    from pipeline.files import atomic_path
+    from paraforge.configuration import load_parameters
+    from paraforge.configuration.composition import choices, compose
+    from paraforge.configuration.inputs import INPUTS, link_inputs
+    from paraforge.files import atomic_path
 
     if groups:
         for group, names in choices(configs).items():

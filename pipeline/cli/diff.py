@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pipeline.query.diff import Difference, Moved
+    from paraforge.corpus.diff import Difference, Moved
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -45,10 +45,10 @@ def diff(
 
     from rich.console import Console
 
-    from pipeline.errors import InputError
-    from pipeline.files import write_json
-    from pipeline.query.datasets import neighbours, open_published
-    from pipeline.query.diff import as_dict, compare, open_side
+    from paraforge.corpus.diff import as_dict, compare, open_side
+    from paraforge.errors import InputError
+    from paraforge.files import write_json
+    from paraforge.publication.datasets import neighbours, open_published
 
     if form not in ("text", "json"):
         raise InputError(f"no format '{form}'", remedy="There are text and json.")
@@ -207,7 +207,7 @@ def _table(*columns: str, right: tuple[int, ...] = ()) -> Any:
 def _text(value: Any) -> Any:
     from rich.text import Text
 
-    from pipeline.query.output import one_line
+    from paraforge.corpus.output import one_line
 
     return Text("\n".join(map(one_line, str(value or "").split("\n"))))
 

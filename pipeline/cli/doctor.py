@@ -25,14 +25,14 @@ def doctor(
     import json
 
     if mend:
-        from pipeline.dvc_files import set_aside
+        from paraforge.shards.dvc_files import set_aside
 
         for path, aside in set_aside():
             typer.echo(
                 f"{path} was cut by a kill and is now {aside}: 'dvc repro' goes on from what is finished"
             )
         return
-    from pipeline.diagnosis import diagnose
+    from paraforge.configuration.diagnosis import diagnose
 
     findings = diagnose()
     if as_json:

@@ -33,11 +33,11 @@ def embed(
       cut -f2 pairs.tsv | paraforge embed models/embeddings/word - vectors.parquet
       paraforge embed models/decoders/bow-gru@unrolled:2 sentences.txt vectors.npy
     """
-    from pipeline.cli.models import loader_of
-    from pipeline.cli.outputs import check_output_file, numpy_array, table
-    from pipeline.configuration.resources import available_cores
-    from pipeline.embeddings.embed import embed_file
-    from pipeline.interrupts import graceful_interrupts
+    from paraforge.cli.models import loader_of
+    from paraforge.cli.outputs import check_output_file, numpy_array, table
+    from paraforge.embeddings.use.embed import embed_file
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.shards.resources import available_cores
 
     kind = numpy_array() if output.suffix == ".npy" else table("a table", "parquet", ["text", "embedding"])
     check_output_file(output, force, kind)

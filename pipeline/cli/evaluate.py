@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from pipeline.evaluation.transfer.end_to_end import Variant
+    from paraforge.evaluation.transfer.end_to_end import Variant
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -104,10 +104,10 @@ def evaluate(
       paraforge evaluate jaccard --sts sts
       paraforge evaluate models/decoders/small@unrolled:2 --sts sts --baseline models/decoders/small@context
     """
-    from pipeline.cli.outputs import check_output_file, json_object
-    from pipeline.evaluation.evaluate import evaluate as run
-    from pipeline.files import write_json
-    from pipeline.interrupts import graceful_interrupts
+    from paraforge.cli.outputs import check_output_file, json_object
+    from paraforge.evaluation.evaluate import evaluate as run
+    from paraforge.files import write_json
+    from paraforge.interrupts import graceful_interrupts
 
     check_output_file(output, force, json_object("an evaluation", "paraforge", "tokenizer", "model", "kind"))
     variants = _variants(fine_tune, fine_tune_from, fine_tune_penalty, fine_tune_set)
@@ -134,8 +134,8 @@ def evaluate(
 
 def _variants(wanted: bool, starts: list[str], penalties: list[float], settings: list[str]) -> list[Variant]:
     """The ways to train that the options ask for; none without --fine-tune."""
-    from pipeline.errors import ConfigurationError
-    from pipeline.evaluation.transfer.end_to_end import make_variants
+    from paraforge.errors import ConfigurationError
+    from paraforge.evaluation.transfer.end_to_end import make_variants
 
     if not wanted:
         if starts != ["trained"] or penalties or settings:

@@ -35,14 +35,14 @@ def export(
       paraforge export models/embeddings/word exported --format sentence-transformers
       paraforge export models/embeddings/word vectors.txt --format word2vec
     """
-    from pipeline.cli.outputs import (
+    from paraforge.cli.outputs import (
         SENTENCE_TRANSFORMER,
         TRAINED_MODEL,
         check_output_directory,
         check_output_file,
         text_lines,
     )
-    from pipeline.embeddings.export import export_model
+    from paraforge.embeddings.use.export import export_model
 
     if format is not _Format.word2vec:
         check_output_directory(output, force, TRAINED_MODEL, SENTENCE_TRANSFORMER)

@@ -64,13 +64,13 @@ def extract(
     """
     from pydantic import ValidationError
 
-    from pipeline.cli.outputs import LEXICON as KIND
-    from pipeline.cli.outputs import check_output_directory
-    from pipeline.configuration.lexicon import LexiconParameters
-    from pipeline.configuration.resources import Resources
-    from pipeline.errors import ConfigurationError
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.lexicon.lexicon import extract_lexicon
+    from paraforge.cli.outputs import LEXICON as KIND
+    from paraforge.cli.outputs import check_output_directory
+    from paraforge.errors import ConfigurationError
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.lexicon.lexicon import extract_lexicon
+    from paraforge.lexicon.parameters import LexiconParameters
+    from paraforge.shards.resources import Resources
 
     check_output_directory(output, force, KIND)
     values = {
@@ -118,7 +118,7 @@ def lookup(
       paraforge lexicon lookup laughed respectful
       paraforge lexicon lookup laughed -l paranmt-lexicon --minimum-pairs 100 --json
     """
-    from pipeline.lexicon.lookup import Lexicon
+    from paraforge.lexicon.lookup import Lexicon
 
     opened = Lexicon(lexicon)
     found = opened.lookup(words, limit, minimum_pairs, "cross_pmi" if by_cross else "adjusted_pmi")
@@ -178,9 +178,9 @@ def compare(
     """
     from dataclasses import asdict
 
-    from pipeline.lexicon.evaluation import agreement
-    from pipeline.lexicon.lookup import Lexicon
-    from pipeline.lexicon.wordlists import read_reference_lexicon
+    from paraforge.lexicon.evaluation import agreement
+    from paraforge.lexicon.lookup import Lexicon
+    from paraforge.lexicon.wordlists import read_reference_lexicon
 
     reference = read_reference_lexicon(ppdb)
     opened = Lexicon(lexicon)
@@ -221,7 +221,7 @@ def evaluate(
     Example:
       paraforge lexicon evaluate data/lexicon -w SimLex-999.txt --ppdb ppdb-2.0-xxxl-lexical.gz
     """
-    from pipeline.lexicon.evaluation import SCORES, evaluate_lexicon, read_lists
+    from paraforge.lexicon.evaluation import SCORES, evaluate_lexicon, read_lists
 
     result = evaluate_lexicon(lexicon, read_lists(word_lists, references), minimum_pairs)
     if as_json:

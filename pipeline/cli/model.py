@@ -44,9 +44,9 @@ def import_command(
       paraforge model import facebook/nllb-200-distilled-600M models/nllb-de-en --from de
       paraforge model import checkpoints/checkpoint_best.pt models/cs-en
     """
-    from pipeline.cli.outputs import TRANSLATION_MODEL, check_output_directory
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.translation.importing import import_model
+    from paraforge.cli.outputs import TRANSLATION_MODEL, check_output_directory
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.models.importing import import_model
 
     check_output_directory(destination, force, TRANSLATION_MODEL)
     with graceful_interrupts():
@@ -73,7 +73,7 @@ def show(
     """Show what a model is: where it is from, languages, engines, tags, sizes, fingerprint."""
     import json
 
-    from pipeline.translation.description import describe_model
+    from paraforge.models.description import describe_model
 
     description = describe_model(model)
     if as_json:
@@ -111,8 +111,8 @@ def check(
       paraforge model check models/nmt --compute-type int8 --bitext test.en-cs.tsv.gz --beam 12
       paraforge model check models/nmt --compute-type int8 --bitext data/ingested
     """
-    from pipeline.errors import IncompleteError
-    from pipeline.translation.description import check_model
+    from paraforge.errors import IncompleteError
+    from paraforge.models.description import check_model
 
     found = check_model(model, engine, sentence, beam, compute_type)
     typer.echo(f"{model}: whole; the engine {engine} opens it")
@@ -135,10 +135,10 @@ def _check_quantisation(
     limit: float,
     threads: int,
 ) -> None:
-    from pipeline.errors import ConfigurationError
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.translation.calibration.bitext import loss_on_bitext
-    from pipeline.translation.translator import DecodingOptions
+    from paraforge.decoding.translator import DecodingOptions
+    from paraforge.errors import ConfigurationError
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.translation.calibration.bitext import loss_on_bitext
 
     parts = columns.split(",")
     if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline import embeddings, unrolling
-from pipeline.unrolling.naming import is_decoder_model
+from paraforge import embeddings, unrolling
+from paraforge.unrolling.naming import is_decoder_model
 
 
 def loader_of(name: Path) -> Callable[..., Any]:

@@ -30,9 +30,9 @@ def neighbours(
     """
     from dataclasses import asdict
 
-    from pipeline.embeddings import load
-    from pipeline.embeddings.neighbours import neighbours as find
-    from pipeline.interrupts import graceful_interrupts
+    from paraforge.embeddings import load
+    from paraforge.embeddings.use.neighbours import neighbours as find
+    from paraforge.interrupts import graceful_interrupts
 
     with graceful_interrupts():
         found = find(load(model, device), queries, among, count)

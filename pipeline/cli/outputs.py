@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
+from paraforge.errors import InputError
 
 _READ_BYTES = 1 << 16
 # A file in a directory with one of these is part of it, and is replaced by what makes the whole alone.
@@ -139,7 +139,7 @@ def text_lines(what: str, *patterns: str, repeated: bool = False) -> FileKind:
     """
 
     def is_one(path: Path) -> bool:
-        from pipeline.bitext.compression import open_bytes
+        from paraforge.text.compression import open_bytes
 
         with open_bytes(path) as file:
             beginning = file.read(_READ_BYTES)

@@ -53,17 +53,17 @@ def plan(
     """
     import json
 
-    from pipeline.configuration import check_parameters, load_parameters
-    from pipeline.errors import ConfigurationError
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster
-    from pipeline.planning.simulation import best_task_size, compare_task_sizes
-    from pipeline.planning.table import plan_json, plan_text, simulation_text
+    from paraforge.configuration import check_parameters, load_parameters
+    from paraforge.errors import ConfigurationError
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster
+    from paraforge.planning.simulation import best_task_size, compare_task_sizes
+    from paraforge.planning.table import plan_json, plan_text, simulation_text
 
     if overrides:
         import yaml
 
-        from pipeline.configuration.composition import compose
+        from paraforge.configuration.composition import compose
 
         parameters = check_parameters(yaml.safe_load(compose(configs, overrides)), where=str(configs))
     else:

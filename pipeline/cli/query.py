@@ -42,10 +42,10 @@ def query(
     import shutil
     import sys
 
-    from pipeline.query.database import open_database
-    from pipeline.query.datasets import neighbours, open_published
-    from pipeline.query.output import TABLE, chosen_format, render_table, write_rows, write_text
-    from pipeline.query.statement import run_statement
+    from paraforge.corpus.database import open_database
+    from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows, write_text
+    from paraforge.corpus.statement import run_statement
+    from paraforge.publication.datasets import neighbours, open_published
 
     kind = chosen_format(form, output)
     views, missing = neighbours(open_published(corpus))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from pipeline.query.sample import Sample
+    from paraforge.corpus.sample import Sample
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -43,10 +43,10 @@ def sample(
     import shutil
     import sys
 
-    from pipeline.query.datasets import open_published
-    from pipeline.query.output import TABLE, chosen_format, render_table, write_rows, write_text
-    from pipeline.query.sample import parse_band, sample_pairs
-    from pipeline.query.statement import Rows
+    from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows, write_text
+    from paraforge.corpus.sample import parse_band, sample_pairs
+    from paraforge.corpus.statement import Rows
+    from paraforge.publication.datasets import open_published
 
     kind = "pairs" if form == "pairs" else chosen_format(form, output, "pairs")
     dataset = open_published(corpus)
@@ -80,8 +80,8 @@ def render_pairs(drawn: Sample, score: str, width: int, terminal: bool) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from pipeline.query.output import one_line
-    from pipeline.query.words import marked_words
+    from paraforge.corpus.differing_words import marked_words
+    from paraforge.corpus.output import one_line
 
     names = drawn.pairs.column_names
     shown_score = score if score in names else None

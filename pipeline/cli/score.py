@@ -43,11 +43,11 @@ def score(
       paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
     """
-    from pipeline.cli.outputs import check_output_file, table
-    from pipeline.configuration.resources import available_cores
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.scoring.score_file import check_input, is_parquet, score_file
-    from pipeline.scoring.vector_cache import table_directory
+    from paraforge.cli.outputs import check_output_file, table
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.scoring.score_file import check_input, is_parquet, score_file
+    from paraforge.scoring.vector_cache import table_directory
+    from paraforge.shards.resources import available_cores
 
     check_input(input_path)
     check_output_file(output, force, table("a table", "parquet", ["paraphrase_score", "overlap_3"]))
@@ -81,7 +81,7 @@ def score(
 
 def _tsv_column(value: str, option: str, header: bool) -> int | str:
     """A column of a TSV, as params.yaml has it: a number from 0, or a name in the header."""
-    from pipeline.errors import ConfigurationError
+    from paraforge.errors import ConfigurationError
 
     if value.isdecimal() and value.isascii():
         return int(value)

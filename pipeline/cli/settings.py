@@ -18,7 +18,7 @@ def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters
     """
     from pydantic import ValidationError
 
-    from pipeline.errors import ConfigurationError
+    from paraforge.errors import ConfigurationError
 
     try:
         return parameters.model_validate(content)
@@ -34,7 +34,7 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
     """Set `a.b.0.c=value`; of several parts of an encoder, `encoder.dimension` sets that of each."""
     import yaml
 
-    from pipeline.errors import ConfigurationError
+    from paraforge.errors import ConfigurationError
 
     key, equals, text = setting.partition("=")
     if not equals or not key:
@@ -59,7 +59,7 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
 
 
 def _step(target: Any, name: str, setting: str) -> Any:
-    from pipeline.errors import ConfigurationError
+    from paraforge.errors import ConfigurationError
 
     if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
         return target[int(name)]

@@ -44,11 +44,11 @@ def sif(
       paraforge sif models/paragram models/sif-r --weights none
       paraforge evaluate models/sif --sts sts
     """
-    from pipeline.cli.outputs import SIF, check_output_directory
-    from pipeline.evaluation.fitting import fit_sif
-    from pipeline.evaluation.opening import describe_average
-    from pipeline.evaluation.sif import save_sif
-    from pipeline.interrupts import graceful_interrupts
+    from paraforge.cli.outputs import SIF, check_output_directory
+    from paraforge.evaluation.baselines.fitting import fit_sif
+    from paraforge.evaluation.baselines.sif import save_sif
+    from paraforge.evaluation.opening import describe_average
+    from paraforge.interrupts import graceful_interrupts
 
     check_output_directory(output, force, SIF)
     with graceful_interrupts():

@@ -36,12 +36,12 @@ def similarity(
       paraforge similarity models/embeddings/word references.txt hypotheses.txt -o cosines.txt
       paraforge similarity models/decoders/bow-gru@unrolled:2 pairs.tsv
     """
-    from pipeline.cli.models import loader_of
-    from pipeline.cli.outputs import check_output_file, text_lines
-    from pipeline.embeddings.similarity import cosines_of_files, cosines_of_table
-    from pipeline.errors import ConfigurationError
-    from pipeline.files import atomic_path
-    from pipeline.interrupts import graceful_interrupts
+    from paraforge.cli.models import loader_of
+    from paraforge.cli.outputs import check_output_file, text_lines
+    from paraforge.embeddings.use.similarity import cosines_of_files, cosines_of_table
+    from paraforge.errors import ConfigurationError
+    from paraforge.files import atomic_path
+    from paraforge.interrupts import graceful_interrupts
 
     check_output_file(output, force, text_lines("numbers, one a line", r"-?\d+\.\d{6}", repeated=True))
     try:

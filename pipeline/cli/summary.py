@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from pipeline.selection.summary import Summary
+    from paraforge.publication.summary import Summary
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -37,7 +37,7 @@ def summary(
 
     from rich.console import Console
 
-    from pipeline.selection.summary import load_summary
+    from paraforge.publication.summary import load_summary
 
     gathered = load_summary(project)
     if sys.stdout.isatty():
@@ -53,7 +53,7 @@ def show(summary: Summary, console: Console) -> None:
     """Print a summary."""
     from rich.padding import Padding
 
-    from pipeline.selection.summary import suggestions
+    from paraforge.publication.summary import suggestions
 
     counts = summary.corpus.counts
     console.print()
@@ -109,7 +109,7 @@ def _grid() -> Any:
 
 
 def _fates(summary: Summary) -> RenderableType:
-    from pipeline.selection.reasons import explain_reasons
+    from paraforge.selection.reasons import explain_reasons
 
     explained = explain_reasons(summary.corpus.steps)
     counts = summary.corpus.counts
@@ -159,7 +159,7 @@ def _translation(summary: Summary) -> RenderableType | None:
 
 
 def _bands(summary: Summary) -> RenderableType | None:
-    from pipeline.selection.summary import band_rows
+    from paraforge.publication.summary import band_rows
 
     bands = list(band_rows(summary.get("publish", "bands")))
     if not bands:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from pipeline.configuration.embeddings import ModelParameters
-    from pipeline.embeddings.data import TrainingData
-    from pipeline.embeddings.training import EmbeddingsReport
+    from paraforge.embeddings.data import TrainingData
+    from paraforge.embeddings.parameters import ModelParameters
+    from paraforge.embeddings.training import EmbeddingsReport
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -60,12 +60,12 @@ def train(
           --development sts/2017.track5.en-en.tsv --drop-leaked sts
     """
 
-    from pipeline.cli.outputs import TRAINED_MODEL, check_output_directory
-    from pipeline.configuration.resources import Resources
-    from pipeline.embeddings.training import train_model
-    from pipeline.errors import ConfigurationError
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.logs import configure_logging
+    from paraforge.cli.outputs import TRAINED_MODEL, check_output_directory
+    from paraforge.embeddings.training import train_model
+    from paraforge.errors import ConfigurationError
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.logs import configure_logging
+    from paraforge.shards.resources import Resources
 
     if len(inputs) < 2:
         raise ConfigurationError(["PAIRS... OUTPUT: give at least one file or corpus, and the directory"])
@@ -92,10 +92,10 @@ def _parameters(
     """The model's parameters: the file's, changed by the options."""
     import yaml
 
-    from pipeline.cli.settings import checked, put_setting
-    from pipeline.configuration.embeddings import ModelParameters
-    from pipeline.configuration.encoders import named_encoder
-    from pipeline.errors import ConfigurationError, InputError
+    from paraforge.cli.settings import checked, put_setting
+    from paraforge.embeddings.encoders.parameters import named_encoder
+    from paraforge.embeddings.parameters import ModelParameters
+    from paraforge.errors import ConfigurationError, InputError
 
     content: Any = {}
     if config is not None:
@@ -129,9 +129,9 @@ def _data(
 ) -> TrainingData:
     from pydantic import ValidationError
 
-    from pipeline.configuration.embeddings import PairFileParameters
-    from pipeline.embeddings.data import TrainingData
-    from pipeline.errors import ConfigurationError, InputError
+    from paraforge.embeddings.data import TrainingData
+    from paraforge.embeddings.parameters import PairFileParameters
+    from paraforge.errors import ConfigurationError, InputError
 
     if drop_leaked is not None and keep_leaked:
         raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
@@ -158,7 +158,7 @@ def _data(
 
 
 def _lines(report: EmbeddingsReport) -> list[str]:
-    from pipeline.cli.scores import score_lines
+    from paraforge.cli.scores import score_lines
 
     lines = [
         report.signature,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from pipeline.configuration.unrolling import DecodersParameters
-    from pipeline.unrolling.sentences import SentenceFile
-    from pipeline.unrolling.training import DecodersReport
+    from paraforge.unrolling.parameters import DecodersParameters
+    from paraforge.unrolling.sentences import SentenceFile
+    from paraforge.unrolling.training import DecodersReport
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -87,13 +87,13 @@ def train_decoders(
           --development sts/2017.track5.en-en.tsv --evaluate-every 500 --patience 5
       paraforge evaluate models/decoders/small@unrolled:2 --sts sts --baseline models/decoders/small@context
     """
-    from pipeline.cli.outputs import DECODERS, check_output_directory
-    from pipeline.configuration.resources import Resources
-    from pipeline.embeddings.data import TrainingData
-    from pipeline.errors import ConfigurationError
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.logs import configure_logging
-    from pipeline.unrolling.training import train_decoders as train
+    from paraforge.cli.outputs import DECODERS, check_output_directory
+    from paraforge.embeddings.data import TrainingData
+    from paraforge.errors import ConfigurationError
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.logs import configure_logging
+    from paraforge.shards.resources import Resources
+    from paraforge.unrolling.training import train_decoders as train
 
     if len(inputs) < 2:
         raise ConfigurationError(["SENTENCES... OUTPUT: give at least one file, and the directory"])
@@ -142,10 +142,10 @@ def train_decoders(
 
 def _parameters(content: dict[str, Any], representation: str, settings: list[str]) -> DecodersParameters:
 
-    from pipeline.cli.settings import checked, put_setting
-    from pipeline.configuration.unrolling import DecodersParameters
-    from pipeline.errors import ConfigurationError, InputError
-    from pipeline.unrolling.naming import parse_representation
+    from paraforge.cli.settings import checked, put_setting
+    from paraforge.errors import ConfigurationError, InputError
+    from paraforge.unrolling.naming import parse_representation
+    from paraforge.unrolling.parameters import DecodersParameters
 
     if representation:
         try:
@@ -158,8 +158,8 @@ def _parameters(content: dict[str, Any], representation: str, settings: list[str
 
 
 def _file(path: Path, format: str, sentence_column: int | None, document_columns: str) -> SentenceFile:
-    from pipeline.errors import ConfigurationError
-    from pipeline.unrolling.sentences import FORMATS, SentenceFile
+    from paraforge.errors import ConfigurationError
+    from paraforge.unrolling.sentences import FORMATS, SentenceFile
 
     known = next((known for known in FORMATS if known == format), None)
     if known is None:
@@ -174,7 +174,7 @@ def _file(path: Path, format: str, sentence_column: int | None, document_columns
 
 
 def _lines(report: DecodersReport) -> list[str]:
-    from pipeline.cli.scores import score_lines
+    from paraforge.cli.scores import score_lines
 
     lines = [
         report.signature,

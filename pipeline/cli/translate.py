@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 if TYPE_CHECKING:
-    from pipeline.translation.calibration.lines import Check
+    from paraforge.translation.calibration.lines import Check
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -64,14 +64,14 @@ def translate(
       paraforge translate news.cs varied.tsv --model models/nmt --engine torch --nbest 3 --setting groups=3
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
-    from pipeline.configuration.resources import available_cores
-    from pipeline.errors import ConfigurationError
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.translation.calibration.lines import checked
-    from pipeline.translation.engines import open_translator
-    from pipeline.translation.engines.ctranslate2 import NAME
-    from pipeline.translation.lines import read_sentences, translate_lines
-    from pipeline.translation.translator import DecodingOptions, Placement
+    from paraforge.decoding.engines import open_translator
+    from paraforge.decoding.engines.ctranslate2 import NAME
+    from paraforge.decoding.translator import DecodingOptions, Placement
+    from paraforge.errors import ConfigurationError
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.shards.resources import available_cores
+    from paraforge.translation.calibration.lines import checked
+    from paraforge.translation.text_file import read_sentences, translate_lines
 
     if nbest > beam:
         raise ConfigurationError([f"--nbest is {nbest}: it has to be at most --beam, {beam}"])
@@ -102,8 +102,8 @@ def translate(
 def _check(given: str) -> Check:
     from typing import get_args
 
-    from pipeline.errors import ConfigurationError
-    from pipeline.translation.calibration.lines import Check
+    from paraforge.errors import ConfigurationError
+    from paraforge.translation.calibration.lines import Check
 
     if given not in get_args(Check):
         raise ConfigurationError([f"--check {given}: there are {', '.join(get_args(Check))}"])
@@ -114,7 +114,7 @@ def _settings(given: Sequence[str]) -> dict[str, Any]:
     """``NAME=VALUE`` as names and values, which are written as in YAML."""
     import yaml
 
-    from pipeline.errors import ConfigurationError
+    from paraforge.errors import ConfigurationError
 
     found: dict[str, Any] = {}
     for text in given:

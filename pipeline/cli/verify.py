@@ -25,11 +25,11 @@ def verify(
       paraforge verify data/corpus
       paraforge verify published/v1 published/v2
     """
-    from pipeline.configuration.resources import available_cores
-    from pipeline.errors import InputError
-    from pipeline.interrupts import graceful_interrupts
-    from pipeline.selection.verification import counterpart
-    from pipeline.selection.verification import verify as check
+    from paraforge.errors import InputError
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.publication.verification import counterpart
+    from paraforge.publication.verification import verify as check
+    from paraforge.shards.resources import available_cores
 
     failed = False
     others = [other for corpus in corpora if (other := counterpart(corpus)) is not None]

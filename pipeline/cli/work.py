@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from pipeline.shards.inventory import State, StepWork
+    from paraforge.shards.inventory import State, StepWork
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -66,8 +66,8 @@ def prune(
       paraforge work prune
       paraforge work prune --step translate-sentences --unfinished
     """
-    from pipeline.errors import InputError
-    from pipeline.shards.inventory import prune as remove
+    from paraforge.errors import InputError
+    from paraforge.shards.inventory import prune as remove
 
     root, published, found = _look(project, work)
     unknown = [name for name in steps if name not in {step.name for step in found}]
@@ -95,8 +95,8 @@ def prune(
 
 def _look(project: Path, work: Path | None) -> tuple[Path, list[Path], list[StepWork]]:
     """The work directory, the directories of published outputs, and what lies in the former."""
-    from pipeline.configuration import load_parameters
-    from pipeline.shards.inventory import list_work
+    from paraforge.configuration import load_parameters
+    from paraforge.shards.inventory import list_work
 
     if work is None:
         parameters = project / "params.yaml"

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from pipeline.configuration.parameters import Parameters
-from pipeline.errors import ConfigurationError, InputError
+from paraforge.configuration.parameters import Parameters
+from paraforge.errors import ConfigurationError, InputError
 
 PARAMETERS = Path("params.yaml")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.configuration import check_parameters
-from pipeline.errors import InputError
+from paraforge.configuration import check_parameters
+from paraforge.errors import InputError
 
 # Not "config": fairseq registers a schema of that name with Hydra, process-wide, when it is imported.
 ROOT = "paraforge"

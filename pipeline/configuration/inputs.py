@@ -10,15 +10,15 @@ import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pipeline.bitext.paths import expand, files_of
-from pipeline.configuration.embeddings import EmbeddingsParameters
-from pipeline.configuration.ingest import CatalogueSource, IngestParameters, MosesSource, SampleSource
-from pipeline.configuration.nmt import NmtParameters
-from pipeline.configuration.paragram import ParagramParameters
-from pipeline.configuration.parameters import Parameters
-from pipeline.configuration.select import DecontaminationParameters, SelectParameters
-from pipeline.errors import InputError
-from pipeline.shards.store import INDEX_NAME
+from paraforge.bitext.parameters import CatalogueSource, IngestParameters, MosesSource, SampleSource
+from paraforge.configuration.parameters import Parameters
+from paraforge.embeddings.paragram_parameters import ParagramParameters
+from paraforge.embeddings.parameters import EmbeddingsParameters
+from paraforge.errors import InputError
+from paraforge.nmt.parameters import NmtParameters
+from paraforge.selection.parameters import DecontaminationParameters, SelectParameters
+from paraforge.shards.store import INDEX_NAME
+from paraforge.text.paths import expand, files_of
 
 INPUTS = Path("inputs")
 

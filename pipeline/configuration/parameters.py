@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.configuration.embeddings import EmbeddingsParameters
-from pipeline.configuration.ingest import IngestParameters
-from pipeline.configuration.lexicon import LexiconParameters
-from pipeline.configuration.nmt import NmtParameters
-from pipeline.configuration.paragram import ParagramParameters
-from pipeline.configuration.publish import PublishParameters
-from pipeline.configuration.report import ReportParameters
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.score import ScoreParameters
-from pipeline.configuration.select import SelectParameters
-from pipeline.configuration.statistics import StatisticsParameters
-from pipeline.configuration.translate import TranslateParameters
+from paraforge.bitext.parameters import IngestParameters
+from paraforge.embeddings.paragram_parameters import ParagramParameters
+from paraforge.embeddings.parameters import EmbeddingsParameters
+from paraforge.lexicon.parameters import LexiconParameters
+from paraforge.nmt.parameters import NmtParameters
+from paraforge.publication.parameters import PublishParameters
+from paraforge.report.parameters import ReportParameters
+from paraforge.scoring.parameters import ScoreParameters
+from paraforge.selection.parameters import SelectParameters
+from paraforge.shards.resources import Resources
+from paraforge.statistics.parameters import StatisticsParameters
+from paraforge.translation.parameters import TranslateParameters
 
 
 class Parameters(BaseModel):

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pipeline.configuration.parameters import Parameters
-from pipeline.shards.schema import COLUMNS, SCHEMA_VERSION
+from paraforge.configuration.parameters import Parameters
+from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 

@@ -1,6 +1,6 @@
 """Paraphrastic sentence embeddings: encoders, loss, negatives, trainer, and trained models in use.
 
-from pipeline.embeddings import load
+from paraforge.embeddings import load
 model = load("models/embeddings/word")
 vectors = model.encode(["A dog runs.", "It is raining."])
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.embeddings.model import SentenceModel
+    from paraforge.embeddings.model import SentenceModel
 
 
 def load(directory: str | Path, device: str = "cpu") -> SentenceModel:
@@ -21,8 +21,8 @@ def load(directory: str | Path, device: str = "cpu") -> SentenceModel:
         ConfigurationError: no such device.
         InputError: no model's directory, or a damaged one; pickles are never opened.
     """
-    from pipeline.embeddings.devices import check_device
-    from pipeline.embeddings.model import SentenceModel
+    from paraforge.embeddings.model import SentenceModel
+    from paraforge.learning.devices import check_device
 
     check_device(device)
     model = SentenceModel.open(directory)

@@ -11,17 +11,17 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.bitext.paths import expand
-from pipeline.configuration.embeddings import PairFileParameters
-from pipeline.embeddings.sources import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
-from pipeline.errors import InputError
-from pipeline.evaluation.leakage import LeakageFilter
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.sts_sets import read_sets
-from pipeline.files import hash_json, sha256_file
-from pipeline.query.datasets import open_published
-from pipeline.selection.manifest import MANIFEST_NAME
-from pipeline.shards.store import INDEX_NAME, ShardDirectory
+from paraforge.embeddings.parameters import PairFileParameters
+from paraforge.embeddings.sources import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
+from paraforge.errors import InputError
+from paraforge.evaluation.leakage import LeakageFilter
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.sts_sets import read_sets
+from paraforge.files import hash_json, sha256_file
+from paraforge.publication.datasets import open_published
+from paraforge.publication.manifest import MANIFEST_NAME
+from paraforge.shards.store import INDEX_NAME, ShardDirectory
+from paraforge.text.paths import expand
 
 _BATCH_ROWS = 50_000
 _SIDES = ("reference", "translation")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from pipeline.embeddings.batches import Bags, offsets_of
+from paraforge.learning.batches import Bags, offsets_of
 
 
 def split_on_device(

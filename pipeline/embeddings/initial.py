@@ -9,9 +9,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pipeline.embeddings.vocabulary import Vocabulary
-from pipeline.errors import InputError
-from pipeline.scoring.vectors import WordVectors
+from paraforge.errors import InputError
+from paraforge.scoring.vectors import WordVectors
+from paraforge.text.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.configuration.embeddings import TrainingParameters
-from pipeline.embeddings.batches import Bags, TokenBatch
-from pipeline.embeddings.device_batches import split_on_device
-from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.embeddings.negatives import ForbiddenCandidates
-from pipeline.embeddings.pairs import PairStore
-from pipeline.embeddings.schedule import SCRAMBLE, MegaBatch, Schedule, generator_for
+from paraforge.embeddings.device_batches import split_on_device
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.negatives import ForbiddenCandidates
+from paraforge.embeddings.pair_store import PairStore
+from paraforge.embeddings.parameters import TrainingParameters
+from paraforge.embeddings.schedule import SCRAMBLE, MegaBatch, Schedule, generator_for
+from paraforge.learning.batches import Bags, TokenBatch
 
 ENCODED_TOKENS = 1 << 14
 """Tokens that are encoded at once without gradient on a CPU; bounds memory."""

@@ -13,17 +13,17 @@ import pyarrow as pa
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline.configuration.encoders import EncoderParameters
-from pipeline.embeddings.batches import Bags
-from pipeline.embeddings.checkpoint import read_tensors, write_tensors
-from pipeline.embeddings.encoders.build import build_encoder
-from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.embeddings.mega_batches import encoded_parts
-from pipeline.embeddings.units import Units, make_units
-from pipeline.embeddings.vocabulary import Vocabulary
-from pipeline.errors import InputError
-from pipeline.files import read_json, write_json
-from pipeline.shards.work import replaced_directory
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import EncoderParameters
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.mega_batches import encoded_parts
+from paraforge.errors import InputError
+from paraforge.files import read_json, write_json
+from paraforge.learning.batches import Bags
+from paraforge.learning.checkpoint import read_tensors, write_tensors
+from paraforge.shards.work import replaced_directory
+from paraforge.text.units import Units, make_units
+from paraforge.text.vocabulary import Vocabulary
 
 FORMAT = 1
 _DESCRIPTION = "encoder.json"

@@ -14,23 +14,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.bitext.paths import expand
-from pipeline.configuration.encoders import WORD
-from pipeline.configuration.paragram import ParagramParameters
-from pipeline.configuration.resources import Resources
-from pipeline.embeddings.encoders.average import Average
-from pipeline.embeddings.initial import random_table, table_from_vectors
-from pipeline.embeddings.pairs import PairStore, build_pair_store
-from pipeline.embeddings.sources import PairBlock, read_corpus_pairs, read_pair_file
-from pipeline.embeddings.trainer import Trainer
-from pipeline.embeddings.units import Words
-from pipeline.embeddings.vocabulary import UNKNOWN, Vocabulary
-from pipeline.errors import InputError
-from pipeline.files import hash_json, read_json, sha256_file, write_json
-from pipeline.scoring.vectors import WordVectors
-from pipeline.shards.store import ShardDirectory
-from pipeline.shards.work import WorkDirectory, link_or_copy, replaced_directory
-from pipeline.versions import PARAGRAM
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.parameters import WORD
+from paraforge.embeddings.initial import random_table, table_from_vectors
+from paraforge.embeddings.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.paragram_parameters import ParagramParameters
+from paraforge.embeddings.sources import PairBlock, read_corpus_pairs, read_pair_file
+from paraforge.embeddings.trainer import Trainer
+from paraforge.errors import InputError
+from paraforge.files import hash_json, read_json, sha256_file, write_json
+from paraforge.scoring.vectors import WordVectors
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
+from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from paraforge.text.paths import expand
+from paraforge.text.units import Words
+from paraforge.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.versions import PARAGRAM
 
 logger = logging.getLogger(__name__)
 

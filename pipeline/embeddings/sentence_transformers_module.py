@@ -11,8 +11,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from pipeline.embeddings.batches import Bags
-from pipeline.embeddings.model import SentenceModel
+from paraforge.embeddings.model import SentenceModel
+from paraforge.learning.batches import Bags
 
 
 class ParaforgeEncoder(nn.Module):

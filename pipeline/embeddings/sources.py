@@ -12,10 +12,10 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.bitext.compression import compression_of, read_ahead, refuse_binary
-from pipeline.errors import InputError
-from pipeline.scoring.vector_files import is_number
-from pipeline.shards.store import ShardView
+from paraforge.errors import InputError
+from paraforge.scoring.vector_files import is_number
+from paraforge.shards.store import ShardView
+from paraforge.text.compression import compression_of, read_ahead, refuse_binary
 
 _BLOCK_BYTES = 1 << 22
 _PPDB = b"|||"

@@ -14,32 +14,26 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pipeline.configuration.embeddings import TrainingParameters
-from pipeline.embeddings.ahead import ahead
-from pipeline.embeddings.averaging import AVERAGE_EVERY, ParameterAverage
-from pipeline.embeddings.checkpoint import Checkpoints
-from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.embeddings.initial import check_finite
-from pipeline.embeddings.loss import margin_loss, softmax_loss
-from pipeline.embeddings.mega_batches import (
-    MiniBatch,
-    PackedMegaBatch,
-    encode,
-    mega_batches,
-    mini_batches,
-)
-from pipeline.embeddings.model_choice import BestParameters
-from pipeline.embeddings.negatives import ForbiddenCandidates, choose_negatives, negative_pool
-from pipeline.embeddings.optimisers import AdaGrad, Adam, Optimiser, clip_
-from pipeline.embeddings.pairs import PairStore
-from pipeline.embeddings.regularisation import Regularisation
-from pipeline.embeddings.schedule import MIX, Schedule, generator_for
-from pipeline.embeddings.state import TrainingReport, TrainingState
-from pipeline.embeddings.threads import torch_threads
-from pipeline.errors import InputError, ParaforgeError
-from pipeline.files import hash_json
-from pipeline.interrupts import check_interrupt, stop_requested
-from pipeline.progress import progress
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.initial import check_finite
+from paraforge.embeddings.loss import margin_loss, softmax_loss
+from paraforge.embeddings.mega_batches import MiniBatch, PackedMegaBatch, encode, mega_batches, mini_batches
+from paraforge.embeddings.negatives import ForbiddenCandidates, choose_negatives, negative_pool
+from paraforge.embeddings.pair_store import PairStore
+from paraforge.embeddings.parameters import TrainingParameters
+from paraforge.embeddings.regularisation import Regularisation
+from paraforge.embeddings.schedule import MIX, Schedule, generator_for
+from paraforge.errors import InputError, ParaforgeError
+from paraforge.files import hash_json
+from paraforge.interrupts import check_interrupt, stop_requested
+from paraforge.learning.ahead import ahead
+from paraforge.learning.averaging import AVERAGE_EVERY, ParameterAverage
+from paraforge.learning.checkpoint import Checkpoints
+from paraforge.learning.model_choice import BestParameters
+from paraforge.learning.optimisers import AdaGrad, Adam, Optimiser, clip_
+from paraforge.learning.state import TrainingReport, TrainingState
+from paraforge.learning.threads import torch_threads
+from paraforge.progress import progress
 
 logger = logging.getLogger(__name__)
 

@@ -14,26 +14,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline import __version__
-from pipeline.bitext.paths import expand
-from pipeline.configuration.embeddings import EmbeddingsParameters, ModelParameters
-from pipeline.configuration.encoders import WORD_UNITS, VectorParameters, units_of
-from pipeline.configuration.resources import Resources
-from pipeline.embeddings.data import TrainingData
-from pipeline.embeddings.devices import check_device
-from pipeline.embeddings.encoders.build import MakeTable, build_encoder
-from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.embeddings.initial import frequency_weights, random_table, table_from_vectors
-from pipeline.embeddings.kept_training import MODEL, check_place, keep_training
-from pipeline.embeddings.model import SentenceModel
-from pipeline.embeddings.pairs import PairStore, build_pair_store
-from pipeline.embeddings.trainer import Evaluate, Trainer
-from pipeline.embeddings.units import make_units
-from pipeline.errors import InputError
-from pipeline.evaluation.sts import StsScores, development_score, evaluate_sts
-from pipeline.files import atomic_path, hash_json, read_json, sha256_file, write_json
-from pipeline.scoring.vectors import WordVectors
-from pipeline.versions import EMBEDDINGS
+from paraforge import __version__
+from paraforge.embeddings.data import TrainingData
+from paraforge.embeddings.encoders.build import MakeTable, build_encoder
+from paraforge.embeddings.encoders.parameters import WORD_UNITS, VectorParameters, units_of
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.initial import frequency_weights, random_table, table_from_vectors
+from paraforge.embeddings.model import SentenceModel
+from paraforge.embeddings.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameters
+from paraforge.embeddings.trainer import Evaluate, Trainer
+from paraforge.errors import InputError
+from paraforge.evaluation.sts import StsScores, development_score, evaluate_sts
+from paraforge.files import atomic_path, hash_json, read_json, sha256_file, write_json
+from paraforge.learning.devices import check_device
+from paraforge.learning.kept_training import MODEL, check_place, keep_training
+from paraforge.scoring.vectors import WordVectors
+from paraforge.shards.resources import Resources
+from paraforge.text.paths import expand
+from paraforge.text.units import make_units
+from paraforge.versions import EMBEDDINGS
 
 logger = logging.getLogger(__name__)
 

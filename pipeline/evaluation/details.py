@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.evaluation.correlation import pearson, spearman
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.sts import Compared, StsScores
-from pipeline.scoring.tokens import tokenize_columns
+from paraforge.evaluation.correlation import pearson, spearman
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.sts import Compared, StsScores
+from paraforge.text.tokens import tokenize_columns
 
 SHORTEST: Final = 4
 LONGEST: Final = 10

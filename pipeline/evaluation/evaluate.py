@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.embeddings.model import SentenceModel
-from pipeline.errors import ConfigurationError, InputError
-from pipeline.evaluation.details import by_length, difference
-from pipeline.evaluation.opening import OpenedModel, open_model
-from pipeline.evaluation.report import Evaluation
-from pipeline.evaluation.similarity import Adaptive, SentenceEmbedder
-from pipeline.evaluation.sts import compare, evaluate_sts, score
-from pipeline.evaluation.sts_sets import read_sets
-from pipeline.evaluation.transfer.classification import FOLDS
-from pipeline.evaluation.transfer.end_to_end import Variant, fine_tune_transfer
-from pipeline.evaluation.transfer.evaluate import evaluate_transfer
-from pipeline.evaluation.transfer.tasks import TASKS, find_tasks
-from pipeline.evaluation.words import evaluate_words
-from pipeline.lexicon.evaluation import Correlation
-from pipeline.lexicon.wordlists import SimilarityList, read_similarity_list
+from paraforge.embeddings.model import SentenceModel
+from paraforge.errors import ConfigurationError, InputError
+from paraforge.evaluation.details import by_length, difference
+from paraforge.evaluation.opening import OpenedModel, open_model
+from paraforge.evaluation.report import Evaluation
+from paraforge.evaluation.similarity import Adaptive, SentenceEmbedder
+from paraforge.evaluation.sts import compare, evaluate_sts, score
+from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.transfer.classification import FOLDS
+from paraforge.evaluation.transfer.end_to_end import Variant, fine_tune_transfer
+from paraforge.evaluation.transfer.evaluate import evaluate_transfer
+from paraforge.evaluation.transfer.tasks import TASKS, find_tasks
+from paraforge.evaluation.words import evaluate_words
+from paraforge.lexicon.evaluation import Correlation
+from paraforge.lexicon.wordlists import SimilarityList, read_similarity_list
 
 
 def evaluate(
@@ -40,7 +40,7 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a model, and others beside it.
 
-    name: see :func:`~pipeline.evaluation.opening.open_model`.
+    name: see :func:`~paraforge.evaluation.opening.open_model`.
     sts: files and directories of scored sentence pairs.
     word_lists: word similarity, for models that give a word a vector.
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` too.

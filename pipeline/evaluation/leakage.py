@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.embeddings.sources import PairBlock
-from pipeline.evaluation.sts_sets import read_sets
-from pipeline.selection.normalisation import normalise
+from paraforge.embeddings.sources import PairBlock
+from paraforge.evaluation.sts_sets import read_sets
+from paraforge.text.normalisation import normalise
 
 EXAMPLES = 5
 """Pairs that the report shows of each set."""
@@ -77,7 +77,7 @@ class LeakageReport:
 
 class LeakageFilter:
     """Looks for training pairs in test sets. Either sentence counts; both sides are compared as
-    `pipeline.selection.decontamination` does: letters and digits alone, lower-cased.
+    `paraforge.selection.decontamination` does: letters and digits alone, lower-cased.
 
         leakage = LeakageFilter.of_files([Path("sts")])
         blocks = leakage(blocks)            # lazily; leakage.report is complete when they are used up
@@ -111,7 +111,7 @@ class LeakageFilter:
         """From files and directories of STS sets as `read_sets` takes them; rows without a score count too.
 
         Raises:
-            InputError: see :func:`~pipeline.evaluation.sts_sets.read_sets`.
+            InputError: see :func:`~paraforge.evaluation.sts_sets.read_sets`.
         """
         return cls({pairs.name: pairs.sentences for pairs in read_sets(paths)}, drop)
 

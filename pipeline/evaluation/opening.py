@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.embeddings.devices import check_device
-from pipeline.errors import InputError
-from pipeline.evaluation.baselines import BASELINES, make_baseline
-from pipeline.evaluation.sif import DESCRIPTION as SIF_DESCRIPTION
-from pipeline.evaluation.sif import SifOfEachSet, open_sif
-from pipeline.evaluation.similarity import Comparable
-from pipeline.evaluation.word_average import WordAverage
-from pipeline.scoring.vector_cache import table_directory
-from pipeline.scoring.vectors import TABLE_NAME, WordVectors
-from pipeline.unrolling.naming import is_decoder_model
+from paraforge.errors import InputError
+from paraforge.evaluation.baselines.lexical import BASELINES, make_baseline
+from paraforge.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
+from paraforge.evaluation.baselines.sif import SifOfEachSet, open_sif
+from paraforge.evaluation.baselines.word_average import WordAverage
+from paraforge.evaluation.similarity import Comparable
+from paraforge.learning.devices import check_device
+from paraforge.scoring.vector_cache import table_directory
+from paraforge.scoring.vectors import TABLE_NAME, WordVectors
+from paraforge.unrolling.naming import is_decoder_model
 
 if TYPE_CHECKING:
-    from pipeline.embeddings.model import SentenceModel
+    from paraforge.embeddings.model import SentenceModel
 
 _TRAINED = "encoder.json"
 _SENTENCE_TRANSFORMERS = "modules.json"
@@ -51,8 +51,8 @@ class SentenceTransformerEmbedder:
     """A sentence-transformers model from a local directory."""
 
     def __init__(self, directory: Path, device: str = "cpu", batch_size: int = 64) -> None:
-        """Load it; see :func:`~pipeline.scoring.sentence_transformer.load_sentence_transformer`."""
-        from pipeline.scoring.sentence_transformer import load_sentence_transformer
+        """Load it; see :func:`~paraforge.scoring.scorers.sentence_transformer.load_sentence_transformer`."""
+        from paraforge.scoring.scorers.sentence_transformer import load_sentence_transformer
 
         self._model: Any = load_sentence_transformer(directory, device)
         self._batch_size = batch_size
@@ -135,8 +135,8 @@ def describe_average(model: WordAverage | SifOfEachSet) -> str:
 
 
 def _open_trained(path: Path, device: str) -> OpenedModel:
-    from pipeline.embeddings import load
-    from pipeline.embeddings.export import is_word_average, word_vectors
+    from paraforge.embeddings import load
+    from paraforge.embeddings.use.export import is_word_average, word_vectors
 
     model: SentenceModel = load(path, device)
     words = word_vectors(model) if is_word_average(model) else None
@@ -145,7 +145,7 @@ def _open_trained(path: Path, device: str) -> OpenedModel:
 
 
 def _open_decoders(name: str, device: str) -> OpenedModel:
-    from pipeline.unrolling import load
+    from paraforge.unrolling import load
 
     model = load(name, device)
     network = model.parameters.network

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from pipeline import __version__
-from pipeline.evaluation.details import Difference, LengthScore
-from pipeline.evaluation.sts import StsScores
-from pipeline.evaluation.transfer.evaluate import TransferScore
-from pipeline.lexicon.evaluation import Correlation
-from pipeline.scoring.tokens import TOKENIZER_NAME
+from paraforge import __version__
+from paraforge.evaluation.details import Difference, LengthScore
+from paraforge.evaluation.sts import StsScores
+from paraforge.evaluation.transfer.evaluate import TransferScore
+from paraforge.lexicon.evaluation import Correlation
+from paraforge.text.tokens import TOKENIZER_NAME
 
 _DIGITS: Final = 4
 

@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.scoring.cosine import cosine_of_rows
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.scoring.cosine import cosine_of_rows
 
 
 @runtime_checkable

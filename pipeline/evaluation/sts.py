@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.correlation import mean, pearson, spearman
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.similarity import Comparable, similarities
-from pipeline.evaluation.sts_sets import read_sets
-from pipeline.interrupts import check_interrupt
+from paraforge.evaluation.correlation import mean, pearson, spearman
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity import Comparable, similarities
+from paraforge.evaluation.sts_sets import read_sets
+from paraforge.interrupts import check_interrupt
 
 
 @dataclass(frozen=True)

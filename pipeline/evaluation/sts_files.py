@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.errors import InputError
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.lexicon.wordlists import finite_number, text_lines
+from paraforge.errors import InputError
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.lexicon.wordlists import finite_number, text_lines
 
 Row = tuple[int, list[str]]
 """Line number and fields."""

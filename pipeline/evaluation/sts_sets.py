@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.errors import InputError
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.sts_files import UnscoredError, read_official_pairs, read_scored_pairs
+from paraforge.errors import InputError
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.sts_files import UnscoredError, read_official_pairs, read_scored_pairs
 
 logger = logging.getLogger(__name__)
 

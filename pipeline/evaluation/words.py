@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.evaluation.similarity import OwnSimilarity, SentenceEmbedder
-from pipeline.lexicon.evaluation import Correlation, correlate
-from pipeline.lexicon.wordlists import SimilarityList
-from pipeline.scoring.cosine import cosine_of_rows
-from pipeline.scoring.vectors import WordVectors
+from paraforge.evaluation.similarity import OwnSimilarity, SentenceEmbedder
+from paraforge.lexicon.evaluation import Correlation, correlate
+from paraforge.lexicon.wordlists import SimilarityList
+from paraforge.scoring.cosine import cosine_of_rows
+from paraforge.scoring.vectors import WordVectors
 
 
 def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: SimilarityList) -> Correlation:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.lexicon import kernels
+from paraforge.lexicon import kernels
 
 COUNTER_BYTES = 4
 # Enough blocks for a cluster to share the work evenly, few enough that reading all pairs for each costs

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.configuration.lexicon import ClassKind
-from pipeline.errors import InputError, require
-from pipeline.scoring.tokens import TokenColumn
+from paraforge.errors import InputError, require
+from paraforge.lexicon.parameters import ClassKind
+from paraforge.text.tokens import TokenColumn
 
 EXTRA = "classes"
 

@@ -6,7 +6,7 @@ once a sentence; ParaNMT appendix A.1). Five passes, each a batch of independent
 1. *encode*: each piece of the corpus is tokenised, its words' sentences are counted;
 2. the vocabularies are added up, in groups and then all, and words ranked by frequency;
 3. *rank*: each piece becomes sentences of distinct ascending ranks; the increments of each row are counted;
-4. *count*: each block of rows reads all pieces and counts its rows (:mod:`pipeline.lexicon.kernels`);
+4. *count*: each block of rows reads all pieces and counts its rows (:mod:`paraforge.lexicon.kernels`);
 5. *cells* with enough pairs come out, block by block.
 
 A row is counted by one job alone, so nothing has to be merged, and the counts do not depend on how many jobs
@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.errors import InputError
-from pipeline.interrupts import check_interrupt
-from pipeline.lexicon import kernels
-from pipeline.lexicon.blocks import Block, plan_blocks
-from pipeline.lexicon.encoding import (
+from paraforge.errors import InputError
+from paraforge.interrupts import check_interrupt
+from paraforge.lexicon import kernels
+from paraforge.lexicon.blocks import Block, plan_blocks
+from paraforge.lexicon.encoding import (
     Encoding,
     Vocabulary,
     encode_piece,
@@ -40,8 +40,8 @@ from pipeline.lexicon.encoding import (
     read_ids,
     write_arrow,
 )
-from pipeline.lexicon.pairs import REASONS, PairSource
-from pipeline.shards.jobs import Jobs
+from paraforge.lexicon.pair_sources import REASONS, PairSource
+from paraforge.shards.jobs import Jobs
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.configuration.lexicon import ClassKind, LexiconFilters
-from pipeline.files import atomic_path, read_json, write_json
-from pipeline.interrupts import check_interrupt
-from pipeline.lexicon import kernels
-from pipeline.lexicon.classes import Classifier, build_classifier
-from pipeline.lexicon.pairs import Piece, select_pairs
-from pipeline.scoring.tokens import TokenColumn
+from paraforge.files import atomic_path, read_json, write_json
+from paraforge.interrupts import check_interrupt
+from paraforge.lexicon import kernels
+from paraforge.lexicon.classes import Classifier, build_classifier
+from paraforge.lexicon.pair_sources import Piece, select_pairs
+from paraforge.lexicon.parameters import ClassKind, LexiconFilters
+from paraforge.text.tokens import TokenColumn
 
 SIDES = ("reference", "translation")
 PIECES_PER_GROUP = 32
@@ -243,7 +243,7 @@ PairTable = tuple[kernels.Offsets, kernels.Words, kernels.Offsets, kernels.Words
 
 
 def read_ids(path: Path) -> PairTable:
-    """A piece's pair table as :mod:`pipeline.lexicon.kernels` wants it, without copying."""
+    """A piece's pair table as :mod:`paraforge.lexicon.kernels` wants it, without copying."""
     table = read_arrow(path)
     reference, translation = (_list_arrays(table[name]) for name in SIDES)
     return (*reference, *translation)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.lexicon.lexicon import WORDS
-from pipeline.lexicon.lookup import Lexicon, Score
-from pipeline.lexicon.wordlists import (
+from paraforge.lexicon.lexicon import WORDS
+from paraforge.lexicon.lookup import Lexicon, Score
+from paraforge.lexicon.wordlists import (
     Pair,
     ReferenceLexicon,
     SimilarityList,

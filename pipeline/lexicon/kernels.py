@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.compiled import compiled
+from paraforge.compiled import compiled
 
 CROSS: Final = 0
 REFERENCE: Final = 1

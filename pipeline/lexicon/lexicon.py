@@ -17,16 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import __version__, versions
-from pipeline.configuration.lexicon import LexiconParameters
-from pipeline.configuration.resources import Resources
-from pipeline.files import hash_json, sha256_file, write_json
-from pipeline.lexicon.counting import PairCounts, count_pairs
-from pipeline.lexicon.encoding import Encoding, Vocabulary, read_arrow
-from pipeline.lexicon.pairs import open_pairs
-from pipeline.lexicon.pmi import cross_pmi, ordinary_pmi
-from pipeline.shards.jobs import Jobs, job_memory, open_jobs
-from pipeline.shards.work import WorkDirectory, replaced_directory
+from paraforge import __version__, versions
+from paraforge.files import hash_json, sha256_file, write_json
+from paraforge.lexicon.counting import PairCounts, count_pairs
+from paraforge.lexicon.encoding import Encoding, Vocabulary, read_arrow
+from paraforge.lexicon.pair_sources import open_pairs
+from paraforge.lexicon.parameters import LexiconParameters
+from paraforge.lexicon.pmi import cross_pmi, ordinary_pmi
+from paraforge.shards.jobs import Jobs, job_memory, open_jobs
+from paraforge.shards.resources import Resources
+from paraforge.shards.work import WorkDirectory, replaced_directory
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def extract_lexicon(
     """Extract a lexicon (ParaNMT appendix A.1) and put it in place of the directory ``output``.
 
     Args:
-        inputs: see :func:`pipeline.lexicon.pairs.open_pairs`.
+        inputs: see :func:`paraforge.lexicon.pair_sources.open_pairs`.
         output: directory to make.
         parameters: filters, least number of pairs, smoothing.
         resources: where to run.

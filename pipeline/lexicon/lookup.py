@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.errors import InputError
-from pipeline.files import read_json
-from pipeline.lexicon.lexicon import FORMAT, MANIFEST, SCHEMA, WORDS
+from paraforge.errors import InputError
+from paraforge.files import read_json
+from paraforge.lexicon.lexicon import FORMAT, MANIFEST, SCHEMA, WORDS
 
 Score = Literal["adjusted_pmi", "cross_pmi"]
 
@@ -104,7 +104,7 @@ class Lexicon:
             by: the score that orders them, falling.
 
         Returns:
-            A table (:data:`~pipeline.lexicon.lexicon.SCHEMA`) for each word as given; empty where it has no
+            A table (:data:`~paraforge.lexicon.lexicon.SCHEMA`) for each word as given; empty where it has no
             entry.
         """
         given = list(words)
@@ -128,7 +128,7 @@ class Lexicon:
         word = word.strip().lower()
         classes = self.manifest["parameters"]["classes"]
         if classes == "lemmas":
-            from pipeline.lexicon.classes import lemma_of
+            from paraforge.lexicon.classes import lemma_of
 
             return [lemma_of(self.manifest["parameters"]["language"])(word)]
         if classes == "words":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.configuration.lexicon import Smoothing
+from paraforge.lexicon.parameters import Smoothing
 
 Counts = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]

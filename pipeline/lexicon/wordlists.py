@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.bitext.compression import compression_of, open_bytes, refuse_binary
-from pipeline.errors import InputError
+from paraforge.errors import InputError
+from paraforge.text.compression import compression_of, open_bytes, refuse_binary
 
 Pair = tuple[str, str]
 _PPDB_SCORE = re.compile(r"(?:^|\s)PPDB2\.0Score=(\S+)")

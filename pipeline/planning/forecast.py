@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipeline.planning.simulation import Cluster, undisturbed_seconds
+from paraforge.planning.simulation import Cluster, undisturbed_seconds
 
 _HOUR = 3600.0
 # Starting a worker's process and importing what it needs, on top of loading the model.

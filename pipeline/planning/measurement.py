@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline.errors import InputError, require
-from pipeline.interrupts import check_interrupt
-from pipeline.planning.population import Population, blocks
-from pipeline.progress import progress
-from pipeline.shards.store import ShardDirectory, write_shard
-from pipeline.translation.sentences import HypothesisRows
-from pipeline.translation.translator import Hypotheses, Translator
+from paraforge.decoding.translator import Hypotheses, Translator
+from paraforge.errors import InputError, require
+from paraforge.interrupts import check_interrupt
+from paraforge.planning.population import Population, blocks
+from paraforge.progress import progress
+from paraforge.shards.store import ShardDirectory, write_shard
+from paraforge.translation.sentences import HypothesisRows
 
 _LEAST_BLOCKS = 5
 _MOST_BLOCKS = 60

@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.bitext.ingest import ingest
-from pipeline.configuration import Parameters
-from pipeline.errors import InputError
-from pipeline.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
-from pipeline.planning.measurement import Measurement, Rate, measure, row_seconds
-from pipeline.planning.population import Population, survey
-from pipeline.planning.progress import Progress, progress_of
-from pipeline.planning.record import plan_key, save_plan
-from pipeline.planning.simulation import Cluster, best_task_size, compare_task_sizes
-from pipeline.shards.store import ShardDirectory
-from pipeline.translation.calibration.check import calibrated
-from pipeline.translation.engines import MODEL_FREE, open_translator
-from pipeline.translation.importing import import_model
-from pipeline.translation.model import TranslationModel, open_model
-from pipeline.translation.sentences import EngineChoice, Workplace, choose_engine, plan_workplace
-from pipeline.translation.translator import Placement, Translator
+from paraforge.bitext.ingest import ingest
+from paraforge.configuration import Parameters
+from paraforge.decoding.engines import MODEL_FREE, open_translator
+from paraforge.decoding.translator import Placement, Translator
+from paraforge.errors import InputError
+from paraforge.models.importing import import_model
+from paraforge.models.model import TranslationModel, open_model
+from paraforge.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
+from paraforge.planning.measurement import Measurement, Rate, measure, row_seconds
+from paraforge.planning.population import Population, survey
+from paraforge.planning.progress import Progress, progress_of
+from paraforge.planning.record import plan_key, save_plan
+from paraforge.planning.simulation import Cluster, best_task_size, compare_task_sizes
+from paraforge.shards.store import ShardDirectory
+from paraforge.translation.calibration.check import calibrated
+from paraforge.translation.sentences import EngineChoice, Workplace, choose_engine, plan_workplace
 
 # Mean hours until a device is taken away, where nothing is known: what spot instances are said to last.
 PREEMPTION_HOURS = 3.0

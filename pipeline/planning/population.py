@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipeline.interrupts import check_interrupt
-from pipeline.progress import progress
-from pipeline.shards.store import ShardDirectory
+from paraforge.interrupts import check_interrupt
+from paraforge.progress import progress
+from paraforge.shards.store import ShardDirectory
 
 # Strata a doubling of the length: a sentence is at most a fifth longer than another of its stratum.
 _STRATA_A_DOUBLING = 4

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.interrupts import check_interrupt
-from pipeline.shards.step import shard_keys
-from pipeline.shards.store import ShardDirectory, ShardView
-from pipeline.shards.work import WorkDirectory
-from pipeline.translation.distinct import written_distinct
-from pipeline.translation.sentences import EngineChoice, Workplace, sentences_step
+from paraforge.interrupts import check_interrupt
+from paraforge.shards.step import shard_keys
+from paraforge.shards.store import ShardDirectory, ShardView
+from paraforge.shards.work import WorkDirectory
+from paraforge.translation.distinct import written_distinct
+from paraforge.translation.sentences import EngineChoice, Workplace, sentences_step
 
 
 @dataclass(frozen=True)

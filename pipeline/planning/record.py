@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
-from pipeline.files import hash_json, read_json, write_json
-from pipeline.planning.forecast import Facts, step_seconds
-from pipeline.shards.store import ShardDirectory
+from paraforge.errors import InputError
+from paraforge.files import hash_json, read_json, write_json
+from paraforge.planning.forecast import Facts, step_seconds
+from paraforge.shards.store import ShardDirectory
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pipeline.planning.forecast import Facts
-from pipeline.planning.plan import Plan
-from pipeline.planning.simulation import Outcome
+from paraforge.planning.forecast import Facts
+from paraforge.planning.plan import Plan
+from paraforge.planning.simulation import Outcome
 
 
 def plan_text(plan: Plan, price: float | None) -> str:

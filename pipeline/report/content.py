@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.bitext.reasons import REASONS
-from pipeline.configuration.report import ReportParameters
-from pipeline.errors import InputError
-from pipeline.query.database import fetch, open_database
-from pipeline.query.datasets import Dataset, neighbours, open_published
-from pipeline.query.sample import Band, sample_pairs
-from pipeline.report.flow import Fate
-from pipeline.report.histograms import OTHERS, Histograms
-from pipeline.report.svg import Bar, Cell
-from pipeline.report.training import Curves, ResultTable, read_curves, read_metrics, result_tables
-from pipeline.selection.fate import Counts
-from pipeline.selection.manifest import KEPT, Manifest
-from pipeline.selection.statistics import BAND_EDGES, BANDS
+from paraforge.bitext.reasons import REASONS
+from paraforge.corpus.database import fetch, open_database
+from paraforge.corpus.sample import Band, sample_pairs
+from paraforge.errors import InputError
+from paraforge.publication.datasets import Dataset, neighbours, open_published
+from paraforge.publication.manifest import KEPT, Manifest
+from paraforge.publication.statistics import BAND_EDGES, BANDS
+from paraforge.report.curves import Curves, ResultTable, read_curves, read_metrics, result_tables
+from paraforge.report.flow import Fate
+from paraforge.report.histograms import OTHERS, Histograms
+from paraforge.report.parameters import ReportParameters
+from paraforge.report.svg import Bar, Cell
+from paraforge.selection.fate import Counts
 
 if TYPE_CHECKING:
     import duckdb
@@ -57,7 +57,7 @@ class Content:
     """All that the report tells.
 
     Attributes:
-        flow_sources, flow_fates, flow_links: see :func:`pipeline.report.flow.flow_picture`.
+        flow_sources, flow_fates, flow_links: see :func:`paraforge.report.flow.flow_picture`.
         fates: every reason, also those that the flow picture puts together.
         scores: histogram of the paraphrase score of all sources, then of each.
         heat: pairs by paraphrase score and trigram overlap.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pipeline.report.svg import chart, label, rectangle, tag
+from paraforge.report.svg import chart, label, rectangle, tag
 
 _WIDTH, _HEIGHT = 960.0, 300.0
 _LEFT, _RIGHT, _NODE = 190.0, 250.0, 12.0

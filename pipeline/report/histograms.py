@@ -8,12 +8,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipeline.query.database import fetch
-from pipeline.query.datasets import Dataset
-from pipeline.query.sample import Band
-from pipeline.report.svg import Bar, Cell
-from pipeline.selection.manifest import KEPT
-from pipeline.selection.statistics import BAND_EDGES, BANDS
+from paraforge.corpus.database import fetch
+from paraforge.corpus.sample import Band
+from paraforge.publication.datasets import Dataset
+from paraforge.publication.manifest import KEPT
+from paraforge.publication.statistics import BAND_EDGES, BANDS
+from paraforge.report.svg import Bar, Cell
 
 if TYPE_CHECKING:
     import duckdb

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from pipeline import __version__
-from pipeline.configuration.report import ReportParameters
-from pipeline.files import atomic_path
-from pipeline.query.words import marked_words
-from pipeline.report.content import Content, gather
-from pipeline.report.flow import flow_picture, share
-from pipeline.report.histograms import HEAT_STEP, LONGEST
-from pipeline.report.svg import Bar, heat_map, histogram, lines
+from paraforge import __version__
+from paraforge.corpus.differing_words import marked_words
+from paraforge.files import atomic_path
+from paraforge.report.content import Content, gather
+from paraforge.report.flow import flow_picture, share
+from paraforge.report.histograms import HEAT_STEP, LONGEST
+from paraforge.report.parameters import ReportParameters
+from paraforge.report.svg import Bar, heat_map, histogram, lines
 
 if TYPE_CHECKING:
     import jinja2
@@ -54,7 +54,7 @@ def _environment() -> jinja2.Environment:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pipeline.report", "templates"),
+        loader=jinja2.PackageLoader("paraforge.report", "templates"),
         # The text of the corpus is anybody's: everything is escaped unless it is markup of our own.
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -68,7 +68,7 @@ def _environment() -> jinja2.Environment:
 def render(content: Content, environment: jinja2.Environment | None = None) -> str:
     """The report's HTML."""
     environment = environment or _environment()
-    style = resources.files("pipeline.report").joinpath("templates", "report.css").read_text("utf-8")
+    style = resources.files("paraforge.report").joinpath("templates", "report.css").read_text("utf-8")
     return environment.get_template("report.html").render(
         content=content,
         style=Markup(style),  # noqa: S704 - a file of this package

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.compiled import compiled
+from paraforge.compiled import compiled
 
 # Asked at the start of both: another release of the package may keep its model in another way.
 _PROBES = (

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.scoring.tokens import TokenColumn
+from paraforge.text.tokens import TokenColumn
 
 IntArray = npt.NDArray[np.int64]
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pipeline.scoring.ngrams import IntArray, shared_ngrams
-from pipeline.scoring.tokens import TokenColumn, tokenize_columns
+from paraforge.scoring.ngrams import IntArray, shared_ngrams
+from paraforge.text.tokens import TokenColumn, tokenize_columns
 
 HIGHEST_ORDER = 3
 

@@ -11,22 +11,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.score import ScoreParameters
-from pipeline.scoring import language, sentence_transformer
-from pipeline.scoring.copy_rate import CopyRate
-from pipeline.scoring.digits import DigitMismatch
-from pipeline.scoring.lengths import Lengths
-from pipeline.scoring.overlap import Overlap
-from pipeline.scoring.pairs import Pairs, Scorer
-from pipeline.scoring.paraphrase_score import ParaphraseScore
-from pipeline.scoring.tokens import TOKENIZER_NAME
-from pipeline.scoring.vectors import WordVectors
-from pipeline.shards.cluster import worker_number
-from pipeline.shards.schema import COLUMNS, schema_of
-from pipeline.shards.step import Step, run_step
-from pipeline.shards.store import ShardDirectory
-from pipeline.versions import SCORE
+from paraforge.scoring.pairs import Pairs, Scorer
+from paraforge.scoring.parameters import ScoreParameters
+from paraforge.scoring.scorers import language, sentence_transformer
+from paraforge.scoring.scorers.copy_rate import CopyRate
+from paraforge.scoring.scorers.digits import DigitMismatch
+from paraforge.scoring.scorers.lengths import Lengths
+from paraforge.scoring.scorers.overlap import Overlap
+from paraforge.scoring.scorers.paraphrase_score import ParaphraseScore
+from paraforge.scoring.vectors import WordVectors
+from paraforge.shards.cluster import worker_number
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import COLUMNS, schema_of
+from paraforge.shards.step import Step, run_step
+from paraforge.shards.store import ShardDirectory
+from paraforge.text.tokens import TOKENIZER_NAME
+from paraforge.versions import SCORE
 
 logger = logging.getLogger(__name__)
 

@@ -13,14 +13,14 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.bitext.tsv import read_tsv
-from pipeline.errors import InputError
-from pipeline.files import atomic_path
-from pipeline.interrupts import check_interrupt
-from pipeline.progress import progress
-from pipeline.scoring.score import TEXT_COLUMNS, build_scorers, score_table
-from pipeline.shards.schema import COLUMNS
-from pipeline.shards.store import parquet_writer
+from paraforge.bitext.readers.tsv import read_tsv
+from paraforge.errors import InputError
+from paraforge.files import atomic_path
+from paraforge.interrupts import check_interrupt
+from paraforge.progress import progress
+from paraforge.scoring.score import TEXT_COLUMNS, build_scorers, score_table
+from paraforge.shards.schema import COLUMNS
+from paraforge.shards.store import parquet_writer
 
 BATCH_ROWS: Final = 50_000
 # With no more tables than this, starting processes takes longer than scoring.
@@ -45,7 +45,7 @@ def score_file(
         input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; divided by tabs alone, no quoting).
         output: Parquet file to write; for a TSV `line`, `reference`, `translation` and the scores, for a
             Parquet file all its columns and the scores, which replace columns of the same name.
-        scorer_arguments: of :func:`~pipeline.scoring.score.build_scorers`.
+        scorer_arguments: of :func:`~paraforge.scoring.score.build_scorers`.
         columns: where `reference` and `translation` stand: names, or for a TSV numbers from 0.
         header: whether a TSV's first line names its columns.
         workers: processes.

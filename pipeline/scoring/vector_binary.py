@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeline.errors import InputError
-from pipeline.scoring.vector_source import RawBlock, VectorSource
+from paraforge.errors import InputError
+from paraforge.scoring.vector_source import RawBlock, VectorSource
 
 
 def read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[RawBlock]:

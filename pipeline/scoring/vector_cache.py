@@ -7,9 +7,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from pipeline.errors import InputError
-from pipeline.files import sha256_file
-from pipeline.scoring.vectors import WordVectors
+from paraforge.errors import InputError
+from paraforge.files import sha256_file
+from paraforge.scoring.vectors import WordVectors
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
             :func:`cache_directory`.
 
     Raises:
-        InputError: no such file or directory, or see :func:`~pipeline.scoring.vector_files.read_vector_file`.
+        InputError: no such file or directory, or see :func:`vector_files.read_vector_file`.
     """
     if path.is_dir():
         return path

@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.bitext.compression import open_bytes
-from pipeline.errors import InputError
-from pipeline.scoring.vector_binary import read_binary
-from pipeline.scoring.vector_source import FloatArray, RawBlock, VectorBlock, VectorSource
+from paraforge.errors import InputError
+from paraforge.scoring.vector_binary import read_binary
+from paraforge.scoring.vector_source import FloatArray, RawBlock, VectorBlock, VectorSource
+from paraforge.text.compression import open_bytes
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.bitext.compression import ByteStream
-from pipeline.errors import InputError
+from paraforge.errors import InputError
+from paraforge.text.compression import ByteStream
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.errors import InputError
-from pipeline.files import atomic_path, read_json, write_json
-from pipeline.scoring.vector_files import read_vector_file
+from paraforge.errors import InputError
+from paraforge.files import atomic_path, read_json, write_json
+from paraforge.scoring.vector_files import read_vector_file
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class WordVectors:
         """Read a vector file (word2vec text or binary, GloVe, paragram; plain or compressed) into memory.
 
         Raises:
-            InputError: see :func:`~pipeline.scoring.vector_files.read_vector_file`.
+            InputError: see :func:`~paraforge.scoring.vector_files.read_vector_file`.
         """
         blocks = list(read_vector_file(Path(path)))
         words = [word for block in blocks for word in block.words]
@@ -121,7 +121,7 @@ class WordVectors:
         """Convert a vector file to a table on disk without holding its vectors in memory, and open it.
 
         Raises:
-            InputError: see :func:`~pipeline.scoring.vector_files.read_vector_file`; nothing is left behind.
+            InputError: see :func:`~paraforge.scoring.vector_files.read_vector_file`; nothing is left behind.
         """
         words: list[str] = []
 

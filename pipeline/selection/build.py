@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.configuration.select import (
+from paraforge.errors import ConfigurationError
+from paraforge.selection.decontamination import SIDES, build_decontamination
+from paraforge.selection.filters import Bounds, CategoryFilter, DecileFilter, Filter, FlagFilter, ScoreFilter
+from paraforge.selection.held_out import read_test_sentences
+from paraforge.selection.parameters import (
     BoundsParameters,
     DecileParameters,
     DecontaminationParameters,
@@ -15,17 +19,6 @@ from pipeline.configuration.select import (
     NearDuplicatesParameters,
     SelectParameters,
 )
-from pipeline.errors import ConfigurationError
-from pipeline.selection.decontamination import SIDES, build_decontamination
-from pipeline.selection.filters import (
-    Bounds,
-    CategoryFilter,
-    DecileFilter,
-    Filter,
-    FlagFilter,
-    ScoreFilter,
-)
-from pipeline.selection.held_out import read_test_sentences
 
 LENGTHS = ("reference_tokens", "translation_tokens")
 LANGUAGES = ("reference_language", "translation_language")

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.selection.filters import Mask, Verdicts
-from pipeline.selection.normalisation import normalise
+from paraforge.selection.filters import Mask, Verdicts
+from paraforge.text.normalisation import normalise
 
 SIDES = ("reference", "translation")
 
@@ -149,7 +149,7 @@ class Decontamination:
         return digest.hexdigest()
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~pipeline.selection.filters.Filter`."""
+        """See :class:`~paraforge.selection.filters.Filter`."""
         refused = np.zeros(rows.num_rows, bool)
         for side in SIDES:
             texts = rows.column(side).combine_chunks()

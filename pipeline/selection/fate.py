@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.errors import IncompleteError
+from paraforge.errors import IncompleteError
 
 
 @dataclass

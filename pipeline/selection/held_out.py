@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pipeline.errors import InputError
+from paraforge.errors import InputError
 
 TestFormat = Literal["plain", "tsv", "sts"]
 # An STS file's sentences are the columns behind the gold score.

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.selection.filters import Verdicts
-from pipeline.selection.normalisation import normalise
-from pipeline.shards.groups import GroupRanker
-from pipeline.shards.keys import text_keys
+from paraforge.selection.filters import Verdicts
+from paraforge.shards.groups import GroupRanker
+from paraforge.shards.keys import text_keys
+from paraforge.text.normalisation import normalise
 
 
 def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
@@ -34,7 +34,7 @@ HELD_ROWS = 1_000_000
 
 
 class _HeldRanks:
-    """Ranks of few keys, in memory; asked as :class:`~pipeline.shards.groups.GroupRanker` is."""
+    """Ranks of few keys, in memory; asked as :class:`~paraforge.shards.groups.GroupRanker` is."""
 
     def __init__(self, keys: npt.NDArray[np.uint64]) -> None:
         order = np.lexsort((keys[:, 1], keys[:, 0]))
@@ -88,7 +88,7 @@ class NearDuplicates:
         return ("rejected",)
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~pipeline.selection.filters.Filter`."""
+        """See :class:`~paraforge.selection.filters.Filter`."""
         start = self.starts[shard]
         earlier = self.ranks.earlier(start, start + rows.num_rows)
         return (earlier >= self.per_reference).astype(np.uint8)

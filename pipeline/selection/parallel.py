@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from pipeline.configuration.resources import Resources
-from pipeline.interrupts import check_interrupt
+from paraforge.interrupts import check_interrupt
+from paraforge.shards.resources import Resources
 
 Result = TypeVar("Result")
 

@@ -13,17 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.configuration.select import (
-    NearDuplicatesParameters,
-    SampleParameters,
-    SelectParameters,
-)
-from pipeline.errors import IncompleteError
-from pipeline.files import hash_json
-from pipeline.progress import Progress
-from pipeline.selection.build import build_filter
-from pipeline.selection.fate import Counts, count_rows, kept_mask
-from pipeline.selection.filters import (
+from paraforge.errors import IncompleteError
+from paraforge.files import hash_json
+from paraforge.progress import Progress
+from paraforge.selection.build import build_filter
+from paraforge.selection.fate import Counts, count_rows, kept_mask
+from paraforge.selection.filters import (
     Bounds,
     Filter,
     Mask,
@@ -32,14 +27,15 @@ from pipeline.selection.filters import (
     decile_column,
     numbers,
 )
-from pipeline.selection.near_duplicates import rank_references, reference_keys
-from pipeline.selection.parallel import map_shards
-from pipeline.selection.quantiles import Parts, equal_parts, ordered_keys, value_of_key
-from pipeline.selection.sampling import LINEAGE, DrawnSample, draw_sample, sampling_keys
-from pipeline.shards.schema import COLUMNS
-from pipeline.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
-from pipeline.shards.work import replaced_directory
-from pipeline.versions import SELECT
+from paraforge.selection.near_duplicates import rank_references, reference_keys
+from paraforge.selection.parallel import map_shards
+from paraforge.selection.parameters import NearDuplicatesParameters, SampleParameters, SelectParameters
+from paraforge.selection.quantiles import Parts, equal_parts, ordered_keys, value_of_key
+from paraforge.selection.sampling import LINEAGE, DrawnSample, draw_sample, sampling_keys
+from paraforge.shards.schema import COLUMNS
+from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
+from paraforge.shards.work import replaced_directory
+from paraforge.versions import SELECT
 
 STEP = "select"
 TENTHS = 10

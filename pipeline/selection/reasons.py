@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.bitext.reasons import REASONS
-from pipeline.configuration.select import (
+from paraforge.bitext.reasons import REASONS
+from paraforge.selection.parameters import (
     BoundsParameters,
     DecileParameters,
     DecontaminationParameters,

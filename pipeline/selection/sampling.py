@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.selection.filters import Verdicts
-from pipeline.selection.quantiles import OrderStatistic, Scan, order_statistics
+from paraforge.selection.filters import Verdicts
+from paraforge.selection.quantiles import OrderStatistic, Scan, order_statistics
 
 LINEAGE = ("source", "line", "rank")
 
@@ -135,5 +135,5 @@ class DrawnSample:
         return (self.name,)
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~pipeline.selection.filters.Filter`."""
+        """See :class:`~paraforge.selection.filters.Filter`."""
         return (~self.sample.draws(sampling_keys(rows, self.seed), shard)).astype(np.uint8)

@@ -10,21 +10,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.select import (
-    NearDuplicatesParameters,
-    SampleParameters,
-    SelectParameters,
-)
-from pipeline.errors import InputError
-from pipeline.progress import progress
-from pipeline.selection.build import check_columns
-from pipeline.selection.fate import Counts
-from pipeline.selection.parallel import thread_count
-from pipeline.selection.passes import STEP, Selection, SelectReport
-from pipeline.shards.step import check_bytes
-from pipeline.shards.store import ShardView
-from pipeline.shards.work import WorkDirectory
+from paraforge.errors import InputError
+from paraforge.progress import progress
+from paraforge.selection.build import check_columns
+from paraforge.selection.fate import Counts
+from paraforge.selection.parallel import thread_count
+from paraforge.selection.parameters import NearDuplicatesParameters, SampleParameters, SelectParameters
+from paraforge.selection.passes import STEP, Selection, SelectReport
+from paraforge.shards.resources import Resources
+from paraforge.shards.step import check_bytes
+from paraforge.shards.store import ShardView
+from paraforge.shards.work import WorkDirectory
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError
+from paraforge.errors import IncompleteError
+from paraforge.shards.resources import Resources
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import InputError
-from pipeline.files import atomic_path, read_json, write_json
-from pipeline.interrupts import check_interrupt
+from paraforge.errors import InputError
+from paraforge.files import atomic_path, read_json, write_json
+from paraforge.interrupts import check_interrupt
 
 logger = logging.getLogger(__name__)
 

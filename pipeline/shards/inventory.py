@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from pipeline.errors import InputError
-from pipeline.files import read_json
-from pipeline.shards.store import INDEX_NAME
-from pipeline.shards.work import CURRENT_NAME, LOCK_NAME
+from paraforge.errors import InputError
+from paraforge.files import read_json
+from paraforge.shards.store import INDEX_NAME
+from paraforge.shards.work import CURRENT_NAME, LOCK_NAME
 
 State = Literal["current", "unfinished", "old"]
 # A directory of a step that holds results by key, as the step's own directory does.

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError, Interrupted
-from pipeline.interrupts import check_interrupt, stop_requested
-from pipeline.progress import Progress, progress
-from pipeline.shards.cluster import ATTEMPTS, PROGRESS_TOPIC, connect, watched_connection
-from pipeline.shards.tasks import counted_rows
+from paraforge.errors import IncompleteError, Interrupted
+from paraforge.interrupts import check_interrupt, stop_requested
+from paraforge.progress import Progress, progress
+from paraforge.shards.cluster import ATTEMPTS, PROGRESS_TOPIC, connect, watched_connection
+from paraforge.shards.resources import Resources
+from paraforge.shards.tasks import counted_rows
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -46,7 +46,7 @@ class Jobs:
         """Call ``function(*arguments[i])`` for every i; yields (i, result) as they get done, in any order.
 
         Jobs have to be idempotent: one whose worker dies is run again on another. A long job may tell how far
-        it is with :func:`pipeline.shards.tasks.report_rows`, in the unit of ``sizes``.
+        it is with :func:`paraforge.shards.tasks.report_rows`, in the unit of ``sizes``.
 
         Args:
             function: importable top-level function.

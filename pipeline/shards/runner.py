@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from pipeline.configuration.resources import Resources
-from pipeline.errors import Interrupted, ParaforgeError
-from pipeline.interrupts import check_interrupt, stop_requested
-from pipeline.progress import Progress
-from pipeline.shards.cluster import ATTEMPTS, PROGRESS_TOPIC, Workers, connect, watched_connection
-from pipeline.shards.store import ShardRecord
-from pipeline.shards.tasks import FailedShard, ShardTask, compute_shard, counted_rows, forget_functions
-from pipeline.shards.work import WorkDirectory
+from paraforge.errors import Interrupted, ParaforgeError
+from paraforge.interrupts import check_interrupt, stop_requested
+from paraforge.progress import Progress
+from paraforge.shards.cluster import ATTEMPTS, PROGRESS_TOPIC, Workers, connect, watched_connection
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardRecord
+from paraforge.shards.tasks import FailedShard, ShardTask, compute_shard, counted_rows, forget_functions
+from paraforge.shards.work import WorkDirectory
 
 if TYPE_CHECKING:
-    from pipeline.shards.step import Step
+    from paraforge.shards.step import Step
 
 logger = logging.getLogger(__name__)
 

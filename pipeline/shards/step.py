@@ -12,15 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError, InputError
-from pipeline.files import sha256_file
-from pipeline.interrupts import check_interrupt
-from pipeline.progress import progress
-from pipeline.shards.runner import run_tasks
-from pipeline.shards.store import ShardRecord, ShardView
-from pipeline.shards.tasks import FailedShard, ShardTask
-from pipeline.shards.work import WorkDirectory, shard_key
+from paraforge.errors import IncompleteError, InputError
+from paraforge.files import sha256_file
+from paraforge.interrupts import check_interrupt
+from paraforge.progress import progress
+from paraforge.shards.resources import Resources
+from paraforge.shards.runner import run_tasks
+from paraforge.shards.store import ShardRecord, ShardView
+from paraforge.shards.tasks import FailedShard, ShardTask
+from paraforge.shards.work import WorkDirectory, shard_key
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def run_step(
 
     Args:
         step: what to do.
-        inputs: shard directories, seen as one :class:`~pipeline.shards.store.ShardView`.
+        inputs: shard directories, seen as one :class:`~paraforge.shards.store.ShardView`.
         output: directory to publish, replaced as a whole; None leaves the shards in the work directory.
         resources: where to run.
         workers: processes, where a step must use another number than ``resources`` says.

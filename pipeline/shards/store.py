@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.errors import IncompleteError, InputError
-from pipeline.files import atomic_path, read_json, sha256_file, write_json
+from paraforge.errors import IncompleteError, InputError
+from paraforge.files import atomic_path, read_json, sha256_file, write_json
 
 ROWS_PER_SHARD = 50_000
 INDEX_NAME = "shards.json"

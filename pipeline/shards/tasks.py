@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipeline.errors import IncompleteError, ParaforgeError
-from pipeline.shards.store import ShardRecord, read_aligned
-from pipeline.shards.work import WorkDirectory
+from paraforge.errors import IncompleteError, ParaforgeError
+from paraforge.shards.store import ShardRecord, read_aligned
+from paraforge.shards.work import WorkDirectory
 
 if TYPE_CHECKING:
-    from pipeline.shards.step import Step
+    from paraforge.shards.step import Step
 
 _report: ContextVar[Callable[[int], None] | None] = ContextVar("report_rows", default=None)
 _functions: dict[str, Callable[[pa.Table], pa.Table]] = {}

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from pipeline.errors import InputError, WorkLockedError
-from pipeline.files import atomic_path, hash_json, read_json, sha256_file, sync_directory, write_json
-from pipeline.shards.store import ShardRecord, shard_name, write_index, write_parquet
+from paraforge.errors import InputError, WorkLockedError
+from paraforge.files import atomic_path, hash_json, read_json, sha256_file, sync_directory, write_json
+from paraforge.shards.store import ShardRecord, shard_name, write_index, write_parquet
 
 WORK = Path("work")
 LOCK_NAME = "lock"

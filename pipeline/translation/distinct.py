@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipeline.errors import InputError
-from pipeline.files import hash_json, read_json, sha256_file, write_json
-from pipeline.interrupts import check_interrupt
-from pipeline.progress import progress
-from pipeline.shards.store import (
+from paraforge.errors import InputError
+from paraforge.files import hash_json, read_json, sha256_file, write_json
+from paraforge.interrupts import check_interrupt
+from paraforge.progress import progress
+from paraforge.shards.store import (
     ShardDirectory,
     ShardRecord,
     ShardWriter,
@@ -24,7 +24,7 @@ from pipeline.shards.store import (
     write_index,
     write_shard,
 )
-from pipeline.shards.work import replaced_directory
+from paraforge.shards.work import replaced_directory
 
 _VERSION = 1
 _COMPLETE = "complete.json"
@@ -83,7 +83,7 @@ def find_distinct(ingested: ShardDirectory, root: Path, sentences_per_task: int)
     the size of the corpus.
 
     Args:
-        ingested: the corpus, with ``first_row`` (see :mod:`pipeline.shards.schema`).
+        ingested: the corpus, with ``first_row`` (see :mod:`paraforge.shards.schema`).
         root: directory under which the files are kept, one directory a corpus.
         sentences_per_task: sentences of a shard of ``sentences``.
     """

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.errors import IncompleteError, InputError
-from pipeline.files import atomic_path, hash_json, read_json, sha256_file, write_json
-from pipeline.interrupts import check_interrupt
-from pipeline.shards.store import ShardDirectory
-from pipeline.translation.distinct import DistinctSentences
+from paraforge.errors import IncompleteError, InputError
+from paraforge.files import atomic_path, hash_json, read_json, sha256_file, write_json
+from paraforge.interrupts import check_interrupt
+from paraforge.shards.store import ShardDirectory
+from paraforge.translation.distinct import DistinctSentences
 
 # Rows of a record batch: what is decoded to fetch one row.
 _BATCH_ROWS = 65_536

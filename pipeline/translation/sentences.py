@@ -11,17 +11,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.configuration.resources import Resources, available_cores
-from pipeline.errors import IncompleteError, InputError
-from pipeline.shards.cluster import is_numbered, worker_number
-from pipeline.shards.schema import COLUMNS
-from pipeline.shards.step import Step
-from pipeline.shards.tasks import report_rows
-from pipeline.translation.engines import MODEL_FREE, EngineModule, engine_module, open_translator
-from pipeline.translation.model import TranslationModel, open_model
-from pipeline.translation.positions import limited_options
-from pipeline.translation.translator import DecodingOptions, Hypotheses, Placement
-from pipeline.versions import TRANSLATE
+from paraforge.decoding.engines import MODEL_FREE, EngineModule, engine_module, open_translator
+from paraforge.decoding.positions import limited_options
+from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.errors import IncompleteError, InputError
+from paraforge.models.model import TranslationModel, open_model
+from paraforge.shards.cluster import is_numbered, worker_number
+from paraforge.shards.resources import Resources, available_cores
+from paraforge.shards.schema import COLUMNS
+from paraforge.shards.step import Step
+from paraforge.shards.tasks import report_rows
+from paraforge.versions import TRANSLATE
 
 # What a hypothesis adds to a row.
 HYPOTHESIS_COLUMNS = (

@@ -15,19 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.translate import TranslateParameters
-from pipeline.errors import IncompleteError
-from pipeline.files import hash_json
-from pipeline.planning.record import Comparison, compare_plan, plan_key
-from pipeline.shards.schema import COLUMNS, schema_of
-from pipeline.shards.step import Step, StepReport, run_step
-from pipeline.shards.store import ShardDirectory
-from pipeline.shards.work import WorkDirectory
-from pipeline.translation.calibration.check import Calibration, calibrated
-from pipeline.translation.distinct import DistinctSentences, RowCounts, find_distinct
-from pipeline.translation.donors import Donors, ranges, write_donors
-from pipeline.translation.sentences import (
+from paraforge.errors import IncompleteError
+from paraforge.files import hash_json
+from paraforge.planning.record import Comparison, compare_plan, plan_key
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import COLUMNS, schema_of
+from paraforge.shards.step import Step, StepReport, run_step
+from paraforge.shards.store import ShardDirectory
+from paraforge.shards.work import WorkDirectory
+from paraforge.translation.calibration.check import Calibration, calibrated
+from paraforge.translation.distinct import DistinctSentences, RowCounts, find_distinct
+from paraforge.translation.donors import Donors, ranges, write_donors
+from paraforge.translation.parameters import TranslateParameters
+from paraforge.translation.sentences import (
     HYPOTHESES,
     HYPOTHESIS_COLUMNS,
     EngineChoice,
@@ -35,7 +35,7 @@ from pipeline.translation.sentences import (
     plan_workplace,
     sentences_step,
 )
-from pipeline.versions import TRANSLATE
+from paraforge.versions import TRANSLATE
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.embeddings.batches import Bags
+from paraforge.learning.batches import Bags
 
 _CHUNK_ELEMENTS = 1 << 22
 """Logits that are held at once on a CPU: a batch has tens of millions, and small pieces stay in the cache."""

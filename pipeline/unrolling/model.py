@@ -13,23 +13,19 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from pipeline.configuration.unrolling import (
-    DecodersParameters,
-    RepresentationParameters,
-    check_representation,
-)
-from pipeline.embeddings.batches import Bags
-from pipeline.embeddings.checkpoint import read_tensors, write_tensors
-from pipeline.embeddings.units import Words
-from pipeline.embeddings.vocabulary import Vocabulary
-from pipeline.errors import InputError
-from pipeline.files import read_json, write_json
-from pipeline.shards.work import replaced_directory
-from pipeline.unrolling.ids import END, with_ends
-from pipeline.unrolling.naming import DESCRIPTION
-from pipeline.unrolling.network import SentencePredictor
-from pipeline.unrolling.representation import compare, dimension_of, represent, unrolled
-from pipeline.unrolling.triples import VOCABULARY
+from paraforge.errors import InputError
+from paraforge.files import read_json, write_json
+from paraforge.learning.batches import Bags
+from paraforge.learning.checkpoint import read_tensors, write_tensors
+from paraforge.shards.work import replaced_directory
+from paraforge.text.units import Words
+from paraforge.text.vocabulary import Vocabulary
+from paraforge.unrolling.ids import END, with_ends
+from paraforge.unrolling.naming import DESCRIPTION
+from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.parameters import DecodersParameters, RepresentationParameters, check_representation
+from paraforge.unrolling.representation import compare, dimension_of, represent, unrolled
+from paraforge.unrolling.triples import VOCABULARY
 
 FORMAT = 1
 _TENSORS = "model.safetensors"

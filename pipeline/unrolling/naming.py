@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pipeline.configuration.unrolling import LARGEST_STEPS, RepresentationParameters
-from pipeline.errors import InputError
+from paraforge.errors import InputError
+from paraforge.unrolling.parameters import LARGEST_STEPS, RepresentationParameters
 
 DESCRIPTION = "decoders.json"
 """The file that a directory of such a model has."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pipeline.configuration.unrolling import NetworkParameters
-from pipeline.embeddings.batches import Bags, bag_mean, take_rows
-from pipeline.embeddings.encoders.packing import PackedSentences, pack
-from pipeline.unrolling.gru import LayerNormGru
-from pipeline.unrolling.likelihood import negative_log_likelihood
-from pipeline.unrolling.triples import TripleBatch
+from paraforge.embeddings.encoders.packing import PackedSentences, pack
+from paraforge.learning.batches import Bags, bag_mean, take_rows
+from paraforge.unrolling.gru import LayerNormGru
+from paraforge.unrolling.likelihood import negative_log_likelihood
+from paraforge.unrolling.parameters import NetworkParameters
+from paraforge.unrolling.triples import TripleBatch
 
 
 class Output(nn.Module):

@@ -8,10 +8,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.configuration.unrolling import NetworkParameters, RepresentationParameters
-from pipeline.embeddings.batches import Bags
-from pipeline.scoring.cosine import cosine_of_rows
-from pipeline.unrolling.network import SentencePredictor
+from paraforge.learning.batches import Bags
+from paraforge.scoring.cosine import cosine_of_rows
+from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.parameters import NetworkParameters, RepresentationParameters
 
 DECODERS = 2
 

@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.bitext.block import Block, Changes
-from pipeline.bitext.compression import compression_of, refuse_binary
-from pipeline.bitext.lines import line_blocks
-from pipeline.bitext.reasons import CODES
-from pipeline.bitext.tsv import read_tsv
-from pipeline.errors import InputError
+from paraforge.bitext.block import Block, Changes
+from paraforge.bitext.readers.tsv import read_tsv
+from paraforge.bitext.reasons import CODES
+from paraforge.errors import InputError
+from paraforge.text.compression import compression_of, refuse_binary
+from paraforge.text.lines import line_blocks
 
 SentenceFormat = Literal["auto", "tsv", "text"]
 FORMATS: tuple[SentenceFormat, ...] = get_args(SentenceFormat)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.embeddings.model_choice import ChoiceState
+from paraforge.learning.model_choice import ChoiceState
 
 
 @dataclass

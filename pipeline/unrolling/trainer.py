@@ -13,22 +13,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.configuration.unrolling import PredictionParameters
-from pipeline.embeddings.ahead import ahead
-from pipeline.embeddings.checkpoint import Checkpoints
-from pipeline.embeddings.initial import check_finite
-from pipeline.embeddings.model_choice import BestParameters
-from pipeline.embeddings.optimisers import Adam, clip_
-from pipeline.embeddings.threads import torch_threads
-from pipeline.embeddings.trainer import separate
-from pipeline.errors import InputError, ParaforgeError
-from pipeline.files import hash_json
-from pipeline.interrupts import check_interrupt, stop_requested
-from pipeline.progress import progress
-from pipeline.unrolling.network import SentencePredictor
-from pipeline.unrolling.permutation import Permutation
-from pipeline.unrolling.state import PredictionState
-from pipeline.unrolling.triples import TripleBatch, TripleStore
+from paraforge.embeddings.initial import check_finite
+from paraforge.embeddings.trainer import separate
+from paraforge.errors import InputError, ParaforgeError
+from paraforge.files import hash_json
+from paraforge.interrupts import check_interrupt, stop_requested
+from paraforge.learning.ahead import ahead
+from paraforge.learning.checkpoint import Checkpoints
+from paraforge.learning.model_choice import BestParameters
+from paraforge.learning.optimisers import Adam, clip_
+from paraforge.learning.threads import torch_threads
+from paraforge.progress import progress
+from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.parameters import PredictionParameters
+from paraforge.unrolling.permutation import Permutation
+from paraforge.unrolling.state import PredictionState
+from paraforge.unrolling.triples import TripleBatch, TripleStore
 
 logger = logging.getLogger(__name__)
 

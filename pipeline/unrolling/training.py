@@ -9,22 +9,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline import __version__
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.unrolling import DecodersParameters
-from pipeline.embeddings.data import TrainingData
-from pipeline.embeddings.devices import check_device
-from pipeline.embeddings.kept_training import MODEL, check_place, keep_training
-from pipeline.embeddings.training import tables_of_scores
-from pipeline.errors import InputError
-from pipeline.evaluation.sts import development_score, evaluate_sts
-from pipeline.files import hash_json, sha256_file
-from pipeline.unrolling.model import DecoderModel
-from pipeline.unrolling.network import SentencePredictor
-from pipeline.unrolling.sentences import SentenceFile, read_sentences
-from pipeline.unrolling.trainer import Evaluate, PredictionTrainer
-from pipeline.unrolling.triples import TripleStore, build_triple_store
-from pipeline.versions import DECODERS
+from paraforge import __version__
+from paraforge.embeddings.data import TrainingData
+from paraforge.embeddings.training import tables_of_scores
+from paraforge.errors import InputError
+from paraforge.evaluation.sts import development_score, evaluate_sts
+from paraforge.files import hash_json, sha256_file
+from paraforge.learning.devices import check_device
+from paraforge.learning.kept_training import MODEL, check_place, keep_training
+from paraforge.shards.resources import Resources
+from paraforge.unrolling.model import DecoderModel
+from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.parameters import DecodersParameters
+from paraforge.unrolling.sentences import SentenceFile, read_sentences
+from paraforge.unrolling.trainer import Evaluate, PredictionTrainer
+from paraforge.unrolling.triples import TripleStore, build_triple_store
+from paraforge.versions import DECODERS
 
 logger = logging.getLogger(__name__)
 

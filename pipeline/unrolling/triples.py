@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pipeline.configuration.embeddings import VocabularyParameters
-from pipeline.embeddings.batches import Bags
-from pipeline.embeddings.pairs import map_array
-from pipeline.embeddings.units import Words
-from pipeline.embeddings.vocabulary import Vocabulary, most_frequent
-from pipeline.errors import InputError
-from pipeline.files import hash_json, read_json, write_json
-from pipeline.interrupts import check_interrupt
-from pipeline.progress import progress
-from pipeline.unrolling.ids import END, with_ends
-from pipeline.unrolling.sentences import SentenceBlock
+from paraforge.embeddings.pair_store import map_array
+from paraforge.embeddings.parameters import VocabularyParameters
+from paraforge.errors import InputError
+from paraforge.files import hash_json, read_json, write_json
+from paraforge.interrupts import check_interrupt
+from paraforge.learning.batches import Bags
+from paraforge.progress import progress
+from paraforge.text.units import Words
+from paraforge.text.vocabulary import Vocabulary, most_frequent
+from paraforge.unrolling.ids import END, with_ends
+from paraforge.unrolling.sentences import SentenceBlock
 
 FORMAT = 1
 VOCABULARY = "word.vocabulary.json"

@@ -15,8 +15,8 @@ from types import TracebackType
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
-from pipeline.annotation.draw import BandFigures, Draw, DrawnPair, Origin
-from pipeline.report.figures import Moments
+from paraforge.annotation.draw import BandFigures, Draw, DrawnPair, Origin
+from paraforge.statistics.counts import Moments
 
 NASTY = "<script>document.title = 'owned'</script> & \"quoted\" <b>bold</b>"
 
@@ -46,7 +46,7 @@ class ServerProcess:
     """``paraforge annotate serve`` in a process of its own, to be killed."""
 
     def __init__(self, database: Path, port: int = 0) -> None:
-        code = "import sys; from pipeline.cli import main; sys.exit(main())"
+        code = "import sys; from paraforge.cli import main; sys.exit(main())"
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, "annotate", "serve", "-d", str(database), "--port", str(port)],
             stdout=subprocess.PIPE,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pipeline.annotation.agreement import cohen_kappa, raw_agreement
+from paraforge.annotation.agreement import cohen_kappa, raw_agreement
 
 # Ten items. Equal: 6. First gives 1, 2, 3: 3, 3, 4 times; second: 3, 4, 3 times.
 FIRST = [1, 1, 1, 2, 2, 2, 3, 3, 3, 3]

@@ -20,8 +20,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-from pipeline.annotation.order import presentation_order
-from pipeline.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.annotation.order import presentation_order
+from paraforge.annotation.store import AnnotationStore, Answer, create_store
 from tests.annotation.evaluations import ServerProcess, small_draw
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.annotation.draw import Draw, draw_pairs, open_for_annotation
-from pipeline.errors import InputError
-from pipeline.selection.sampling import sampling_keys
+from paraforge.annotation.draw import Draw, draw_pairs, open_for_annotation
+from paraforge.errors import InputError
+from paraforge.selection.sampling import sampling_keys
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 

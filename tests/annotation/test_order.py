@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.annotation.order import presentation_order
+from paraforge.annotation.order import presentation_order
 
 
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(0, 9), st.text(max_size=5))

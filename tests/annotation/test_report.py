@@ -8,15 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.annotation.report import (
-    BandRow,
-    answer_rows,
-    build_report,
-    estimate_strong,
-    table_rows,
-)
-from pipeline.annotation.store import AnnotationStore, Answer, create_store
-from pipeline.query.output import write_rows
+from paraforge.annotation.report import BandRow, answer_rows, build_report, estimate_strong, table_rows
+from paraforge.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.corpus.output import write_rows
 from tests.annotation.evaluations import NASTY, small_draw
 
 

@@ -11,9 +11,9 @@ pytest.importorskip("flask")
 
 from flask.testing import FlaskClient
 
-from pipeline.annotation.security import COOKIE, HostPolicy, is_loopback
-from pipeline.annotation.server import create_app
-from pipeline.annotation.store import AnnotationStore, create_store
+from paraforge.annotation.security import COOKIE, HostPolicy, is_loopback
+from paraforge.annotation.server import create_app
+from paraforge.annotation.store import AnnotationStore, create_store
 from tests.annotation.evaluations import small_draw
 
 

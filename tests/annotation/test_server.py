@@ -12,11 +12,11 @@ pytest.importorskip("flask")
 
 from flask.testing import FlaskClient
 
-from pipeline.annotation.guidelines import FLUENCY, PARAPHRASE
-from pipeline.annotation.order import presentation_order
-from pipeline.annotation.security import HostPolicy
-from pipeline.annotation.server import create_app
-from pipeline.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.annotation.guidelines import FLUENCY, PARAPHRASE
+from paraforge.annotation.order import presentation_order
+from paraforge.annotation.security import HostPolicy
+from paraforge.annotation.server import create_app
+from paraforge.annotation.store import AnnotationStore, Answer, create_store
 from tests.annotation.evaluations import NASTY, small_draw
 
 BANDS = [pair.band for pair in small_draw().pairs]

@@ -16,9 +16,9 @@ import pytest
 pytest.importorskip("flask")
 pytest.importorskip("waitress")
 
-from pipeline.annotation.serving import open_evaluation, serve
-from pipeline.annotation.store import AnnotationStore, Answer, create_store
-from pipeline.errors import InputError
+from paraforge.annotation.serving import open_evaluation, serve
+from paraforge.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.errors import InputError
 from tests.annotation.evaluations import PlainBrowser, ServerProcess, small_draw
 from tests.selection.published import publish_pairs
 

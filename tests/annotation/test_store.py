@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.annotation.store import AnnotationStore, Answer, clean_name, create_store
-from pipeline.errors import InputError
+from paraforge.annotation.store import AnnotationStore, Answer, clean_name, create_store
+from paraforge.errors import InputError
 from tests.annotation.evaluations import small_draw
 
 

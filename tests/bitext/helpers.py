@@ -10,8 +10,8 @@ from pathlib import Path
 
 import zstandard
 
-from pipeline.bitext.block import Block
-from pipeline.bitext.reasons import NAMES
+from paraforge.bitext.block import Block
+from paraforge.bitext.reasons import NAMES
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.bitext import catalogue
-from pipeline.bitext.ingest import ingest
-from pipeline.configuration.ingest import IngestParameters
-from pipeline.configuration.resources import Resources
-from pipeline.errors import InputError, MissingPackageError
-from pipeline.shards.store import ShardDirectory
+from paraforge.bitext import catalogue
+from paraforge.bitext.ingest import ingest
+from paraforge.bitext.parameters import IngestParameters
+from paraforge.errors import InputError, MissingPackageError
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
 from tests.bitext.helpers import write
 
 DATASET = "Loop-corpus-1-ces-eng"

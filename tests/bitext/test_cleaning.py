@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.bitext.block import Block
-from pipeline.bitext.cleaning import clean, text_bytes
-from pipeline.bitext.reasons import CODES, NAMES
-from pipeline.configuration.ingest import Cleaning
-from pipeline.errors import InputError
+from paraforge.bitext.block import Block
+from paraforge.bitext.cleaning import clean, text_bytes
+from paraforge.bitext.parameters import Cleaning
+from paraforge.bitext.reasons import CODES, NAMES
+from paraforge.errors import InputError
 
 FILE = Path("a.tsv")
 

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import pytest
 
-from pipeline.bitext.download import download
-from pipeline.errors import InputError
+from paraforge.bitext.download import download
+from paraforge.errors import InputError
 
 CONTENT = bytes(range(256)) * 5000
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.bitext.ingest import ingest
-from pipeline.bitext.report import IngestReport
-from pipeline.configuration.ingest import IngestParameters
-from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError, InputError
-from pipeline.shards.store import ShardDirectory
+from paraforge.bitext.ingest import ingest
+from paraforge.bitext.parameters import IngestParameters
+from paraforge.bitext.report import IngestReport
+from paraforge.errors import IncompleteError, InputError
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
 from tests.bitext.helpers import write
 
 Row = dict[str, Any]
@@ -225,7 +225,7 @@ def test_a_row_to_drop_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.bitext import parts
+    from paraforge.bitext import parts
 
     path = write(tmp_path / "a.tsv", "a\tb\n")
     read_file = parts.read_file
@@ -253,8 +253,8 @@ def test_running_again_changes_nothing_and_reads_nothing(
     sources = corpus(tmp_path)
     report, _ = run(tmp_path, *sources)
     before = content(tmp_path / "ingested")
-    monkeypatch.setattr("pipeline.bitext.parts.read_file", None)
-    monkeypatch.setattr("pipeline.bitext.ingest.rank_groups", None)
+    monkeypatch.setattr("paraforge.bitext.parts.read_file", None)
+    monkeypatch.setattr("paraforge.bitext.ingest.rank_groups", None)
     again, _ = run(tmp_path, *sources)
     assert content(tmp_path / "ingested") == before
     assert (again.rows, again.rejected, again.sources) == (report.rows, report.rejected, report.sources)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.bitext.ingest import ingest
-from pipeline.configuration.ingest import IngestParameters
-from pipeline.configuration.resources import Resources
+from paraforge.bitext.ingest import ingest
+from paraforge.bitext.parameters import IngestParameters
+from paraforge.shards.resources import Resources
 from tests.bitext.helpers import write
 
 pytestmark = pytest.mark.skipif(
@@ -46,7 +46,7 @@ def run_in_child(section: IngestParameters, base: Path, kill_after: float | None
     """Run ingest in a process that dies after so many seconds; whether it ended well."""
     # Forked from a server that has one thread: a fork of this process could inherit a lock that is held.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pipeline.bitext.ingest"])
+    context.set_forkserver_preload(["paraforge.bitext.ingest"])
     child = context.Process(target=ingest_quietly, args=(section, base))
     child.start()
     if kill_after is not None:

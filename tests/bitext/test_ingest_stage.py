@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def run_stage(directory: Path, section: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-    from pipeline.configuration.composition import compose
+    from paraforge.configuration.composition import compose
 
     content = yaml.safe_load(compose(ROOT / "configs", ["corpus=tatoeba", "translation=fake"]))
     content["ingest"] = section

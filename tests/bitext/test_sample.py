@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.bitext.sample import (
+from paraforge.bitext.sample import (
     SOURCES,
     generate,
     generator,
@@ -21,15 +21,15 @@ from pipeline.bitext.sample import (
     write_sample,
     write_sample_test,
 )
-from pipeline.bitext.sample.declension import CASES
-from pipeline.bitext.sample.entities import NounPhrase, Pronoun
-from pipeline.bitext.sample.generator import SamplePair, Sentence, SentenceGenerator, domain_sizes, sentences
-from pipeline.bitext.sample.handwritten import read_handwritten
-from pipeline.bitext.sample.lexicon import Adverb, Verb, load_lexicon
-from pipeline.bitext.sample.patterns import load_patterns
-from pipeline.bitext.sample.slots import Quality
-from pipeline.bitext.sample.synonyms import pairs_in
-from pipeline.errors import InputError
+from paraforge.bitext.sample.declension import CASES
+from paraforge.bitext.sample.entities import NounPhrase, Pronoun
+from paraforge.bitext.sample.generator import SamplePair, Sentence, SentenceGenerator, domain_sizes, sentences
+from paraforge.bitext.sample.handwritten import read_handwritten
+from paraforge.bitext.sample.lexicon import Adverb, Verb, load_lexicon
+from paraforge.bitext.sample.patterns import load_patterns
+from paraforge.bitext.sample.slots import Quality
+from paraforge.bitext.sample.synonyms import pairs_in
+from paraforge.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_sentences_are_clean(corpus: list[SamplePair]) -> None:
 
 def test_same_seed_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
     code = (
-        "import hashlib\nfrom pipeline.bitext.sample import generate\n"
+        "import hashlib\nfrom paraforge.bitext.sample import generate\n"
         "digest = hashlib.sha256()\n"
         "for pair in generate(1500, 3): digest.update(repr(pair).encode())\nprint(digest.hexdigest())"
     )

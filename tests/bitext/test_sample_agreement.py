@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.bitext.sample import agreement as agree
-from pipeline.bitext.sample.declension import CASES
+from paraforge.bitext.sample import agreement as agree
+from paraforge.bitext.sample.declension import CASES
 
 # gender and number: nominative, genitive, dative, accusative, locative, instrumental
 ADJECTIVES = {

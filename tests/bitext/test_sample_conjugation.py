@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.bitext.sample import conjugation as verb
-from pipeline.bitext.sample.lexicon import load_lexicon
-from pipeline.bitext.sample.rendering import vocalise
+from paraforge.bitext.sample import conjugation as verb
+from paraforge.bitext.sample.lexicon import load_lexicon
+from paraforge.bitext.sample.rendering import vocalise
 
 PRESENT = {
     "být": "jsem jsi je jsme jste jsou",

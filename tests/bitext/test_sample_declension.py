@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.bitext.sample.declension import CASES, PARADIGM_GENDER, decline, join, soften
-from pipeline.bitext.sample.lexicon import load_lexicon, read_lines
+from paraforge.bitext.sample.declension import CASES, PARADIGM_GENDER, decline, join, soften
+from paraforge.bitext.sample.lexicon import load_lexicon, read_lines
 
 # lemma: singular, then plural, each nominative, genitive, dative, accusative, locative, instrumental
 TABLES = {

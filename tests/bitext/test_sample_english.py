@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.bitext.sample import english
+from paraforge.bitext.sample import english
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.bitext.sources import file_key, read_file, read_row_numbers, resolve
-from pipeline.configuration.ingest import Cleaning, IngestParameters
-from pipeline.errors import ConfigurationError, InputError
+from paraforge.bitext.parameters import Cleaning, IngestParameters
+from paraforge.bitext.sources import file_key, read_file, read_row_numbers, resolve
+from paraforge.errors import ConfigurationError, InputError
 from tests.bitext.helpers import rows_of, write
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.annotation import serving
-from pipeline.annotation.store import AnnotationStore, Answer, create_store
-from pipeline.cli import app
-from pipeline.errors import InputError
+from paraforge.annotation import serving
+from paraforge.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.cli import app
+from paraforge.errors import InputError
 from tests.annotation.evaluations import small_draw
 from tests.selection.published import publish_pairs
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.cli import outputs
-from pipeline.cli.outputs import (
+from paraforge.cli import outputs
+from paraforge.cli.outputs import (
     FileKind,
     check_output_directory,
     check_output_file,
@@ -20,7 +20,7 @@ from pipeline.cli.outputs import (
     table,
     text_lines,
 )
-from pipeline.errors import InputError
+from paraforge.errors import InputError
 
 MODEL = outputs.TRAINED_MODEL
 COLUMNS = ["word", "score"]

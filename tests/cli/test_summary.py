@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from pipeline.cli import app
-from pipeline.cli.summary import show
-from pipeline.errors import InputError
-from pipeline.files import write_json
-from pipeline.selection.summary import draw_examples, load_summary
+from paraforge.cli import app
+from paraforge.cli.summary import show
+from paraforge.errors import InputError
+from paraforge.files import write_json
+from paraforge.publication.summary import draw_examples, load_summary
 from tests.selection.published import publish_pairs
 
 RUNNER = CliRunner()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.cli import app
-from pipeline.cli.train import _parameters
-from pipeline.errors import ConfigurationError, InputError
+from paraforge.cli import app
+from paraforge.cli.train import _parameters
+from paraforge.errors import ConfigurationError, InputError
 from tests.embeddings.pairs import sentence_pairs, write_pairs, write_sts
 
 

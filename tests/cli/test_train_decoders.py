@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.cli import app
-from pipeline.cli.train_decoders import _file, _parameters
-from pipeline.errors import ConfigurationError, InputError
+from paraforge.cli import app
+from paraforge.cli.train_decoders import _file, _parameters
+from paraforge.errors import ConfigurationError, InputError
 from tests.embeddings.pairs import write_sts
 from tests.unrolling.corpus import random_documents
 
@@ -62,8 +62,8 @@ def test_from_a_book_to_similarities(tmp_path: Path) -> None:
 
 
 def test_several_processes_embed_alike(tmp_path: Path) -> None:
-    from pipeline.embeddings import embed
-    from pipeline.unrolling import load
+    from paraforge.embeddings.use import embed
+    from paraforge.unrolling import load
     from tests.unrolling.corpus import make_model
 
     make_model("bow", "gru", tmp_path / "store").save(tmp_path / "model")

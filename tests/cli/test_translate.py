@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import main
+from paraforge.cli import main
 
-COMMAND = [sys.executable, "-c", "from pipeline.cli import main; main()", "translate"]
+COMMAND = [sys.executable, "-c", "from paraforge.cli import main; main()", "translate"]
 
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.cli import app
+from paraforge.cli import app
 from tests.selection.published import publish_pairs
 
 RUNNER = CliRunner()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from pipeline.cli.work import app
-from pipeline.configuration.resources import Resources
-from pipeline.errors import InputError
-from pipeline.shards.step import run_step
+from paraforge.cli.work import app
+from paraforge.errors import InputError
+from paraforge.shards.resources import Resources
+from paraforge.shards.step import run_step
 from tests.shards.steps import multiply_step, write_input
 
 RUNNER = CliRunner()

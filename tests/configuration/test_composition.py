@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.configuration import check_parameters, load_parameters
-from pipeline.configuration.composition import choices, compose
-from pipeline.errors import ConfigurationError, InputError
+from paraforge.configuration import check_parameters, load_parameters
+from paraforge.configuration.composition import choices, compose
+from paraforge.errors import ConfigurationError, InputError
 from tests.project import ROOT
 
 CONFIGS = ROOT / "configs"

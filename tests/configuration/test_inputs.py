@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.configuration import check_parameters
-from pipeline.configuration.composition import compose
-from pipeline.configuration.inputs import link_inputs
+from paraforge.configuration import check_parameters
+from paraforge.configuration.composition import compose
+from paraforge.configuration.inputs import link_inputs
 from tests.project import ROOT
 
 

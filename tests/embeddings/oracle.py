@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.embeddings.schedule import Schedule
+from paraforge.embeddings.schedule import Schedule
 
 
 def cosine(first: Tensor, second: Tensor) -> Tensor:

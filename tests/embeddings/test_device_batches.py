@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.embeddings import mega_batches as module
-from pipeline.embeddings.batches import Bags, offsets_of
-from pipeline.embeddings.device_batches import split_on_device
-from pipeline.embeddings.mega_batches import mega_batches, mini_batches
-from pipeline.embeddings.schedule import Schedule
+from paraforge.embeddings import mega_batches as module
+from paraforge.embeddings.device_batches import split_on_device
+from paraforge.embeddings.mega_batches import mega_batches, mini_batches
+from paraforge.embeddings.schedule import Schedule
+from paraforge.learning.batches import Bags, offsets_of
 from tests.embeddings.test_trainer import make_encoder, make_store, parameters
 
 CPU = torch.device("cpu")

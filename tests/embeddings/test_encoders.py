@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.configuration.encoders import (
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
     DanParameters,
@@ -20,10 +21,9 @@ from pipeline.configuration.encoders import (
     RnnParameters,
     VectorParameters,
 )
-from pipeline.embeddings.batches import Bags
-from pipeline.embeddings.encoders.build import build_encoder
-from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.errors import ConfigurationError
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.errors import ConfigurationError
+from paraforge.learning.batches import Bags
 
 ROWS, SIZE, OUTPUT = 9, 4, 3
 SENTENCES = [[3, 1, 4, 1, 5], [8], [2, 6, 5, 3, 5, 8, 7], [0, 0], [7, 1, 8]]

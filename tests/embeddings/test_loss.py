@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.embeddings.loss import margin_loss, softmax_loss
-from pipeline.embeddings.negatives import ForbiddenCandidates
+from paraforge.embeddings.loss import margin_loss, softmax_loss
+from paraforge.embeddings.negatives import ForbiddenCandidates
 from tests.embeddings import oracle
 
 

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.embeddings import mega_batches
-from pipeline.embeddings.encoders.average import Average
-from pipeline.embeddings.mega_batches import distinct_ids, encode, scramble, sentence_identity
-from tests.embeddings.test_batches import _bags, _lists
+from paraforge.embeddings import mega_batches
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.mega_batches import distinct_ids, encode, scramble, sentence_identity
+from tests.learning.test_batches import _bags, _lists
 
 SENTENCES = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=1, max_size=30)
 

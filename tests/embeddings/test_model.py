@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 import torch
 
-from pipeline.configuration.encoders import AverageParameters, CombinationParameters, LstmParameters
-from pipeline.embeddings import model as model_module
-from pipeline.embeddings.encoders.build import build_encoder
-from pipeline.embeddings.initial import random_table
-from pipeline.embeddings.model import SentenceModel
-from pipeline.embeddings.vocabulary import UNKNOWN, Vocabulary
-from pipeline.errors import InputError
+from paraforge.embeddings import model as model_module
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import AverageParameters, CombinationParameters, LstmParameters
+from paraforge.embeddings.initial import random_table
+from paraforge.embeddings.model import SentenceModel
+from paraforge.errors import InputError
+from paraforge.text.vocabulary import UNKNOWN, Vocabulary
 
 TEXTS = ["A dog.", "", "the dog runs", "unseen words", "a a a"]
 

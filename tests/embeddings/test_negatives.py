@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.embeddings import negatives
-from pipeline.embeddings.negatives import STRIP, ForbiddenCandidates, _search_directly, choose_negatives
+from paraforge.embeddings import negatives
+from paraforge.embeddings.negatives import STRIP, ForbiddenCandidates, _search_directly, choose_negatives
 from tests.embeddings import oracle
 
 

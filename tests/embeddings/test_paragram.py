@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.configuration.paragram import ParagramParameters
-from pipeline.configuration.resources import Resources
-from pipeline.embeddings import trainer as trainer_module
-from pipeline.embeddings.paragram import build_paragram, settle_unknown
-from pipeline.embeddings.vocabulary import UNKNOWN, Vocabulary
-from pipeline.errors import InputError, Interrupted
-from pipeline.scoring.vectors import WordVectors
+from paraforge.embeddings import trainer as trainer_module
+from paraforge.embeddings.paragram import build_paragram, settle_unknown
+from paraforge.embeddings.paragram_parameters import ParagramParameters
+from paraforge.errors import InputError, Interrupted
+from paraforge.scoring.vectors import WordVectors
+from paraforge.shards.resources import Resources
+from paraforge.text.vocabulary import UNKNOWN, Vocabulary
 from tests.embeddings.test_sources import write_corpus
 
 SYNONYMS = [("big", "large"), ("car", "automobile"), ("fast", "quick"), ("begin", "start"), ("end", "finish")]

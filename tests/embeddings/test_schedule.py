@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.embeddings.schedule import MegaBatch, Schedule
+from paraforge.embeddings.schedule import MegaBatch, Schedule
 
 
 def walk(schedule: Schedule, epoch: int = 0, updates: int = 0) -> list[tuple[MegaBatch, int]]:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline.embeddings import sources
-from pipeline.embeddings.sources import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
-from pipeline.errors import InputError
-from pipeline.shards.store import ShardWriter
+from paraforge.embeddings import sources
+from paraforge.embeddings.sources import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
+from paraforge.errors import InputError
+from paraforge.shards.store import ShardWriter
 
 
 def pairs(blocks: Iterable[PairBlock]) -> list[tuple[str, str]]:

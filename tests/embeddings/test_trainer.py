@@ -14,20 +14,20 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from pipeline import interrupts
-from pipeline.configuration.embeddings import TrainingParameters, VocabularyParameters
-from pipeline.configuration.encoders import EncoderParameters
-from pipeline.embeddings.encoders.average import Average
-from pipeline.embeddings.encoders.build import build_encoder
-from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.embeddings.mega_batches import mega_batches, mini_batches
-from pipeline.embeddings.pairs import PairStore, build_pair_store
-from pipeline.embeddings.schedule import Schedule
-from pipeline.embeddings.sources import PairBlock
-from pipeline.embeddings.state import TrainingReport, TrainingState
-from pipeline.embeddings.trainer import Trainer
-from pipeline.embeddings.units import Words
-from pipeline.errors import InputError, Interrupted, ParaforgeError
+from paraforge import interrupts
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import EncoderParameters
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.mega_batches import mega_batches, mini_batches
+from paraforge.embeddings.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
+from paraforge.embeddings.schedule import Schedule
+from paraforge.embeddings.sources import PairBlock
+from paraforge.embeddings.trainer import Trainer
+from paraforge.errors import InputError, Interrupted, ParaforgeError
+from paraforge.learning.state import TrainingReport, TrainingState
+from paraforge.text.units import Words
 from tests.embeddings import oracle
 
 WORDS = [f"w{number}" for number in range(40)]
@@ -255,10 +255,10 @@ def test_resuming_after_passed_over_pairs_gives_the_same_bits(
     expected, whole = train(store, settings)
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e-9}
     stop = _StopAfter(stop_after)
-    monkeypatch.setattr("pipeline.embeddings.trainer.check_interrupt", lambda: _interrupt(stop))
+    monkeypatch.setattr("paraforge.embeddings.trainer.check_interrupt", lambda: _interrupt(stop))
     with pytest.raises(Interrupted):
         train(store, settings, **options)
-    monkeypatch.setattr("pipeline.embeddings.trainer.check_interrupt", lambda: None)
+    monkeypatch.setattr("paraforge.embeddings.trainer.check_interrupt", lambda: None)
     table, report = train(store, settings, **options)
     assert torch.equal(table, expected)
     assert report.state == whole.state
@@ -358,7 +358,7 @@ def test_resuming_gives_the_same_bits(
     stop_after: int,
     average_after: float | None,
 ) -> None:
-    monkeypatch.setattr("pipeline.embeddings.trainer.AVERAGE_EVERY", 2)
+    monkeypatch.setattr("paraforge.embeddings.trainer.AVERAGE_EVERY", 2)
     store = make_store(tmp_path / "pairs")
     settings = parameters(
         epochs=3, table_updates=updates, negatives="mix", anneal=3, average_after=average_after
@@ -375,10 +375,10 @@ def test_resuming_gives_the_same_bits(
     encoder = make_encoder(store)
     trainer = Trainer(encoder, store, settings, **options)
     stop = _StopAfter(stop_after)
-    monkeypatch.setattr("pipeline.embeddings.trainer.check_interrupt", lambda: _interrupt(stop))
+    monkeypatch.setattr("paraforge.embeddings.trainer.check_interrupt", lambda: _interrupt(stop))
     with pytest.raises(Interrupted):
         trainer.run()
-    monkeypatch.setattr("pipeline.embeddings.trainer.check_interrupt", lambda: None)
+    monkeypatch.setattr("paraforge.embeddings.trainer.check_interrupt", lambda: None)
     table, report = train(store, settings, **options)
     assert torch.equal(table, expected)
     assert dataclasses.asdict(report.state) == dataclasses.asdict(whole.state)
@@ -419,7 +419,7 @@ def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None
 def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: str
 ) -> None:
-    monkeypatch.setattr("pipeline.embeddings.trainer.AVERAGE_EVERY", 3)
+    monkeypatch.setattr("paraforge.embeddings.trainer.AVERAGE_EVERY", 3)
     store = make_store(tmp_path / "pairs", pairs=56)  # 7 updates an epoch, of 8 pairs each
     changes = {"epochs": 3, "mega_batch": 1, "table_updates": updates, "average_after": 0.5}
     encoder = make_encoder(store)

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.configuration.embeddings import EmbeddingsParameters, ModelParameters, PairFileParameters
-from pipeline.configuration.resources import Resources
-from pipeline.embeddings import load
-from pipeline.embeddings.data import TrainingData
-from pipeline.embeddings.training import EmbeddingsReport, train_model, train_named_model
-from pipeline.errors import ConfigurationError, InputError
-from pipeline.shards.store import write_index, write_shard
+from paraforge.embeddings import load
+from paraforge.embeddings.data import TrainingData
+from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
+from paraforge.embeddings.training import EmbeddingsReport, train_model, train_named_model
+from paraforge.errors import ConfigurationError, InputError
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import write_index, write_shard
 from tests.embeddings.pairs import sentence_pairs, write_pairs, write_sts
 from tests.project import digests, environment
 
@@ -174,7 +174,7 @@ def test_killed_at_any_step_it_goes_on_to_the_same_model(tmp_path: Path) -> None
     """SIGKILL, several times, with a checkpoint after every mega-batch."""
     pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(3000))
     command = [
-        sys.executable, "-c", "from pipeline.cli import main; main()", "train", str(pairs),
+        sys.executable, "-c", "from paraforge.cli import main; main()", "train", str(pairs),
         str(tmp_path / "killed"), "--work", str(tmp_path / "work"), "--checkpoint-seconds", "0",
         "--threads", "1", "--set", "training.epochs=6", "--set", "encoder.dimension=32",
         "--set", "training.mega_batch=2",

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
-from pipeline.evaluation.details import by_length, difference
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.sts import Compared, SetScore, StsScores
+from paraforge.evaluation.details import by_length, difference
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.sts import Compared, SetScore, StsScores
 
 
 def compared(group: str, lengths: list[tuple[int, int]], seed: int) -> Compared:

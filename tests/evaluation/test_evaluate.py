@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pipeline import cli
-from pipeline.errors import ConfigurationError, InputError
-from pipeline.evaluation.evaluate import evaluate
-from pipeline.evaluation.fitting import fit_sif
-from pipeline.evaluation.opening import open_model
-from pipeline.evaluation.report import text_table
-from pipeline.evaluation.sif import SifOfEachSet
-from pipeline.evaluation.sts import evaluate_sts
-from pipeline.evaluation.sts_sets import read_sets
-from pipeline.evaluation.word_average import WordAverage
+from paraforge import cli
+from paraforge.errors import ConfigurationError, InputError
+from paraforge.evaluation.baselines.fitting import fit_sif
+from paraforge.evaluation.baselines.sif import SifOfEachSet
+from paraforge.evaluation.baselines.word_average import WordAverage
+from paraforge.evaluation.evaluate import evaluate
+from paraforge.evaluation.opening import open_model
+from paraforge.evaluation.report import text_table
+from paraforge.evaluation.sts import evaluate_sts
+from paraforge.evaluation.sts_sets import read_sets
+from tests.evaluation.baselines.test_word_average import COUNTS, table
 from tests.evaluation.test_opening import save_word_model
-from tests.evaluation.test_word_average import COUNTS, table
 
 SETS = {
     "2012.a.tsv": "5\tThe dog runs.\tA dog runs.\n1\tthe cat\tdog sits\n3\ta dog\ta cat\n\tx\ty\n",

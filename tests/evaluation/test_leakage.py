@@ -10,9 +10,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.embeddings.sources import PairBlock
-from pipeline.evaluation.leakage import EXAMPLES, LeakageFilter
-from pipeline.selection.normalisation import normalise
+from paraforge.embeddings.sources import PairBlock
+from paraforge.evaluation.leakage import EXAMPLES, LeakageFilter
+from paraforge.text.normalisation import normalise
 
 Pairs = list[tuple[str, str]]
 

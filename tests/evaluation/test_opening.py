@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.configuration.encoders import AverageParameters
-from pipeline.embeddings.encoders.average import Average
-from pipeline.embeddings.initial import random_table
-from pipeline.embeddings.model import SentenceModel
-from pipeline.embeddings.vocabulary import Vocabulary
-from pipeline.errors import InputError
-from pipeline.evaluation.baselines import Jaccard, TfIdf
-from pipeline.evaluation.opening import open_model, open_word_vectors
-from pipeline.evaluation.sif import SifOfEachSet, save_sif
-from pipeline.evaluation.similarity import SentenceEmbedder
-from pipeline.evaluation.word_average import WordAverage
-from tests.evaluation.test_word_average import TEXTS, WEIGHTING, WORDS, table
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.embeddings.initial import random_table
+from paraforge.embeddings.model import SentenceModel
+from paraforge.errors import InputError
+from paraforge.evaluation.baselines.lexical import Jaccard, TfIdf
+from paraforge.evaluation.baselines.sif import SifOfEachSet, save_sif
+from paraforge.evaluation.baselines.word_average import WordAverage
+from paraforge.evaluation.opening import open_model, open_word_vectors
+from paraforge.evaluation.similarity import SentenceEmbedder
+from paraforge.text.vocabulary import Vocabulary
+from tests.evaluation.baselines.test_word_average import TEXTS, WEIGHTING, WORDS, table
 
 
 def save_word_model(directory: Path, unit: str = "word") -> SentenceModel:

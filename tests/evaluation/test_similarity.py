@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.similarity import OwnSimilarity, SentenceEmbedder, similarities
-from pipeline.evaluation.words import evaluate_words
-from pipeline.lexicon.wordlists import SimilarityList
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity import OwnSimilarity, SentenceEmbedder, similarities
+from paraforge.evaluation.words import evaluate_words
+from paraforge.lexicon.wordlists import SimilarityList
 
 VECTORS = {"a": [3, 0], "b": [1, 1], "c": [0, 2], "": [0, 0]}
 

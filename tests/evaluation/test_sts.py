@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pipeline.evaluation.correlation import pearson, spearman
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.similarity import similarities
-from pipeline.evaluation.sts import development_score, evaluate_sts
+from paraforge.evaluation.correlation import pearson, spearman
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity import similarities
+from paraforge.evaluation.sts import development_score, evaluate_sts
 
 VECTORS = {
     "east": [2.0, 0.0],

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.evaluation.sentence_pairs import SentencePairs
-from pipeline.evaluation.sts_files import UnscoredError, read_official_pairs, read_scored_pairs
+from paraforge.errors import InputError
+from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.sts_files import UnscoredError, read_official_pairs, read_scored_pairs
 
 SICK = (
     "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\tA dog\tA cat\t2.5\tNEUTRAL\n"

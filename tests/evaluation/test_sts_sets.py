@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.evaluation.sts_sets import read_sets
+from paraforge.errors import InputError
+from paraforge.evaluation.sts_sets import read_sets
 
 ROW = "2.5\tA dog\tA cat\n"
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n1\tA dog\tA cat\t2.5\n"

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import spearmanr
 
-from pipeline.evaluation.words import evaluate_words
-from pipeline.lexicon.wordlists import SimilarityList
-from pipeline.scoring.vectors import UNKNOWN_WORD, WordVectors
+from paraforge.evaluation.words import evaluate_words
+from paraforge.lexicon.wordlists import SimilarityList
+from paraforge.scoring.vectors import UNKNOWN_WORD, WordVectors
 
 PAIRS = [("dog", "cat"), ("dog", "sky"), ("cat", "sky"), ("dog", "zebra"), ("zebra", "gnu")]
 JUDGEMENTS = SimilarityList("list", PAIRS, [9.0, 1.0, 2.0, 7.0, 8.0])

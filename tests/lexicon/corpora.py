@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline.shards.store import ShardWriter
+from paraforge.shards.store import ShardWriter
 
 Corpus = list[tuple[str, str]]
 

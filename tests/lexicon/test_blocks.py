@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.lexicon import kernels
-from pipeline.lexicon.blocks import COUNTER_BYTES, plan_blocks
+from paraforge.lexicon import kernels
+from paraforge.lexicon.blocks import COUNTER_BYTES, plan_blocks
 
 
 @settings(deadline=None, max_examples=60)

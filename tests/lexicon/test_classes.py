@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline.configuration.lexicon import LexiconParameters
-from pipeline.configuration.resources import Resources
-from pipeline.errors import InputError, MissingPackageError
-from pipeline.lexicon.classes import build_classifier
-from pipeline.lexicon.lexicon import extract_lexicon
-from pipeline.lexicon.lookup import Lexicon
-from pipeline.scoring.tokens import tokenize_columns
+from paraforge.errors import InputError, MissingPackageError
+from paraforge.lexicon.classes import build_classifier
+from paraforge.lexicon.lexicon import extract_lexicon
+from paraforge.lexicon.lookup import Lexicon
+from paraforge.lexicon.parameters import LexiconParameters
+from paraforge.shards.resources import Resources
+from paraforge.text.tokens import tokenize_columns
 from tests.lexicon.corpora import write_corpus
 
 CORPUS = [("the dogs laughed .", "a dog laughs .")] * 3

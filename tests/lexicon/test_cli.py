@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.cli.lexicon import app
-from pipeline.errors import ConfigurationError, InputError
+from paraforge.cli.lexicon import app
+from paraforge.errors import ConfigurationError, InputError
 
 PAIRS = [
     ("he laughed at the joke", "he chuckled at the joke", 0.9),

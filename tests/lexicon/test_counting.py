@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pipeline.configuration.lexicon import LexiconFilters
-from pipeline.configuration.resources import Resources
-from pipeline.errors import InputError
-from pipeline.lexicon import encoding
-from pipeline.lexicon.counting import PairCounts, count_pairs
-from pipeline.lexicon.encoding import Encoding, read_arrow
-from pipeline.lexicon.pairs import open_pairs
-from pipeline.shards.jobs import Jobs, open_jobs
+from paraforge.errors import InputError
+from paraforge.lexicon import encoding
+from paraforge.lexicon.counting import PairCounts, count_pairs
+from paraforge.lexicon.encoding import Encoding, read_arrow
+from paraforge.lexicon.pair_sources import open_pairs
+from paraforge.lexicon.parameters import LexiconFilters
+from paraforge.shards.jobs import Jobs, open_jobs
+from paraforge.shards.resources import Resources
 from tests.lexicon.corpora import Corpus, write_corpus, zipf_corpus
 from tests.lexicon.oracle import Oracle
 
@@ -135,7 +135,7 @@ def test_finished_pieces_are_not_made_again(tmp_path: Path, monkeypatch: pytest.
     def refuse(*arguments: Any) -> None:
         raise AssertionError("tokenised again")
 
-    monkeypatch.setattr("pipeline.lexicon.encoding.select_pairs", refuse)
+    monkeypatch.setattr("paraforge.lexicon.encoding.select_pairs", refuse)
     counts = count_pairs(source, ENCODING, 1, tmp_path / "work", 4_000, Jobs())
     assert as_dictionary(counts) == expected(corpus, 1)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.configuration.lexicon import LexiconParameters
-from pipeline.configuration.resources import Resources
-from pipeline.lexicon.evaluation import agreement, correlate, evaluate_lexicon, lexicon_scores, read_lists
-from pipeline.lexicon.lexicon import extract_lexicon
-from pipeline.lexicon.lookup import Lexicon
-from pipeline.lexicon.wordlists import ReferenceLexicon, SimilarityList, read_reference_lexicon
+from paraforge.lexicon.evaluation import agreement, correlate, evaluate_lexicon, lexicon_scores, read_lists
+from paraforge.lexicon.lexicon import extract_lexicon
+from paraforge.lexicon.lookup import Lexicon
+from paraforge.lexicon.parameters import LexiconParameters
+from paraforge.lexicon.wordlists import ReferenceLexicon, SimilarityList, read_reference_lexicon
+from paraforge.shards.resources import Resources
 from tests.lexicon.corpora import write_corpus, zipf_corpus
 
 PAIRS = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]

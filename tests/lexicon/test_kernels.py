@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.lexicon import kernels
+from paraforge.lexicon import kernels
 
 sentences = st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8)
 

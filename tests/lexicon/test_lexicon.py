@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.configuration.lexicon import LexiconFilters, LexiconParameters
-from pipeline.configuration.resources import Resources
-from pipeline.errors import InputError
-from pipeline.files import sha256_file
-from pipeline.lexicon import lexicon as module
-from pipeline.lexicon.evaluation import Lists, agreement, evaluate_lexicon
-from pipeline.lexicon.lexicon import SCHEMA, LexiconReport, extract_lexicon
-from pipeline.lexicon.lookup import Lexicon
-from pipeline.lexicon.wordlists import ReferenceLexicon, SimilarityList
-from pipeline.query.datasets import open_lexicon
-from pipeline.shards.store import ShardWriter, write_parquet
+from paraforge.errors import InputError
+from paraforge.files import sha256_file
+from paraforge.lexicon import lexicon as module
+from paraforge.lexicon.evaluation import Lists, agreement, evaluate_lexicon
+from paraforge.lexicon.lexicon import SCHEMA, LexiconReport, extract_lexicon
+from paraforge.lexicon.lookup import Lexicon
+from paraforge.lexicon.parameters import LexiconFilters, LexiconParameters
+from paraforge.lexicon.wordlists import ReferenceLexicon, SimilarityList
+from paraforge.publication.datasets import open_lexicon
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardWriter, write_parquet
 from tests.lexicon.corpora import write_corpus, zipf_corpus
 from tests.lexicon.oracle import Oracle
 

@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.configuration.lexicon import LexiconParameters
-from pipeline.configuration.resources import Resources
-from pipeline.errors import InputError
-from pipeline.files import read_json, write_json
-from pipeline.lexicon import lexicon as module
-from pipeline.lexicon.lexicon import extract_lexicon
-from pipeline.lexicon.lookup import Lexicon
+from paraforge.errors import InputError
+from paraforge.files import read_json, write_json
+from paraforge.lexicon import lexicon as module
+from paraforge.lexicon.lexicon import extract_lexicon
+from paraforge.lexicon.lookup import Lexicon
+from paraforge.lexicon.parameters import LexiconParameters
+from paraforge.shards.resources import Resources
 from tests.lexicon.corpora import write_corpus, zipf_corpus
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.configuration.lexicon import Smoothing
-from pipeline.lexicon.pmi import cross_pmi, ordinary_pmi, pmi
+from paraforge.lexicon.parameters import Smoothing
+from paraforge.lexicon.pmi import cross_pmi, ordinary_pmi, pmi
 
 
 def array(*values: int) -> np.ndarray:

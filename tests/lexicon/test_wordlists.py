@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.lexicon.wordlists import read_reference_lexicon, read_similarity_list
+from paraforge.errors import InputError
+from paraforge.lexicon.wordlists import read_reference_lexicon, read_similarity_list
 
 
 def write(path: Path, text: str) -> Path:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.planning.measurement import estimate, measure
-from pipeline.planning.population import survey
-from pipeline.translation.translator import Hypotheses, make_hypothesis
+from paraforge.decoding.translator import Hypotheses, make_hypothesis
+from paraforge.errors import InputError
+from paraforge.planning.measurement import estimate, measure
+from paraforge.planning.population import survey
 from tests.planning.test_population import write_corpus
 
 

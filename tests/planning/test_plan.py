@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.cli import main
-from pipeline.configuration import check_parameters
-from pipeline.configuration.composition import compose
-from pipeline.configuration.parameters import Parameters
-from pipeline.errors import InputError
-from pipeline.planning.forecast import TASK_SECONDS, Facts, forecast
-from pipeline.planning.plan import Plan, make_plan, model_path
-from pipeline.planning.progress import Progress
-from pipeline.planning.record import plan_path
-from pipeline.planning.table import plan_json, plan_text
-from pipeline.translation.translate import translate
+from paraforge.cli import main
+from paraforge.configuration import check_parameters
+from paraforge.configuration.composition import compose
+from paraforge.configuration.parameters import Parameters
+from paraforge.errors import InputError
+from paraforge.planning.forecast import TASK_SECONDS, Facts, forecast
+from paraforge.planning.plan import Plan, make_plan, model_path
+from paraforge.planning.progress import Progress
+from paraforge.planning.record import plan_path
+from paraforge.planning.table import plan_json, plan_text
+from paraforge.translation.translate import translate
 from tests.planning.test_population import write_corpus
 from tests.project import ROOT
 

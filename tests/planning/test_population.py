@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.planning.population import blocks, survey
-from pipeline.shards.schema import schema_of
-from pipeline.shards.store import ShardDirectory, ShardWriter
-from pipeline.translation.distinct import find_distinct
+from paraforge.planning.population import blocks, survey
+from paraforge.shards.schema import schema_of
+from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.translation.distinct import find_distinct
 
 
 def write_corpus(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.planning.simulation import (
+from paraforge.planning.simulation import (
     Cluster,
     average,
     best_task_size,

@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-CSS = resources.files("pipeline.report").joinpath("templates", "report.css").read_text("utf-8")
+CSS = resources.files("paraforge.report").joinpath("templates", "report.css").read_text("utf-8")
 LIGHT, DARK = (
     dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", CSS.split("prefers-color-scheme: dark")[place]))
     for place in (0, 1)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline.configuration.report import ReportParameters
-from pipeline.errors import InputError
-from pipeline.report.html import write_report
-from pipeline.selection.manifest import read_manifest
+from paraforge.errors import InputError
+from paraforge.publication.manifest import read_manifest
+from paraforge.report.html import write_report
+from paraforge.report.parameters import ReportParameters
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.configuration.report import ReportParameters
-from pipeline.report.html import write_report
+from paraforge.report.html import write_report
+from paraforge.report.parameters import ReportParameters
 from tests.selection.published import publish_pairs
 
 pytestmark = pytest.mark.slow

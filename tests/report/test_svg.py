@@ -7,9 +7,9 @@ import re
 import pytest
 from markupsafe import Markup
 
-from pipeline.report.flow import Fate, flow_picture, share
-from pipeline.report.svg import Bar, Cell, Series, compact, heat_map, histogram, lines, tag, ticks
-from pipeline.report.training import result_tables
+from paraforge.report.curves import result_tables
+from paraforge.report.flow import Fate, flow_picture, share
+from paraforge.report.svg import Bar, Cell, Series, compact, heat_map, histogram, lines, tag, ticks
 
 
 def test_an_element_escapes_all_but_markup() -> None:

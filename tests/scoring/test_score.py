@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.score import ScoreParameters
-from pipeline.errors import InputError, MissingPackageError
-from pipeline.scoring import language, sentence_transformer
-from pipeline.scoring import score as score_module
-from pipeline.scoring.score import build_scorers, score, score_step, score_table
-from pipeline.scoring.vectors import WordVectors
-from pipeline.shards.schema import COLUMNS, schema_of
-from pipeline.shards.store import ShardDirectory, ShardView, ShardWriter
+from paraforge.errors import InputError, MissingPackageError
+from paraforge.scoring import score as score_module
+from paraforge.scoring.parameters import ScoreParameters
+from paraforge.scoring.score import build_scorers, score, score_step, score_table
+from paraforge.scoring.scorers import language, sentence_transformer
+from paraforge.scoring.vectors import WordVectors
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import COLUMNS, schema_of
+from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter
 
 WITHOUT_LANGUAGE = ScoreParameters(identify_language=False)
 SCORES = [

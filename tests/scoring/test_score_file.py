@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.cli.score import app
-from pipeline.errors import ConfigurationError, InputError, ParaforgeError
-from pipeline.scoring.score import build_scorers, score_table
-from pipeline.scoring.score_file import score_file
-from pipeline.scoring.vectors import WordVectors
+from paraforge.cli.score import app
+from paraforge.errors import ConfigurationError, InputError, ParaforgeError
+from paraforge.scoring.score import build_scorers, score_table
+from paraforge.scoring.score_file import score_file
+from paraforge.scoring.vectors import WordVectors
 from tests.scoring.test_score import SCORES
 
 VECTORS = WordVectors(["the", "cat", "dog"], np.eye(3, dtype=np.float32))
@@ -103,7 +103,7 @@ def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
 
 @pytest.mark.slow
 def test_workers_give_identical_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.scoring.score_file.BATCH_ROWS", 500)
+    monkeypatch.setattr("paraforge.scoring.score_file.BATCH_ROWS", 500)
     (tmp_path / "pairs.tsv").write_text(tsv(PAIRS[:2] * 2000), encoding="utf-8")
     VECTORS.save(tmp_path / "vectors")
     for workers in (1, 2):

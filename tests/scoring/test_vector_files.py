@@ -13,8 +13,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import InputError
-from pipeline.scoring.vectors import WordVectors
+from paraforge.errors import InputError
+from paraforge.scoring.vectors import WordVectors
 
 GLOVE = b"the 0.5 -1 2e-3\ncat 1 2 3\nUUUNKKK 0 0 1\n"
 NUMBERS = [[0.5, -1, 0.002], [1, 2, 3], [0, 0, 1]]

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.scoring.vector_cache import table_directory
-from pipeline.scoring.vectors import UNKNOWN_WORD, WordVectors
+from paraforge.errors import InputError
+from paraforge.scoring.vector_cache import table_directory
+from paraforge.scoring.vectors import UNKNOWN_WORD, WordVectors
 
 
 def some_vectors(words: int = 50, dimension: int = 7, unknown: bool = False) -> WordVectors:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline.configuration.resources import Resources
-from pipeline.shards.schema import COLUMNS, schema_of
-from pipeline.shards.store import ShardRecord, shard_name, write_index, write_shard
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import COLUMNS, schema_of
+from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 WORDS = [
     "the",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.configuration.select import (
+from paraforge.selection.parameters import (
     BoundsParameters,
     DecileParameters,
     FlagParameters,
@@ -21,7 +21,7 @@ from pipeline.configuration.select import (
     SampleParameters,
     SelectParameters,
 )
-from pipeline.selection.sampling import sampling_keys
+from paraforge.selection.sampling import sampling_keys
 
 INSIDE = {
     "both": lambda value, low, high: low <= value <= high,
@@ -67,7 +67,7 @@ def expected_fates(table: pa.Table, parameters: SelectParameters) -> list[str | 
 
 
 def normalised(text: str) -> str:
-    """As :func:`pipeline.selection.normalisation.normalise`."""
+    """As :func:`paraforge.text.normalisation.normalise`."""
     lowered = unicodedata.normalize("NFKC", text).lower()
     return " ".join(re.sub(r"[^\w]+|_", " ", lowered).split()) or text
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.configuration.publish import PublishParameters
-from pipeline.configuration.select import SelectParameters
-from pipeline.selection.publication import PublishReport, publish
-from pipeline.selection.select import select
+from paraforge.publication.parameters import PublishParameters
+from paraforge.publication.publication import PublishReport, publish
+from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.select import select
 from tests.selection.corpora import cut, random_pairs, resources, write_corpus
 
 FILTERS = {

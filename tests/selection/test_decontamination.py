@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.selection.decontamination import WordNgrams, build_decontamination
-from pipeline.selection.normalisation import normalise
+from paraforge.selection.decontamination import WordNgrams, build_decontamination
+from paraforge.text.normalisation import normalise
 
 
 @pytest.mark.parametrize(

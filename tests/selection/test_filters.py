@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.selection.filters import (
+from paraforge.selection.filters import (
     Bounds,
     CategoryFilter,
     DecileFilter,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.selection.held_out import read_test_sentences
+from paraforge.errors import InputError
+from paraforge.selection.held_out import read_test_sentences
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.selection import quantiles
-from pipeline.selection.quantiles import equal_parts, order_statistics, ordered_keys, value_of_key
+from paraforge.selection import quantiles
+from paraforge.selection.quantiles import equal_parts, order_statistics, ordered_keys, value_of_key
 
 
 def scan_of(shards: list[Any]) -> Callable[[Callable[[Any], Any]], Iterable[Any]]:

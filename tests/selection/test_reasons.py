@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.selection.reasons import explain_reasons
+from paraforge.selection.reasons import explain_reasons
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.selection.sampling import draw_sample, sampling_keys
+from paraforge.selection.sampling import draw_sample, sampling_keys
 
 
 def lineage(rows: int, source: str = "tatoeba") -> pa.Table:

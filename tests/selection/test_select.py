@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.configuration.select import SelectParameters
-from pipeline.errors import ConfigurationError, InputError
-from pipeline.selection.select import SelectReport, select
-from pipeline.shards.store import ShardDirectory
+from paraforge.errors import ConfigurationError, InputError
+from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.select import SelectReport, select
+from paraforge.shards.store import ShardDirectory
 from tests.selection.corpora import cut, random_pairs, resources, write_corpus, write_shards
 from tests.selection.oracle import expected_fates
 

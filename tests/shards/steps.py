@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.errors import ParaforgeError
-from pipeline.shards.schema import schema_of
-from pipeline.shards.step import Step
-from pipeline.shards.store import ShardWriter
-from pipeline.shards.tasks import report_rows
+from paraforge.errors import ParaforgeError
+from paraforge.shards.schema import schema_of
+from paraforge.shards.step import Step
+from paraforge.shards.store import ShardWriter
+from paraforge.shards.tasks import report_rows
 
 
 def write_input(directory: Path, rows: int, rows_per_shard: int = 10) -> None:

@@ -14,11 +14,11 @@ import dask
 import pytest
 from distributed.chaos import KillWorker
 
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.translate import TranslateParameters
-from pipeline.errors import IncompleteError
-from pipeline.shards.cluster import ATTEMPTS
-from pipeline.translation.translate import translate
+from paraforge.errors import IncompleteError
+from paraforge.shards.cluster import ATTEMPTS
+from paraforge.shards.resources import Resources
+from paraforge.translation.parameters import TranslateParameters
+from paraforge.translation.translate import translate
 from tests.planning.test_population import write_corpus
 
 SENTENCES = [f"věta {number} " + "slovo " * (number % 11) for number in range(360)]
@@ -113,8 +113,8 @@ def test_a_run_without_workers_stops(
 ) -> None:
     from distributed import LocalCluster
 
-    monkeypatch.setattr("pipeline.shards.cluster._PATIENCE_SECONDS", 1.0)
-    monkeypatch.setattr("pipeline.shards.cluster._SECONDS_BETWEEN_COUNTS", 0.2)
+    monkeypatch.setattr("paraforge.shards.cluster._PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("paraforge.shards.cluster._SECONDS_BETWEEN_COUNTS", 0.2)
     with LocalCluster(n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL) as cluster:
         resources = Resources(scheduler=cluster.scheduler_address, work=tmp_path / "work")
         with pytest.raises(IncompleteError, match="no worker has been there"):

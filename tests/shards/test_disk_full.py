@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline.configuration.resources import Resources
-from pipeline.shards.step import run_step
-from pipeline.shards.store import ShardDirectory
-from pipeline.shards.work import WorkDirectory
+from paraforge.shards.resources import Resources
+from paraforge.shards.step import run_step
+from paraforge.shards.store import ShardDirectory
+from paraforge.shards.work import WorkDirectory
 from tests.shards.steps import multiply_step, write_input
 
 

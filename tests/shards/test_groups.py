@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pipeline.shards.groups import PARTITIONS, GroupRanker
+from paraforge.shards.groups import PARTITIONS, GroupRanker
 
 
 def keys_of(numbers: list[int]) -> NDArray[np.uint64]:

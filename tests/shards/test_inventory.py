@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError, InputError
-from pipeline.shards.inventory import StepWork, list_work, prune
-from pipeline.shards.step import run_step
-from pipeline.shards.work import CURRENT_NAME, WorkDirectory
+from paraforge.errors import IncompleteError, InputError
+from paraforge.shards.inventory import StepWork, list_work, prune
+from paraforge.shards.resources import Resources
+from paraforge.shards.step import run_step
+from paraforge.shards.work import CURRENT_NAME, WorkDirectory
 from tests.shards.steps import multiply_step, write_input
 
 

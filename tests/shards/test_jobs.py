@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import interrupts
-from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError, InputError, Interrupted
-from pipeline.shards.jobs import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Jobs, job_memory, open_jobs
+from paraforge import interrupts
+from paraforge.errors import IncompleteError, InputError, Interrupted
+from paraforge.shards.jobs import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Jobs, job_memory, open_jobs
+from paraforge.shards.resources import Resources
 
 
 def square(number: int) -> int:

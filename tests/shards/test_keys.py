@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipeline.shards.keys import text_keys
+from paraforge.shards.keys import text_keys
 
 
 def test_known_values() -> None:

@@ -8,9 +8,9 @@ import pytest
 from distributed import CancelledError
 from distributed.comm import CommClosedError
 
-from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError
-from pipeline.shards.cluster import connect, is_numbered, watched_connection, worker_number
+from paraforge.errors import IncompleteError
+from paraforge.shards.cluster import connect, is_numbered, watched_connection, worker_number
+from paraforge.shards.resources import Resources
 
 
 @pytest.mark.parametrize("kind", [CancelledError, CommClosedError])

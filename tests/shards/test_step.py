@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.configuration.resources import Resources
-from pipeline.errors import IncompleteError, InputError
-from pipeline.shards.step import Step, run_step
-from pipeline.shards.store import ShardDirectory
+from paraforge.errors import IncompleteError, InputError
+from paraforge.shards.resources import Resources
+from paraforge.shards.step import Step, run_step
+from paraforge.shards.store import ShardDirectory
 from tests.shards.steps import Spoilt, build_nothing, build_spoilt, multiply_step, write_input
 
 

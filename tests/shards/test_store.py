@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import IncompleteError, InputError
-from pipeline.shards.schema import COLUMNS, schema_of
-from pipeline.shards.store import ShardDirectory, ShardView, ShardWriter, write_index, write_shard
+from paraforge.errors import IncompleteError, InputError
+from paraforge.shards.schema import COLUMNS, schema_of
+from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, write_index, write_shard
 
 
 @settings(max_examples=20, deadline=None)

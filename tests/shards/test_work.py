@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import WorkLockedError
-from pipeline.shards.store import ShardDirectory
-from pipeline.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
+from paraforge.errors import WorkLockedError
+from paraforge.shards.store import ShardDirectory
+from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
 
 
 def test_a_committed_shard_is_found(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_shard_without_its_record_is_not_believed(tmp_path: Path) -> None:
 def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
     program = (
-        "import sys; from pathlib import Path; from pipeline.shards.work import WorkDirectory\n"
+        "import sys; from pathlib import Path; from paraforge.shards.work import WorkDirectory\n"
         "with WorkDirectory('step', Path(sys.argv[1])).lock(): print('locked', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
@@ -117,14 +117,14 @@ def test_a_directory_that_cannot_be_put_in_place_leaves_the_old_one(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    monkeypatch.setattr("pipeline.shards.work._exchange", lambda one, other: False)
+    monkeypatch.setattr("paraforge.shards.work._exchange", lambda one, other: False)
     with pytest.raises(OSError, match="no"), replaced_directories(tmp_path / "one", tmp_path / "two") as new:
         for directory in new:
             (directory / "file").write_text("new")
     assert contents(tmp_path) == {"one/file": "new", "two/file": "old"}
     monkeypatch.undo()
     if not exchange:
-        monkeypatch.setattr("pipeline.shards.work._exchange", lambda one, other: False)
+        monkeypatch.setattr("paraforge.shards.work._exchange", lambda one, other: False)
     with replaced_directories(tmp_path / "one", tmp_path / "two") as new:
         for directory in new:
             (directory / "file").write_text("newer")
@@ -137,7 +137,7 @@ def test_a_kill_at_any_step_leaves_whole_directories(tmp_path: Path, exchange: b
     program = """
 import os, sys
 from pathlib import Path
-from pipeline.shards import work
+from paraforge.shards import work
 root, steps, exchange = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
 def counted(function):
     def call(*arguments):

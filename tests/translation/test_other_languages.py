@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.bitext.ingest import ingest
-from pipeline.configuration import check_parameters
-from pipeline.configuration.composition import compose
-from pipeline.shards.store import ShardDirectory
-from pipeline.translation.model import open_model
-from pipeline.translation.nmt import build_nmt
-from pipeline.translation.translate import translate
+from paraforge.bitext.ingest import ingest
+from paraforge.configuration import check_parameters
+from paraforge.configuration.composition import compose
+from paraforge.models.model import open_model
+from paraforge.nmt.stage import build_nmt
+from paraforge.shards.store import ShardDirectory
+from paraforge.translation.translate import translate
+from tests.models.ready import PAIRS, write_m2m100
 from tests.project import ROOT
-from tests.translation.ready import PAIRS, write_m2m100
 
 
 @pytest.mark.slow

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.configuration.select import SelectParameters
-from pipeline.translation import translator
-from pipeline.translation.engines import ENGINES, open_translator
-from pipeline.translation.translator import DecodingOptions, Placement, is_runaway, make_hypothesis
+from paraforge.decoding import translator
+from paraforge.decoding.engines import ENGINES, open_translator
+from paraforge.decoding.translator import DecodingOptions, Placement, is_runaway, make_hypothesis
+from paraforge.selection.parameters import SelectParameters
 
 
 @pytest.mark.parametrize(

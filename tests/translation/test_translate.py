@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.translate import FakeParameters, TranslateParameters
-from pipeline.errors import IncompleteError, InputError, Interrupted, WorkLockedError
-from pipeline.shards.schema import schema_of
-from pipeline.shards.store import ShardDirectory, ShardWriter
-from pipeline.shards.work import WorkDirectory
-from pipeline.translation import batching, donors
-from pipeline.translation.distinct import find_distinct
-from pipeline.translation.engines import open_translator
-from pipeline.translation.translate import TranslationReport, translate
+from paraforge.decoding import batching
+from paraforge.decoding.engines import open_translator
+from paraforge.errors import IncompleteError, InputError, Interrupted, WorkLockedError
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import schema_of
+from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.shards.work import WorkDirectory
+from paraforge.translation import donors
+from paraforge.translation.distinct import find_distinct
+from paraforge.translation.parameters import FakeParameters, TranslateParameters
+from paraforge.translation.translate import TranslationReport, translate
 
 # A row of a corpus: foreign side, why ingest refused it, translation that it came with.
 Row = tuple[str, str | None, str | None]
@@ -125,7 +126,7 @@ def test_every_row_gets_what_its_sentence_alone_would(
 
 
 def test_a_sentence_is_given_to_the_engine_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.translation.engines.fake import FakeTranslator
+    from paraforge.decoding.engines.fake import FakeTranslator
 
     seen: list[str] = []
     encode = FakeTranslator.encode
@@ -287,7 +288,7 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
 
 
 def test_lost_hypotheses_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.translation import sentences
+    from paraforge.translation import sentences
 
     add = sentences.HypothesisRows.add
 

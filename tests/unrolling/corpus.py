@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from pipeline.configuration.embeddings import VocabularyParameters
-from pipeline.configuration.unrolling import DecodersParameters, NetworkParameters
-from pipeline.embeddings.batches import Bags
-from pipeline.unrolling.model import DecoderModel
-from pipeline.unrolling.network import SentencePredictor
-from pipeline.unrolling.sentences import SentenceBlock
-from pipeline.unrolling.triples import TripleStore, build_triple_store
+from paraforge.embeddings.parameters import VocabularyParameters
+from paraforge.learning.batches import Bags
+from paraforge.unrolling.model import DecoderModel
+from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.parameters import DecodersParameters, NetworkParameters
+from paraforge.unrolling.sentences import SentenceBlock
+from paraforge.unrolling.triples import TripleStore, build_triple_store
 
 KINDS = [("bow", "bow"), ("bow", "gru"), ("gru", "bow"), ("gru", "gru")]
 SIZES = {"word_dimension": 5, "state_dimension": 4}

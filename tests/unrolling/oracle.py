@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.unrolling.gru import LayerNormGru
-from pipeline.unrolling.network import SentencePredictor
+from paraforge.unrolling.gru import LayerNormGru
+from paraforge.unrolling.network import SentencePredictor
 
 Vector = npt.NDArray[np.float64]
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.unrolling import likelihood
-from pipeline.unrolling.likelihood import negative_log_likelihood
+from paraforge.unrolling import likelihood
+from paraforge.unrolling.likelihood import negative_log_likelihood
 from tests.unrolling.corpus import bags
 
 WORDS = bags([1, 1, 3], [6], [0, 2, 2, 2], [5])

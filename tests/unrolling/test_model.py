@@ -13,14 +13,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from pipeline.configuration.unrolling import RepresentationParameters
-from pipeline.embeddings.vocabulary import UNKNOWN, Vocabulary
-from pipeline.errors import ConfigurationError, InputError
-from pipeline.unrolling import load
-from pipeline.unrolling import model as model_module
-from pipeline.unrolling.ids import END
-from pipeline.unrolling.model import DecoderModel
-from pipeline.unrolling.naming import is_decoder_model, split_name
+from paraforge.errors import ConfigurationError, InputError
+from paraforge.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.unrolling import load
+from paraforge.unrolling import model as model_module
+from paraforge.unrolling.ids import END
+from paraforge.unrolling.model import DecoderModel
+from paraforge.unrolling.naming import is_decoder_model, split_name
+from paraforge.unrolling.parameters import RepresentationParameters
 from tests.unrolling import oracle
 from tests.unrolling.corpus import KINDS, make_model
 

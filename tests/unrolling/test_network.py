@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.configuration.unrolling import NetworkParameters
-from pipeline.unrolling.network import SentencePredictor, joined
-from pipeline.unrolling.triples import TripleBatch
+from paraforge.unrolling.network import SentencePredictor, joined
+from paraforge.unrolling.parameters import NetworkParameters
+from paraforge.unrolling.triples import TripleBatch
 from tests.unrolling import oracle
 from tests.unrolling.corpus import KINDS, bags, make_network
 

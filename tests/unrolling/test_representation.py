@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.configuration.unrolling import (
-    DecodersParameters,
-    NetworkParameters,
-    RepresentationParameters,
-)
-from pipeline.unrolling.representation import compare, dimension_of, of_states, represent, unrolled
+from paraforge.unrolling.parameters import DecodersParameters, NetworkParameters, RepresentationParameters
+from paraforge.unrolling.representation import compare, dimension_of, of_states, represent, unrolled
 from tests.unrolling import oracle
 from tests.unrolling.corpus import bags, make_network
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from pipeline.bitext import lines
-from pipeline.errors import InputError
-from pipeline.unrolling.sentences import SentenceFile, read_sentences
+from paraforge.errors import InputError
+from paraforge.text import lines
+from paraforge.unrolling.sentences import SentenceFile, read_sentences
 
 TSV = "Emma\t1\tOne.\nEmma\t2\tTwo.\nDracula\t2\tThree.\nDracula\t2\tFour.\nEmma\t1\tFive.\n"
 TEXT = "One.\r\nTwo.\r\n\r\n  \nThree.\nFour."

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import interrupts
-from pipeline.configuration.unrolling import NetworkParameters, PredictionParameters
-from pipeline.errors import InputError, Interrupted, ParaforgeError
-from pipeline.unrolling.network import SentencePredictor
-from pipeline.unrolling.permutation import Permutation
-from pipeline.unrolling.state import PredictionState
-from pipeline.unrolling.trainer import PredictionTrainer
-from pipeline.unrolling.triples import TripleStore
+from paraforge import interrupts
+from paraforge.errors import InputError, Interrupted, ParaforgeError
+from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.parameters import NetworkParameters, PredictionParameters
+from paraforge.unrolling.permutation import Permutation
+from paraforge.unrolling.state import PredictionState
+from paraforge.unrolling.trainer import PredictionTrainer
+from paraforge.unrolling.triples import TripleStore
 from tests.unrolling.corpus import KINDS, SIZES, make_store
 
 

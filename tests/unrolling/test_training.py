@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.cli import app
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.unrolling import DecodersParameters
-from pipeline.embeddings.data import TrainingData
-from pipeline.errors import InputError
-from pipeline.unrolling import load
-from pipeline.unrolling.sentences import SentenceFile
-from pipeline.unrolling.training import DecodersReport, train_decoders
+from paraforge.cli import app
+from paraforge.embeddings.data import TrainingData
+from paraforge.errors import InputError
+from paraforge.shards.resources import Resources
+from paraforge.unrolling import load
+from paraforge.unrolling.parameters import DecodersParameters
+from paraforge.unrolling.sentences import SentenceFile
+from paraforge.unrolling.training import DecodersReport, train_decoders
 from tests.embeddings.pairs import write_sts
 from tests.project import ROOT
 from tests.unrolling.corpus import random_documents
@@ -86,7 +86,7 @@ def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-_COMMAND = [sys.executable, "-c", "from pipeline.cli import main; main()"]
+_COMMAND = [sys.executable, "-c", "from paraforge.cli import main; main()"]
 
 
 @pytest.mark.slow

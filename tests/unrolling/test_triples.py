@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.configuration.embeddings import VocabularyParameters
-from pipeline.embeddings.batches import Bags
-from pipeline.embeddings.vocabulary import UNKNOWN
-from pipeline.errors import InputError
-from pipeline.unrolling.ids import END
-from pipeline.unrolling.sentences import SentenceBlock
-from pipeline.unrolling.triples import TripleStore, build_triple_store
+from paraforge.embeddings.parameters import VocabularyParameters
+from paraforge.errors import InputError
+from paraforge.learning.batches import Bags
+from paraforge.text.vocabulary import UNKNOWN
+from paraforge.unrolling.ids import END
+from paraforge.unrolling.sentences import SentenceBlock
+from paraforge.unrolling.triples import TripleStore, build_triple_store
 from tests.unrolling.corpus import block, make_store, random_documents
 
 LIMITS = VocabularyParameters(minimum_count=1, maximum_size=1000)

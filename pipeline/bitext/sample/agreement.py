@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.bitext.sample.declension import CASES, soften
+from paraforge.bitext.sample.declension import CASES, soften
 
 _HARD = {
     ("m", "s"): "ý ého ému ého ém ým",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.bitext.sample.agreement import short_participle
+from paraforge.bitext.sample.agreement import short_participle
 
 
 @dataclass(frozen=True)

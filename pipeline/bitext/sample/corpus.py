@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.bitext.sample.generator import SamplePair, generate
-from pipeline.files import atomic_path
+from paraforge.bitext.sample.generator import SamplePair, generate
+from paraforge.files import atomic_path
 
 SOURCES = ("sample-everyday", "sample-captions", "sample-news", "sample-software", "sample-handwritten")
 

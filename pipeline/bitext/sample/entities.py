@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.bitext.sample import agreement as agree
-from pipeline.bitext.sample import english
-from pipeline.bitext.sample.choice import Chooser
-from pipeline.bitext.sample.conjugation import Agreement
-from pipeline.bitext.sample.lexicon import Adjective, Noun
+from paraforge.bitext.sample import agreement as agree
+from paraforge.bitext.sample import english
+from paraforge.bitext.sample.choice import Chooser
+from paraforge.bitext.sample.conjugation import Agreement
+from paraforge.bitext.sample.lexicon import Adjective, Noun
 
 POSSESSIVES = {
     "můj": "my",

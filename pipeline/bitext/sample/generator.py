@@ -7,14 +7,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.bitext.sample import english
-from pipeline.bitext.sample.choice import Chooser, pick
-from pipeline.bitext.sample.handwritten import read_handwritten
-from pipeline.bitext.sample.lexicon import load_lexicon
-from pipeline.bitext.sample.patterns import Pattern, load_patterns
-from pipeline.bitext.sample.rendering import Renderer
-from pipeline.bitext.sample.slots import Filling, SlotFiller
-from pipeline.errors import InputError
+from paraforge.bitext.sample import english
+from paraforge.bitext.sample.choice import Chooser, pick
+from paraforge.bitext.sample.handwritten import read_handwritten
+from paraforge.bitext.sample.lexicon import load_lexicon
+from paraforge.bitext.sample.patterns import Pattern, load_patterns
+from paraforge.bitext.sample.rendering import Renderer
+from paraforge.bitext.sample.slots import Filling, SlotFiller
+from paraforge.errors import InputError
 
 # Shares of the generated pairs, and how often a domain's English contracts.
 DOMAIN_SHARE = {"everyday": 0.32, "captions": 0.25, "news": 0.2, "software": 0.23}

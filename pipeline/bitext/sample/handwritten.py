@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pipeline.bitext.sample.lexicon import read_lines
-from pipeline.errors import InputError
+from paraforge.bitext.sample.lexicon import read_lines
+from paraforge.errors import InputError
 
 TABLE = "handwritten.tsv"
 

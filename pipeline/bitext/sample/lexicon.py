@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from pipeline.bitext.sample import english
-from pipeline.bitext.sample.conjugation import present
-from pipeline.bitext.sample.declension import PARADIGM_GENDER, decline
-from pipeline.errors import InputError
+from paraforge.bitext.sample import english
+from paraforge.bitext.sample.conjugation import present
+from paraforge.bitext.sample.declension import PARADIGM_GENDER, decline
+from paraforge.errors import InputError
 
 Tags = frozenset[str]
 
@@ -136,7 +136,7 @@ class Lexicon:
 
 def read_lines(name: str) -> Iterator[tuple[int, str]]:
     """Line numbers and lines of one of the package's tables, without comments and blank lines."""
-    text = files("pipeline.bitext.sample").joinpath("data").joinpath(name).read_text(encoding="utf-8")
+    text = files("paraforge.bitext.sample").joinpath("data").joinpath(name).read_text(encoding="utf-8")
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip() and not line.startswith("#"):
             yield number, line.rstrip()

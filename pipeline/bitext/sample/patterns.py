@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pipeline.bitext.sample.lexicon import read_lines
-from pipeline.bitext.sample.slots import Slot
-from pipeline.errors import InputError
+from paraforge.bitext.sample.lexicon import read_lines
+from paraforge.bitext.sample.slots import Slot
+from paraforge.errors import InputError
 
 DOMAINS = ("everyday", "captions", "news", "software")
 

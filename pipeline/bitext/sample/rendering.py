@@ -6,13 +6,13 @@ import random
 import re
 from collections.abc import Mapping
 
-from pipeline.bitext.sample import conjugation, english
-from pipeline.bitext.sample.agreement import inflect_adjective, short_participle
-from pipeline.bitext.sample.choice import Chooser
-from pipeline.bitext.sample.conjugation import Agreement
-from pipeline.bitext.sample.entities import NounPhrase, Pronoun
-from pipeline.bitext.sample.lexicon import Adverb, Lexicon, Verb
-from pipeline.bitext.sample.slots import Digits, Filling, Quality
+from paraforge.bitext.sample import conjugation, english
+from paraforge.bitext.sample.agreement import inflect_adjective, short_participle
+from paraforge.bitext.sample.choice import Chooser
+from paraforge.bitext.sample.conjugation import Agreement
+from paraforge.bitext.sample.entities import NounPhrase, Pronoun
+from paraforge.bitext.sample.lexicon import Adverb, Lexicon, Verb
+from paraforge.bitext.sample.slots import Digits, Filling, Quality
 
 _TOKEN = re.compile(r"\{([^{}]+)\}")
 _ALTERNATION = re.compile(r"\[([^\[\]]*)\]")

@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.bitext.sample.choice import pick
-from pipeline.bitext.sample.entities import PRONOUNS, NounPhrase, Pronoun
-from pipeline.bitext.sample.lexicon import Adjective, Adverb, Lexicon, Noun, Verb
+from paraforge.bitext.sample.choice import pick
+from paraforge.bitext.sample.entities import PRONOUNS, NounPhrase, Pronoun
+from paraforge.bitext.sample.lexicon import Adjective, Adverb, Lexicon, Noun, Verb
 
 KINDS = ("subject", "pronoun", "you", "person", "noun", "verb", "adverb", "adjective", "number")
 _SUBJECT_POSSESSIVES = ("můj", "můj", "náš", "její", "jeho")

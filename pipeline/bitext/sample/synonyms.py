@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
-from pipeline.bitext.sample import english
-from pipeline.bitext.sample.generator import domain_sizes, sentences
+from paraforge.bitext.sample import english
+from paraforge.bitext.sample.generator import domain_sizes, sentences
 
 # Function words alternate by grammar, not by meaning (in or wearing a coat): such pairs are phrase-level.
 _FUNCTION_WORDS = frozenset(

@@ -8,7 +8,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pipeline.configuration.encoders import (
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.combination import Addition, Concatenation
+from paraforge.embeddings.encoders.dan import DeepAverage
+from paraforge.embeddings.encoders.identity_rnn import IdentityRnn
+from paraforge.embeddings.encoders.lstm import MeanLstm
+from paraforge.embeddings.encoders.lstm_last import LastStateLstm
+from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
     DanParameters,
@@ -20,16 +26,10 @@ from pipeline.configuration.encoders import (
     RnnParameters,
     VectorParameters,
 )
-from pipeline.embeddings.encoders.average import Average
-from pipeline.embeddings.encoders.combination import Addition, Concatenation
-from pipeline.embeddings.encoders.dan import DeepAverage
-from pipeline.embeddings.encoders.identity_rnn import IdentityRnn
-from pipeline.embeddings.encoders.lstm import MeanLstm
-from pipeline.embeddings.encoders.lstm_last import LastStateLstm
-from pipeline.embeddings.encoders.projection import Projection
-from pipeline.embeddings.encoders.protocol import Encoder, initialise_uniform
-from pipeline.embeddings.encoders.rnn import LastStateRnn
-from pipeline.errors import ConfigurationError
+from paraforge.embeddings.encoders.projection import Projection
+from paraforge.embeddings.encoders.protocol import Encoder, initialise_uniform
+from paraforge.embeddings.encoders.rnn import LastStateRnn
+from paraforge.errors import ConfigurationError
 
 MakeTable = Callable[[VectorParameters, int], Tensor]
 """What vectors are wanted, and a number that differs from table to table -> initial vectors."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from pipeline.embeddings.batches import TokenBatch
-from pipeline.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.learning.batches import TokenBatch
 
 
 class Combination(Encoder):

@@ -8,8 +8,8 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from pipeline.embeddings.batches import TokenBatch, bag_mean
-from pipeline.embeddings.encoders.protocol import TableEncoder
+from paraforge.embeddings.encoders.protocol import TableEncoder
+from paraforge.learning.batches import TokenBatch, bag_mean
 
 Activation = Literal["tanh", "relu"]
 

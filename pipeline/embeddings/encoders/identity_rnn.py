@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from pipeline.embeddings.batches import TokenBatch
-from pipeline.embeddings.encoders.packing import pack
-from pipeline.embeddings.encoders.protocol import TableEncoder
+from paraforge.embeddings.encoders.packing import pack
+from paraforge.embeddings.encoders.protocol import TableEncoder
+from paraforge.learning.batches import TokenBatch
 
 
 class IdentityRnn(TableEncoder):

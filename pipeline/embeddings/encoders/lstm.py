@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from pipeline.embeddings.batches import TokenBatch
-from pipeline.embeddings.encoders.packed_lstm import packed_lstm
-from pipeline.embeddings.encoders.packing import in_full_precision, pack
-from pipeline.embeddings.encoders.protocol import TableEncoder
+from paraforge.embeddings.encoders.packed_lstm import packed_lstm
+from paraforge.embeddings.encoders.packing import in_full_precision, pack
+from paraforge.embeddings.encoders.protocol import TableEncoder
+from paraforge.learning.batches import TokenBatch
 
 
 class MeanLstm(TableEncoder):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from pipeline.embeddings.batches import TokenBatch, bag_mean
-from pipeline.embeddings.encoders.protocol import TableEncoder
+from paraforge.embeddings.encoders.protocol import TableEncoder
+from paraforge.learning.batches import TokenBatch, bag_mean
 
 
 class Projection(TableEncoder):

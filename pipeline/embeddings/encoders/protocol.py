@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from pipeline.embeddings.batches import TokenBatch
+from paraforge.learning.batches import TokenBatch
 
 TABLE = "table"
 

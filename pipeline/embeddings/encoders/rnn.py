@@ -7,9 +7,9 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from pipeline.embeddings.batches import TokenBatch
-from pipeline.embeddings.encoders.packing import in_full_precision, pack
-from pipeline.embeddings.encoders.protocol import TableEncoder
+from paraforge.embeddings.encoders.packing import in_full_precision, pack
+from paraforge.embeddings.encoders.protocol import TableEncoder
+from paraforge.learning.batches import TokenBatch
 
 
 class LastStateRnn(TableEncoder):

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import InputError, require
-from pipeline.evaluation.transfer.features import standardised, standardiser
-from pipeline.interrupts import check_interrupt
-from pipeline.scoring.vectors import FloatArray
+from paraforge.errors import InputError, require
+from paraforge.evaluation.transfer.features import standardised, standardiser
+from paraforge.interrupts import check_interrupt
+from paraforge.scoring.vectors import FloatArray
 
 FOLDS: Final = 10
 DEVELOPMENT_SHARE: Final = 0.1

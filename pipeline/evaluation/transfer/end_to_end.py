@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from pipeline.configuration.fine_tuning import FineTuningParameters
-from pipeline.embeddings.model import SentenceModel
-from pipeline.errors import ConfigurationError
-from pipeline.evaluation.correlation import mean, pearson, spearman
-from pipeline.evaluation.transfer.classification import FOLDS, fold_examples, held_out_examples
-from pipeline.evaluation.transfer.evaluate import TransferScore, transfer_score
-from pipeline.evaluation.transfer.files import Examples
-from pipeline.evaluation.transfer.fine_tuning import Fitted, Split, fine_tune
-from pipeline.evaluation.transfer.kept_fits import KeptFits
-from pipeline.evaluation.transfer.relatedness import held_out_pairs
-from pipeline.evaluation.transfer.tasks import Task
-from pipeline.progress import Progress, progress
+from paraforge.embeddings.model import SentenceModel
+from paraforge.errors import ConfigurationError
+from paraforge.evaluation.correlation import mean, pearson, spearman
+from paraforge.evaluation.transfer.classification import FOLDS, fold_examples, held_out_examples
+from paraforge.evaluation.transfer.evaluate import TransferScore, transfer_score
+from paraforge.evaluation.transfer.files import Examples
+from paraforge.evaluation.transfer.fine_tuning import Fitted, Split, fine_tune
+from paraforge.evaluation.transfer.kept_fits import KeptFits
+from paraforge.evaluation.transfer.parameters import FineTuningParameters
+from paraforge.evaluation.transfer.relatedness import held_out_pairs
+from paraforge.evaluation.transfer.tasks import Task
+from paraforge.progress import Progress, progress
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
 

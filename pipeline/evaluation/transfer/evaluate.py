@@ -8,21 +8,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from pipeline.evaluation.similarity import Comparable, SentenceEmbedder
-from pipeline.evaluation.transfer.classification import (
+from paraforge.evaluation.similarity import Comparable, SentenceEmbedder
+from paraforge.evaluation.transfer.classification import (
     FOLDS,
     Labels,
     accuracy_on_test,
     cross_validated_accuracy,
     fold_examples,
 )
-from pipeline.evaluation.transfer.features import features, fixed_embedder
-from pipeline.evaluation.transfer.files import Examples
-from pipeline.evaluation.transfer.network import Scores
-from pipeline.evaluation.transfer.relatedness import relatedness
-from pipeline.evaluation.transfer.tasks import Task
-from pipeline.progress import progress
-from pipeline.scoring.vectors import FloatArray
+from paraforge.evaluation.transfer.features import features, fixed_embedder
+from paraforge.evaluation.transfer.files import Examples
+from paraforge.evaluation.transfer.network import Scores
+from paraforge.evaluation.transfer.relatedness import relatedness
+from paraforge.evaluation.transfer.tasks import Task
+from paraforge.progress import progress
+from paraforge.scoring.vectors import FloatArray
 
 FIXED: Final = "fixed"
 

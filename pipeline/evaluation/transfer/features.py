@@ -9,10 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
-from pipeline.evaluation.similarity import Adaptive, Comparable, SentenceEmbedder
-from pipeline.evaluation.transfer.files import Examples
-from pipeline.scoring.vectors import FloatArray
+from paraforge.errors import InputError
+from paraforge.evaluation.similarity import Adaptive, Comparable, SentenceEmbedder
+from paraforge.evaluation.transfer.files import Examples
+from paraforge.scoring.vectors import FloatArray
 
 
 def fixed_embedder(model: Comparable, texts: Sequence[str]) -> SentenceEmbedder:

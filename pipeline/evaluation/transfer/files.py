@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import InputError
-from pipeline.lexicon.wordlists import text_lines
+from paraforge.errors import InputError
+from paraforge.lexicon.wordlists import text_lines
 
 
 @dataclass(frozen=True)

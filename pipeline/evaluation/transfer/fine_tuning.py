@@ -14,24 +14,24 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from pipeline.configuration.fine_tuning import FineTuningParameters
-from pipeline.embeddings.batches import TokenBatch
-from pipeline.embeddings.encoders.protocol import Encoder
-from pipeline.embeddings.mega_batches import encode
-from pipeline.embeddings.model import SentenceModel
-from pipeline.embeddings.optimisers import AdaGrad, Adam, Optimiser
-from pipeline.embeddings.regularisation import Regularisation
-from pipeline.embeddings.threads import torch_threads
-from pipeline.embeddings.trainer import separate
-from pipeline.errors import ParaforgeError
-from pipeline.evaluation.correlation import pearson
-from pipeline.evaluation.transfer.features import pair_features, standardiser
-from pipeline.evaluation.transfer.files import Examples
-from pipeline.evaluation.transfer.network import SigmoidSoftmax, best_epoch, expected_score
-from pipeline.evaluation.transfer.relatedness import target_distribution
-from pipeline.evaluation.transfer.start import start_model
-from pipeline.evaluation.transfer.tasks import Kind
-from pipeline.interrupts import check_interrupt
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.mega_batches import encode
+from paraforge.embeddings.model import SentenceModel
+from paraforge.embeddings.regularisation import Regularisation
+from paraforge.embeddings.trainer import separate
+from paraforge.errors import ParaforgeError
+from paraforge.evaluation.correlation import pearson
+from paraforge.evaluation.transfer.features import pair_features, standardiser
+from paraforge.evaluation.transfer.files import Examples
+from paraforge.evaluation.transfer.network import SigmoidSoftmax, best_epoch, expected_score
+from paraforge.evaluation.transfer.parameters import FineTuningParameters
+from paraforge.evaluation.transfer.relatedness import target_distribution
+from paraforge.evaluation.transfer.start import start_model
+from paraforge.evaluation.transfer.tasks import Kind
+from paraforge.interrupts import check_interrupt
+from paraforge.learning.batches import TokenBatch
+from paraforge.learning.optimisers import AdaGrad, Adam, Optimiser
+from paraforge.learning.threads import torch_threads
 
 _RATES: Final = {"adam": 0.001, "adagrad": 0.05}
 _ENCODER, _NETWORK = "encoder", "network"

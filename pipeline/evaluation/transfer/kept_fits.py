@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.configuration.fine_tuning import FineTuningParameters
-from pipeline.embeddings.model import SentenceModel
-from pipeline.evaluation.transfer.fine_tuning import Split
-from pipeline.files import hash_json, read_json, sha256_file, write_json
+from paraforge.embeddings.model import SentenceModel
+from paraforge.evaluation.transfer.fine_tuning import Split
+from paraforge.evaluation.transfer.parameters import FineTuningParameters
+from paraforge.files import hash_json, read_json, sha256_file, write_json
 
 _VERSION: Final = 1
 """Of what a fit gives for the same input."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pipeline.interrupts import check_interrupt
+from paraforge.interrupts import check_interrupt
 
 Scores = npt.NDArray[np.float64]
 Kept = TypeVar("Kept")

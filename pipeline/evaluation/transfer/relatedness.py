@@ -11,11 +11,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pipeline.embeddings.threads import torch_threads
-from pipeline.evaluation.correlation import pearson, spearman
-from pipeline.evaluation.transfer.features import standardised, standardiser
-from pipeline.evaluation.transfer.network import Scores, SigmoidSoftmax, best_epoch, expected_score
-from pipeline.scoring.vectors import FloatArray
+from paraforge.evaluation.correlation import pearson, spearman
+from paraforge.evaluation.transfer.features import standardised, standardiser
+from paraforge.evaluation.transfer.network import Scores, SigmoidSoftmax, best_epoch, expected_score
+from paraforge.learning.threads import torch_threads
+from paraforge.scoring.vectors import FloatArray
 
 CLASSES: Final = 5
 HIDDEN: Final = 50

@@ -10,13 +10,13 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from pipeline.configuration.encoders import VectorParameters
-from pipeline.configuration.fine_tuning import Start
-from pipeline.embeddings.encoders.build import build_encoder
-from pipeline.embeddings.initial import frequency_weights, random_table
-from pipeline.embeddings.model import SentenceModel
-from pipeline.embeddings.units import make_units
-from pipeline.embeddings.vocabulary import Vocabulary
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import VectorParameters
+from paraforge.embeddings.initial import frequency_weights, random_table
+from paraforge.embeddings.model import SentenceModel
+from paraforge.evaluation.transfer.parameters import Start
+from paraforge.text.units import make_units
+from paraforge.text.vocabulary import Vocabulary
 
 
 def start_model(

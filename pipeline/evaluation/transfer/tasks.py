@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from pipeline.evaluation.transfer.files import (
+from paraforge.evaluation.transfer.files import (
     Examples,
     names_parts_of_sick,
     read_labelled,

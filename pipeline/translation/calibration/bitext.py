@@ -5,15 +5,15 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from pipeline.bitext.ingest import ingest
-from pipeline.configuration.ingest import IngestParameters
-from pipeline.configuration.resources import Resources
-from pipeline.errors import InputError
-from pipeline.shards.store import ShardDirectory
-from pipeline.translation.calibration.check import is_quantised, sampled_loss
-from pipeline.translation.calibration.loss import QuantisationLoss
-from pipeline.translation.sentences import choose_engine, plan_workplace
-from pipeline.translation.translator import DecodingOptions
+from paraforge.bitext.ingest import ingest
+from paraforge.bitext.parameters import IngestParameters
+from paraforge.decoding.translator import DecodingOptions
+from paraforge.errors import InputError
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
+from paraforge.translation.calibration.check import is_quantised, sampled_loss
+from paraforge.translation.calibration.loss import QuantisationLoss
+from paraforge.translation.sentences import choose_engine, plan_workplace
 
 
 def loss_on_bitext(

@@ -9,20 +9,20 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.translate import QuantisationParameters
-from pipeline.errors import InputError
-from pipeline.files import hash_json, read_json, write_json
-from pipeline.shards.step import Step, run_step
-from pipeline.shards.store import ShardDirectory
-from pipeline.translation.calibration.hypotheses import FULL, QUANTISED, translated_both_ways
-from pipeline.translation.calibration.loss import QuantisationLoss, measure_loss
-from pipeline.translation.calibration.sample import write_sample
-from pipeline.translation.engines import ctranslate2
-from pipeline.translation.model import open_model
-from pipeline.translation.sentences import EngineChoice, Workplace, device_of_worker
-from pipeline.translation.translator import Placement
-from pipeline.versions import TRANSLATE
+from paraforge.decoding.engines import ctranslate2
+from paraforge.decoding.translator import Placement
+from paraforge.errors import InputError
+from paraforge.files import hash_json, read_json, write_json
+from paraforge.models.model import open_model
+from paraforge.shards.resources import Resources
+from paraforge.shards.step import Step, run_step
+from paraforge.shards.store import ShardDirectory
+from paraforge.translation.calibration.hypotheses import FULL, QUANTISED, translated_both_ways
+from paraforge.translation.calibration.loss import QuantisationLoss, measure_loss
+from paraforge.translation.calibration.sample import write_sample
+from paraforge.translation.parameters import QuantisationParameters
+from paraforge.translation.sentences import EngineChoice, Workplace, device_of_worker
+from paraforge.versions import TRANSLATE
 
 logger = logging.getLogger(__name__)
 

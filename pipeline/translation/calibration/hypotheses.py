@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.errors import IncompleteError
-from pipeline.translation.engines import ctranslate2
-from pipeline.translation.model import TranslationModel
-from pipeline.translation.positions import limited_options
-from pipeline.translation.translator import DecodingOptions, Placement
+from paraforge.decoding.engines import ctranslate2
+from paraforge.decoding.positions import limited_options
+from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.errors import IncompleteError
+from paraforge.models.model import TranslationModel
 
 FULL = "float32"
 QUANTISED = frozenset({"int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16"})

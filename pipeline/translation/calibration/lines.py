@@ -13,12 +13,12 @@ from typing import Literal
 
 import numpy as np
 
-from pipeline.errors import InputError
-from pipeline.translation.calibration.hypotheses import FULL, QUANTISED, BothWays, translated_both_ways
-from pipeline.translation.engines import ctranslate2
-from pipeline.translation.lines import PIPE, read_sentences
-from pipeline.translation.model import open_model
-from pipeline.translation.translator import DecodingOptions, Placement
+from paraforge.decoding.engines import ctranslate2
+from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.errors import InputError
+from paraforge.models.model import open_model
+from paraforge.translation.calibration.hypotheses import FULL, QUANTISED, BothWays, translated_both_ways
+from paraforge.translation.text_file import PIPE, read_sentences
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def checked(
         options: of the engine ``ctranslate2``; nothing happens if their compute type is not quantised.
         placement: where the sample is translated: where everything will be.
         path: of the input, ``-`` for standard input.
-        sentences: what :func:`~pipeline.translation.lines.read_sentences` gave for it.
+        sentences: what :func:`~paraforge.translation.text_file.read_sentences` gave for it.
         check: ``fallback`` takes float32 where too much is lost, ``error`` stops, ``skip`` does not look.
 
     Raises:
@@ -138,7 +138,7 @@ def sampled(path: Path, sentences: Iterator[str], wanted: int) -> tuple[list[str
 
     Args:
         path: of the input, ``-`` for standard input.
-        sentences: what :func:`~pipeline.translation.lines.read_sentences` gave for it.
+        sentences: what :func:`~paraforge.translation.text_file.read_sentences` gave for it.
         wanted: sentences; all of them where there are fewer.
 
     Raises:

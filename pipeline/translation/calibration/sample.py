@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.interrupts import check_interrupt
-from pipeline.planning.population import blocks, survey
-from pipeline.shards.store import ShardDirectory, ShardWriter
-from pipeline.shards.work import replaced_directory
+from paraforge.interrupts import check_interrupt
+from paraforge.planning.population import blocks, survey
+from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.shards.work import replaced_directory
 
 SAMPLE = pa.schema(
     [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pipeline.configuration.encoders import AverageParameters, EncoderParameters, units_of
-from pipeline.embeddings.encoders.build import build_encoder
-from pipeline.embeddings.initial import random_table
-from pipeline.embeddings.model import SentenceModel
-from pipeline.embeddings.vocabulary import UNKNOWN, Vocabulary
-from pipeline.evaluation.transfer.files import Examples
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters, units_of
+from paraforge.embeddings.initial import random_table
+from paraforge.embeddings.model import SentenceModel
+from paraforge.evaluation.transfer.files import Examples
+from paraforge.text.vocabulary import UNKNOWN, Vocabulary
 
 WORDS = [f"word{number}x" for number in range(40)]
 

@@ -10,20 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.configuration.fine_tuning import FineTuningParameters
-from pipeline.embeddings.model import SentenceModel
-from pipeline.errors import ConfigurationError, InputError, Interrupted
-from pipeline.evaluation.evaluate import evaluate
-from pipeline.evaluation.transfer import end_to_end
-from pipeline.evaluation.transfer.end_to_end import (
-    Variant,
-    fine_tune_transfer,
-    make_variants,
-    task_splits,
-)
-from pipeline.evaluation.transfer.files import Examples
-from pipeline.evaluation.transfer.fine_tuning import Fitted, Split, fine_tune
-from pipeline.evaluation.transfer.tasks import Task
+from paraforge.embeddings.model import SentenceModel
+from paraforge.errors import ConfigurationError, InputError, Interrupted
+from paraforge.evaluation.evaluate import evaluate
+from paraforge.evaluation.transfer import end_to_end
+from paraforge.evaluation.transfer.end_to_end import Variant, fine_tune_transfer, make_variants, task_splits
+from paraforge.evaluation.transfer.files import Examples
+from paraforge.evaluation.transfer.fine_tuning import Fitted, Split, fine_tune
+from paraforge.evaluation.transfer.parameters import FineTuningParameters
+from paraforge.evaluation.transfer.tasks import Task
 from tests.evaluation.test_evaluate import run
 from tests.evaluation.transfer.models import WORDS, make_model, related, sentiment
 

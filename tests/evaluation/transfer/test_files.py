@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.evaluation.transfer import files
-from pipeline.evaluation.transfer.files import Examples
-from pipeline.evaluation.transfer.tasks import TASKS, find_tasks
+from paraforge.errors import InputError
+from paraforge.evaluation.transfer import files
+from paraforge.evaluation.transfer.files import Examples
+from paraforge.evaluation.transfer.tasks import TASKS, find_tasks
 
 MRPC = '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tA "dog"\tdog\n0\t3\t4\tcat\tsky\n'
 SICK = (

@@ -11,15 +11,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.configuration.fine_tuning import FineTuningParameters
-from pipeline.embeddings.model import SentenceModel
-from pipeline.errors import ParaforgeError
-from pipeline.evaluation.transfer.evaluate import do_task
-from pipeline.evaluation.transfer.files import Examples
-from pipeline.evaluation.transfer.fine_tuning import FineTuning, Split, TaskNetwork, fine_tune
-from pipeline.evaluation.transfer.network import SigmoidSoftmax
-from pipeline.evaluation.transfer.relatedness import target_distribution
-from pipeline.evaluation.transfer.tasks import Task
+from paraforge.embeddings.model import SentenceModel
+from paraforge.errors import ParaforgeError
+from paraforge.evaluation.transfer.evaluate import do_task
+from paraforge.evaluation.transfer.files import Examples
+from paraforge.evaluation.transfer.fine_tuning import FineTuning, Split, TaskNetwork, fine_tune
+from paraforge.evaluation.transfer.network import SigmoidSoftmax
+from paraforge.evaluation.transfer.parameters import FineTuningParameters
+from paraforge.evaluation.transfer.relatedness import target_distribution
+from paraforge.evaluation.transfer.tasks import Task
 from tests.embeddings.test_encoders import PARAMETERS
 from tests.evaluation.transfer.models import WORDS, make_model, related, sentiment, snapshot
 

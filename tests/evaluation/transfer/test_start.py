@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.configuration.encoders import AverageParameters
-from pipeline.embeddings.vocabulary import UNKNOWN
-from pipeline.evaluation.transfer.start import start_model
+from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.evaluation.transfer.start import start_model
+from paraforge.text.vocabulary import UNKNOWN
 from tests.embeddings.test_encoders import PARAMETERS
 from tests.evaluation.transfer.models import make_model, snapshot
 

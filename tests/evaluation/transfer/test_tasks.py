@@ -11,15 +11,15 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from pipeline.errors import InputError
-from pipeline.evaluation.baselines import Jaccard
-from pipeline.evaluation.transfer import classification
-from pipeline.evaluation.transfer.evaluate import do_task, evaluate_transfer
-from pipeline.evaluation.transfer.features import features, fixed_embedder
-from pipeline.evaluation.transfer.files import Examples
-from pipeline.evaluation.transfer.network import SigmoidSoftmax, expected_score
-from pipeline.evaluation.transfer.relatedness import relatedness, target_distribution
-from pipeline.evaluation.transfer.tasks import Task, find_tasks
+from paraforge.errors import InputError
+from paraforge.evaluation.baselines.lexical import Jaccard
+from paraforge.evaluation.transfer import classification
+from paraforge.evaluation.transfer.evaluate import do_task, evaluate_transfer
+from paraforge.evaluation.transfer.features import features, fixed_embedder
+from paraforge.evaluation.transfer.files import Examples
+from paraforge.evaluation.transfer.network import SigmoidSoftmax, expected_score
+from paraforge.evaluation.transfer.relatedness import relatedness, target_distribution
+from paraforge.evaluation.transfer.tasks import Task, find_tasks
 
 
 class Numbers:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.translation.engines import ctranslate2
-from pipeline.translation.translator import Hypotheses
+from paraforge.decoding.engines import ctranslate2
+from paraforge.decoding.translator import Hypotheses
 
 
 def spoil_int8(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[str], str]) -> list[str]:

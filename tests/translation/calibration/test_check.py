@@ -11,18 +11,18 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.cli.model import app
-from pipeline.configuration.resources import Resources
-from pipeline.configuration.translate import TranslateParameters
-from pipeline.errors import InputError, Interrupted
-from pipeline.shards.schema import schema_of
-from pipeline.shards.store import ShardDirectory, ShardWriter
-from pipeline.translation import batching
-from pipeline.translation.calibration import check
-from pipeline.translation.engines import ctranslate2
-from pipeline.translation.translate import TranslationReport, translate
+from paraforge.cli.model import app
+from paraforge.decoding import batching
+from paraforge.decoding.engines import ctranslate2
+from paraforge.errors import InputError, Interrupted
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import schema_of
+from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.translation.calibration import check
+from paraforge.translation.parameters import TranslateParameters
+from paraforge.translation.translate import TranslationReport, translate
+from tests.models.tiny import bitext
 from tests.translation.calibration.spoiling import spoil_int8
-from tests.translation.tiny import bitext
 
 pytest.importorskip("ctranslate2")
 
@@ -229,8 +229,8 @@ def test_by_hand(tiny_ctranslate2: Path, corpus: Path, tmp_path: Path, garbled: 
 def test_a_real_model_in_int8_loses_nothing(
     data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipeline.translation.calibration.bitext import loss_on_bitext
-    from pipeline.translation.translator import DecodingOptions
+    from paraforge.decoding.translator import DecodingOptions
+    from paraforge.translation.calibration.bitext import loss_on_bitext
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     loss = loss_on_bitext(

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.translation.calibration import lines
-from pipeline.translation.calibration.hypotheses import BothWays
-from pipeline.translation.calibration.lines import ProbabilityLoss, checked, probability_loss, reservoir
-from pipeline.translation.lines import read_sentences
-from pipeline.translation.translator import DecodingOptions, Placement
+from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.errors import InputError
+from paraforge.translation.calibration import lines
+from paraforge.translation.calibration.hypotheses import BothWays
+from paraforge.translation.calibration.lines import ProbabilityLoss, checked, probability_loss, reservoir
+from paraforge.translation.text_file import read_sentences
+from tests.models.tiny import bitext
 from tests.translation.calibration.spoiling import spoil_int8
-from tests.translation.tiny import bitext
 
 pytest.importorskip("ctranslate2")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from pipeline.translation.calibration.loss import QuantisationLoss, measure_loss
+from paraforge.translation.calibration.loss import QuantisationLoss, measure_loss
 
 WORDS = ["a", "man", "in", "the", "blue", "shirt", "stands", "on", "ladder", "two", "young", "dogs"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.files import sha256_file
-from pipeline.shards.store import ShardDirectory
-from pipeline.translation.calibration.sample import draw_sample, write_sample
+from paraforge.files import sha256_file
+from paraforge.shards.store import ShardDirectory
+from paraforge.translation.calibration.sample import draw_sample, write_sample
 from tests.translation.test_translate import Row, write_corpus
 
 ROWS: list[Row] = [

@@ -1,0 +1,1 @@
+"""Readers of bitext files, one format a module."""

@@ -1,0 +1,117 @@
+"""JSON lines: an object a line, texts by field name or by dotted path (``translation.cs``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.bitext.block import REJECT_MALFORMED, Block, Changes, text_array
+from paraforge.bitext.readers.tsv import Condition
+from paraforge.errors import InputError
+from paraforge.text.lines import MAX_LINE_BYTES, LineBlock, line_blocks
+
+
+def read_jsonl(
+    path: Path,
+    columns: Mapping[str, str],
+    changes: Changes,
+    *,
+    strict: bool,
+    where: Condition | None = None,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Iterator[Block]:
+    """Read a file of JSON objects, one a line. An empty line and a null are blank text.
+
+    Args:
+        path: the file.
+        columns: the field of each text column and of ``score``; ``a.b`` is field b of the object in field a
+            where there is no field of the name ``a.b`` itself.
+        changes, strict, max_line_bytes: see :func:`paraforge.text.lines.line_blocks`.
+        where: which rows are taken; the others are refused as ``not_selected``. Values are compared as texts.
+
+    Raises:
+        InputError: see :func:`paraforge.text.lines.line_blocks`; ``strict`` and a line that is not a JSON
+            object with these fields, a text that is not a string, or a score that is not a number.
+    """
+    for block in line_blocks(path, changes, strict=strict, max_line_bytes=max_line_bytes):
+        yield _parse(path, block, columns, strict, where)
+
+
+def _parse(
+    path: Path, block: LineBlock, columns: Mapping[str, str], strict: bool, where: Condition | None
+) -> Block:
+    texts: dict[str, list[str]] = {name: [] for name in columns if name != "score"}
+    scores: list[float | None] = []
+    tested: list[str] = []
+    malformed = np.zeros(len(block), dtype=bool)
+    refused = block.codes != 0
+    for row, line in enumerate(block.lines.to_pylist()):
+        try:
+            if refused[row] or not line:
+                values: dict[str, Any] = dict.fromkeys(columns)
+                value = None
+            else:
+                item = json.loads(line)
+                if not isinstance(item, dict):
+                    raise ValueError("not an object")
+                values = {name: _field(item, field) for name, field in columns.items()}
+                value = _field(item, str(where.column)) if where is not None else None
+            _append(texts, scores, values)
+        # A RecursionError is the answer to a line of ten thousand brackets.
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            if strict:
+                told = f"no field {error}" if isinstance(error, LookupError) else str(error)
+                raise InputError(
+                    f"not a JSON object as expected: {told}", path, block.first + row, REJECT_MALFORMED
+                ) from error
+            malformed[row] = True
+            _append(texts, scores, dict.fromkeys(columns))
+            value = None
+        tested.append("" if value is None else value if isinstance(value, str) else json.dumps(value))
+    arrays = {name: text_array(values) for name, values in texts.items()}
+    for array_name, (_, broken) in arrays.items():
+        if strict and broken.any():
+            line_number = block.first + int(np.flatnonzero(broken)[0])
+            raise InputError(f"{array_name} has a lone surrogate", path, line_number, REJECT_MALFORMED)
+        malformed |= broken
+    rows = Block(block.numbers, {name: array for name, (array, _) in arrays.items()}, block.codes.copy())
+    rows.refuse(malformed, "malformed")
+    if where is not None:
+        rows.refuse(~where.holds(text_array(tested)[0]), "not_selected")
+    if "score" in columns:
+        rows.scores = pa.array(scores, pa.float32())
+    return rows
+
+
+def _field(item: dict[str, Any], name: str) -> Any:
+    if name in item:
+        return item[name]
+    value: Any = item
+    for part in name.split("."):
+        if value is None:
+            return None  # the object that would have the field is null, and so is the field
+        if not isinstance(value, dict) or part not in value:
+            raise LookupError(repr(name))
+        value = value[part]
+    return value
+
+
+def _append(texts: dict[str, list[str]], scores: list[float | None], values: Mapping[str, Any]) -> None:
+    """Add a row, all of it or, where a value is of the wrong type, nothing."""
+    for name, value in values.items():
+        if name == "score":
+            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+                raise TypeError(f"the score is {value!r}, not a number")
+            if value is not None and not abs(value) < float("inf"):
+                raise TypeError(f"the score is {value!r}, not a finite number")
+        elif value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} is {type(value).__name__}, not a string")
+    for name, collected in texts.items():
+        collected.append(values[name] or "")
+    if "score" in values:
+        scores.append(None if values["score"] is None else float(values["score"]))

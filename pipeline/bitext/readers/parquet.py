@@ -1,0 +1,125 @@
+"""Parquet files as a source: any string columns, nested ones by dotted path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paraforge.bitext.block import REJECT_MALFORMED, Block
+from paraforge.bitext.readers.tsv import Condition
+from paraforge.errors import InputError
+
+_BATCH_ROWS = 16_384
+
+
+def read_parquet_rows(
+    path: Path, columns: Mapping[str, str], *, strict: bool, where: Condition | None = None
+) -> Iterator[Block]:
+    """Read a Parquet file batch by batch; a null is blank text.
+
+    Args:
+        path: the file.
+        columns: the column of each text and of ``score``; ``a.b`` is field b of struct column a.
+        strict: whether bytes that are not UTF-8, or a score that is not finite, are an error or refused.
+        where: which rows are taken; the others are refused as ``not_selected``. Values are compared as texts.
+
+    Raises:
+        InputError: not Parquet, damaged or truncated; no such column; a text column that is no text.
+    """
+    wanted = dict(columns) if where is None else {**columns, "where": str(where.column)}
+    if not path.stat().st_size:
+        raise InputError("the file is empty", path)
+    row = 0
+    try:
+        with pq.ParquetFile(
+            path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+        ) as file:
+            fields = {name: _check(path, file.schema_arrow, name, column) for name, column in wanted.items()}
+            if file.metadata.num_rows == 0:
+                raise InputError("the file has no rows", path)
+            leaves = sorted({".".join(field) for field in fields.values()})
+            for batch in file.iter_batches(_BATCH_ROWS, columns=leaves, use_threads=False):
+                arrays = {name: _resolve(batch, field) for name, field in fields.items()}
+                yield _block(path, arrays, row, strict, where)
+                row += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        where_it_was = f"after row {row:,}: " if row else ""
+        raise InputError(f"not a whole Parquet file: {where_it_was}{error}", path) from error
+
+
+def _check(path: Path, schema: pa.Schema, name: str, column: str) -> tuple[str, ...]:
+    """The path of names to a column."""
+    parts = (column,) if column in schema.names else tuple(column.split("."))
+    kind: pa.DataType = pa.struct(list(schema))
+    for part in parts:
+        if pa.types.is_struct(kind) and [field.name for field in kind].count(part) > 1:
+            raise InputError(f"more than one column {part!r} for {name}", path)
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            raise InputError(f"no column {column!r} for {name}; it has {', '.join(schema.names)}", path)
+        kind = kind.field(part).type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
+    is_text = is_text or pa.types.is_large_binary(kind) or kind == pa.string_view()
+    if name == "score" and not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        raise InputError(f"column {column!r} for the score is {kind}, not numbers", path)
+    if name not in ("score", "where") and not is_text:
+        raise InputError(f"column {column!r} for {name} is {kind}, not text", path)
+    return parts
+
+
+def _resolve(batch: pa.RecordBatch, field: tuple[str, ...]) -> pa.Array:
+    array = batch.column(field[0])
+    for part in field[1:]:
+        array = pc.struct_field(array, part)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _block(path: Path, arrays: dict[str, pa.Array], row: int, strict: bool, where: Condition | None) -> Block:
+    rows = len(next(iter(arrays.values())))
+    block = Block(np.arange(row + 1, row + rows + 1, dtype=np.int64), {}, np.zeros(rows, dtype=np.uint8))
+    for name, array in arrays.items():
+        if name == "score":
+            scores = array.cast(pa.float32(), safe=False)
+            finite = pc.fill_null(pc.is_finite(scores), True)
+            _refuse(
+                path, block, ~finite.to_numpy(zero_copy_only=False), "malformed", strict, "a score not finite"
+            )
+            block.scores = pc.if_else(finite, scores, pa.scalar(None, pa.float32()))
+        elif name != "where":
+            block.texts[name] = _text(path, block, name, array, strict)
+    if where is not None:
+        block.refuse(~where.holds(pc.fill_null(arrays["where"].cast(pa.string()), "")), "not_selected")
+    return block
+
+
+def _text(path: Path, block: Block, name: str, array: pa.Array, strict: bool) -> pa.Array:
+    try:
+        text = array.cast(pa.string())
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = array.cast(pa.binary()).to_pylist()
+        broken = np.array([not _is_utf8(value) for value in raw])
+        _refuse(path, block, broken, "invalid_utf8", strict, f"{name} is not UTF-8")
+        text = pa.array([None if v is None else v.decode("utf-8", "replace") for v in raw], pa.string())
+    return pc.fill_null(text, "")
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        if value is not None:
+            value.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _refuse(path: Path, block: Block, rows: np.ndarray, reason: str, strict: bool, what: str) -> None:
+    if strict and rows.any():
+        raise InputError(what, path, int(block.lines[np.flatnonzero(rows)[0]]), REJECT_MALFORMED)
+    block.refuse(rows, reason)

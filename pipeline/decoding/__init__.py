@@ -1,0 +1,1 @@
+"""Translation engines: the Translator protocol, batching, and the engines themselves."""

@@ -1,0 +1,214 @@
+"""From a stream of sentences to batches of like length and back, with sentences that fail set apart."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from paraforge.decoding.translator import Hypotheses, Hypothesis
+from paraforge.errors import ParaforgeError
+from paraforge.interrupts import check_interrupt
+
+logger = logging.getLogger(__name__)
+
+# Sentences that are sorted by length together: enough for batches without padding.
+WINDOW = 4096
+# After so many failures in a row it is the engine that is broken, not the sentences.
+_FAILURES_IN_A_ROW = 1000
+_LONGEST_REASON = 200
+
+
+class EngineError(ParaforgeError):
+    """The engine fails on whatever it is given."""
+
+
+@dataclass(frozen=True)
+class SourceTokens:
+    """A tokenised source sentence: the sentence itself, its tokens, and whether they were cut."""
+
+    sentence: str
+    tokens: list[str]
+    truncated: bool = False
+
+
+Decoded = list[tuple[Hypothesis, ...]]
+
+
+class BatchEngine(Protocol):
+    """What an engine has to give: tokens of a sentence, and hypotheses of a batch.
+
+    Attributes:
+        batch_tokens: source tokens of a batch, padding included.
+        queued_batches: batches in work or waiting at any time; 1 for an engine that does one at a time.
+    """
+
+    batch_tokens: int
+    queued_batches: int
+
+    def encode(self, sentences: list[str]) -> list[SourceTokens]:
+        """Tokenise, and cut what is too long."""
+
+    def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+        """Begin to translate a batch; the function that comes back waits for it."""
+
+
+def translate_in_batches(
+    engine: BatchEngine, sentences: Iterable[str], window: int = WINDOW
+) -> Iterator[Hypotheses]:
+    """Translate a stream, one result a sentence and in their order, in batches of like length.
+
+    Which sentences share a batch depends on the stream, ``window`` and ``engine.batch_tokens`` alone, never
+    on time or on the number of threads, so the same stream gives the same bytes.
+
+    Raises:
+        Interrupted: SIGTERM or Ctrl-C, seen between batches.
+        EngineError: a thousand sentences failed one after the other.
+    """
+    stream = iter(sentences)
+    waiting: deque[_Window] = deque()
+    running: deque[tuple[_Window, list[int], Callable[[], Decoded]]] = deque()
+    failures = _FailureCount()
+
+    def collect() -> None:
+        owner, places, wait = running.popleft()
+        batch = [owner.sources[place] for place in places]
+        for place, result in zip(places, _outcome(engine, batch, wait), strict=True):
+            failures.see(result)
+            owner.results[place] = result
+        owner.open_batches -= 1
+
+    while block := list(islice(stream, window)):
+        current = _Window(_encode(engine, block))
+        waiting.append(current)
+        for places in current.batches(engine.batch_tokens):
+            check_interrupt()
+            # A full queue: take the oldest batch before the next is given away.
+            while len(running) >= engine.queued_batches:
+                collect()
+            batch = [current.sources[place] for place in places]
+            running.append((current, places, _submit(engine, batch)))
+            current.open_batches += 1
+        while waiting and not waiting[0].open_batches:
+            yield from waiting.popleft().finished()
+    while running:
+        check_interrupt()
+        collect()
+        while waiting and not waiting[0].open_batches:
+            yield from waiting.popleft().finished()
+
+
+class _Window:
+    """Sentences that are sorted together, and what became of them."""
+
+    def __init__(self, sources: list[SourceTokens | Hypotheses]) -> None:
+        self.sources: dict[int, SourceTokens] = {}
+        self.results: list[Hypotheses | None] = [None] * len(sources)
+        self.open_batches = 0
+        for place, source in enumerate(sources):
+            if isinstance(source, Hypotheses):
+                self.results[place] = source
+            elif source.tokens:
+                self.sources[place] = source
+            else:
+                # Nothing but what the tokeniser drops: no engine agrees with another on what that means.
+                self.results[place] = Hypotheses((Hypothesis("", float("nan"), 0),), source.truncated)
+
+    def batches(self, batch_tokens: int) -> Iterator[list[int]]:
+        """Places of the sentences, the longest batch first so that the last ones to finish are short."""
+        order = sorted(self.sources, key=lambda place: -len(self.sources[place].tokens))
+        batch: list[int] = []
+        longest = 0
+        for place in order:
+            # The first of a batch is its longest; +1 for end-of-sentence.
+            longest = longest if batch else len(self.sources[place].tokens) + 1
+            if batch and longest * (len(batch) + 1) > batch_tokens:
+                yield batch
+                batch, longest = [], len(self.sources[place].tokens) + 1
+            batch.append(place)
+        if batch:
+            yield batch
+
+    def finished(self) -> Iterator[Hypotheses]:
+        for result in self.results:
+            assert result is not None
+            yield result
+
+
+class _FailureCount:
+    """Stops a run in which nothing works any more."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+
+    def see(self, result: Hypotheses) -> None:
+        self._in_a_row = self._in_a_row + 1 if result.failed else 0
+        if self._in_a_row >= _FAILURES_IN_A_ROW:
+            raise EngineError(
+                f"the engine failed on {_FAILURES_IN_A_ROW} sentences one after the other, "
+                f"the last time with: {result.failed}"
+            )
+
+
+def _encode(engine: BatchEngine, sentences: list[str]) -> list[SourceTokens | Hypotheses]:
+    try:
+        return list(engine.encode(sentences))
+    except ParaforgeError:
+        raise
+    except Exception as error:
+        if len(sentences) == 1:
+            return [_failure(error)]
+        middle = len(sentences) // 2
+        return _encode(engine, sentences[:middle]) + _encode(engine, sentences[middle:])
+
+
+def _submit(engine: BatchEngine, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+    try:
+        return engine.submit(batch)
+    except ParaforgeError:
+        raise
+    except Exception as error:
+        return _raiser(error)
+
+
+def _raiser(error: Exception) -> Callable[[], Decoded]:
+    def fail() -> Decoded:
+        raise error
+
+    return fail
+
+
+def _outcome(
+    engine: BatchEngine, batch: Sequence[SourceTokens], wait: Callable[[], Decoded]
+) -> list[Hypotheses]:
+    """Results of a batch; where it raises, of its halves, down to the sentence at fault."""
+    try:
+        decoded = wait()
+        if len(decoded) != len(batch):
+            raise EngineError(f"the engine gave {len(decoded)} results for {len(batch)} sentences")
+    except ParaforgeError:
+        raise
+    except Exception as error:
+        if len(batch) == 1:
+            logger.warning("a sentence could not be translated: %s", _reason(error))
+            return [_failure(error, batch[0].truncated)]
+        check_interrupt()
+        middle = len(batch) // 2
+        halves = (list(batch[:middle]), list(batch[middle:]))
+        return [result for half in halves for result in _outcome(engine, half, _submit(engine, half))]
+    return [
+        Hypotheses(hypotheses, source.truncated) for source, hypotheses in zip(batch, decoded, strict=True)
+    ]
+
+
+def _failure(error: Exception, truncated: bool = False) -> Hypotheses:
+    return Hypotheses((), truncated, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    """One line, the same in every run."""
+    first = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {first}"[:_LONGEST_REASON].rstrip(": ")

@@ -1,0 +1,93 @@
+"""The engines by name; the package that one needs is imported when it is opened."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from paraforge.decoding.positions import limited_options
+from paraforge.decoding.translator import DecodingOptions, Placement, Translator
+from paraforge.errors import InputError
+from paraforge.models.model import TranslationModel, open_model
+
+# Name of an engine: its module, which offers what EngineModule says.
+ENGINES: dict[str, str] = {
+    "ctranslate2": "paraforge.decoding.engines.ctranslate2",
+    "fairseq": "paraforge.decoding.engines.fairseq",
+    "fake": "paraforge.decoding.engines.fake",
+    "torch": "paraforge.decoding.engines.torch",
+}
+# Engines that translate without a model.
+MODEL_FREE = frozenset({"fake"})
+
+
+class EngineModule(Protocol):
+    """What the module of an engine offers."""
+
+    def resolve(self, options: DecodingOptions, placement: Placement) -> DecodingOptions:
+        """The options with every ``auto`` replaced, so that they say what a result depends on.
+
+        Raises:
+            InputError: the engine or the device cannot do what is asked.
+        """
+
+    def weights(self, model: TranslationModel | None, settings: dict[str, Any]) -> str:
+        """SHA-256 of weights and vocabulary, or of the settings of an engine without a model."""
+
+    def open_engine(
+        self,
+        model: TranslationModel | None,
+        options: DecodingOptions,
+        placement: Placement,
+        settings: dict[str, Any],
+    ) -> Translator:
+        """Load the model; ``options`` are resolved, ``settings`` are the engine's own."""
+
+
+def engine_module(engine: str) -> EngineModule:
+    """The module of an engine.
+
+    Raises:
+        InputError: there is no such engine.
+    """
+    if engine not in ENGINES:
+        raise InputError(f"no engine is called '{engine}'", remedy=f"There are {', '.join(ENGINES)}.")
+    return cast("EngineModule", importlib.import_module(ENGINES[engine]))
+
+
+def open_translator(
+    engine: str,
+    model: Path | TranslationModel | None,
+    options: DecodingOptions | None = None,
+    placement: Placement | None = None,
+    settings: dict[str, Any] | None = None,
+) -> Translator:
+    """Open a model with an engine.
+
+    Args:
+        engine: a name in :data:`ENGINES`.
+        model: directory of the model, or an opened one; None for an engine that needs none.
+        options: what the translation depends on.
+        placement: where it runs.
+        settings: the engine's own settings; those of ``fake`` and ``torch`` are described in their modules.
+
+    Raises:
+        InputError: no such engine or model, or the engine cannot read this model.
+        MissingPackageError: the engine's package is not installed.
+    """
+    module = engine_module(engine)
+    placement = placement or Placement()
+    if engine in MODEL_FREE:
+        opened = None
+    elif model is None:
+        raise InputError(f"the engine '{engine}' needs a model")
+    else:
+        opened = model if isinstance(model, TranslationModel) else open_model(model, engine)
+    resolved = module.resolve(options or DecodingOptions(), placement)
+    if opened is not None:
+        resolved = limited_options(resolved, opened)
+    return module.open_engine(opened, resolved, placement, settings or {})
+
+
+__all__ = ["ENGINES", "MODEL_FREE", "engine_module", "open_translator"]

@@ -1,0 +1,176 @@
+"""fairseq's own beam search, the reference that the other engines are compared with."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from paraforge.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.decoding.pieces import SentencePieces
+from paraforge.decoding.translator import (
+    DecodingOptions,
+    Hypotheses,
+    Hypothesis,
+    Placement,
+    fingerprint_of,
+    make_hypothesis,
+)
+from paraforge.errors import InputError
+from paraforge.models.model import TranslationModel
+
+NAME = "fairseq"
+_CPU_BATCH_TOKENS = 1024
+_CUDA_BATCH_TOKENS = 8192
+
+
+def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
+    """The reference computes in float32 and in nothing else.
+
+    Raises:
+        InputError: another compute type is asked for.
+    """
+    if options.compute_type not in ("auto", "float32"):
+        raise InputError(
+            f"the engine 'fairseq' has no compute type {options.compute_type}",
+            remedy="Say float32, or take the engine 'ctranslate2'.",
+        )
+    return dataclasses.replace(options, compute_type="float32")
+
+
+def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
+    """SHA-256 of what the engine reads."""
+    assert model is not None
+    return model.fingerprint
+
+
+def open_engine(
+    model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
+) -> FairseqTranslator:
+    """Load a fairseq checkpoint.
+
+    Raises:
+        InputError: the checkpoint or a dictionary is missing or damaged.
+        MissingPackageError: fairseq is not installed.
+    """
+    assert model is not None
+    return FairseqTranslator(model, options, placement)
+
+
+def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any, Any]:
+    """Task (with the dictionaries) and model of a folder with checkpoint and dictionaries."""
+    from paraforge.models.fairseq_compat import import_fairseq
+
+    import_fairseq()
+    from fairseq import checkpoint_utils
+
+    checkpoint = folder / "checkpoint.pt"
+    for name in (source_language, target_language):
+        if not (folder / f"dict.{name}.txt").is_file():
+            raise InputError(
+                "no such file: a fairseq model needs its dictionaries", folder / f"dict.{name}.txt"
+            )
+    overrides = {"data": str(folder), "source_lang": source_language, "target_lang": target_language}
+    try:
+        # The model's builder prints, and warns of its own age; standard output is for translations.
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+    except (OSError, RuntimeError, KeyError, AssertionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"fairseq cannot build the model: {first}", checkpoint) from error
+    return task, models[0]
+
+
+class FairseqTranslator:
+    """A :class:`~paraforge.decoding.translator.Translator` over fairseq's ``SequenceGenerator``."""
+
+    def __init__(self, model: TranslationModel, options: DecodingOptions, placement: Placement) -> None:
+        task, network = _load(model.folder(NAME), model.source_language, model.target_language)
+        import torch
+        from fairseq.sequence_generator import SequenceGenerator
+
+        if placement.device == "auto":
+            self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        else:
+            self._device = torch.device(placement.device)
+        if self._device.type == "cpu":
+            torch.set_num_threads(max(1, placement.threads))
+        network.eval()
+        network.to(self._device)
+        self._source_dictionary = task.source_dictionary
+        self._target_dictionary = task.target_dictionary
+        self._left_pad = bool(task.cfg.left_pad_source)
+        longest = min(model.maximum_source_tokens, network.max_positions()[0])
+        self._pieces = SentencePieces(dataclasses.replace(model, maximum_source_tokens=longest), options)
+        self._nbest = options.nbest
+        self._length_penalty = options.length_penalty
+        # fairseq counts tokens without end-of-sentence, which it forces after the cap: a hypothesis with as
+        # many tokens did not end by itself.
+        self._cap = min(options.maximum_target_tokens, network.max_decoder_positions() - 1)
+        self._generator = SequenceGenerator(
+            [network],
+            self._target_dictionary,
+            beam_size=options.beam,
+            max_len_a=0,
+            max_len_b=self._cap,
+            normalize_scores=True,
+            len_penalty=options.length_penalty,
+        )
+        self.fingerprint = fingerprint_of(NAME, weights(model, {}), options)
+        self.batch_tokens = placement.batch_tokens or (
+            _CPU_BATCH_TOKENS if self._device.type == "cpu" else _CUDA_BATCH_TOKENS
+        )
+        self.queued_batches = 1
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        """Translate a stream; see :class:`~paraforge.decoding.translator.Translator`."""
+        return translate_in_batches(self, sentences)
+
+    def encode(self, sentences: list[str]) -> list[SourceTokens]:
+        """Tokenise, and cut what is too long."""
+        return self._pieces.encode(sentences)
+
+    def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+        """A function that translates the batch when it is called."""
+        return lambda: self._decode(batch)
+
+    def _decode(self, batch: list[SourceTokens]) -> Decoded:
+        import torch
+        from fairseq.data import data_utils
+
+        index, end = self._source_dictionary.index, self._source_dictionary.eos()
+        # Piece by piece, not by encode_line: that would split a piece which holds an odd space.
+        rows = [torch.tensor([*map(index, source.tokens), end]) for source in batch]
+        tokens = data_utils.collate_tokens(
+            rows, self._source_dictionary.pad(), end, left_pad=self._left_pad
+        )  # batch x longest source
+        lengths = torch.tensor([len(row) for row in rows])
+        sample = {
+            "net_input": {"src_tokens": tokens.to(self._device), "src_lengths": lengths.to(self._device)}
+        }
+        with torch.inference_mode(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch, about masks that fairseq passes to it
+            try:
+                found = self._generator.generate([], sample)
+            except AssertionError:
+                # No hypothesis is finished at the cap, because no score was finite.
+                if len(batch) > 1:
+                    raise
+                return [(make_hypothesis("", math.nan, [], ended=True),)]
+        return [tuple(map(self._hypothesis, one[: self._nbest])) for one in found]
+
+    def _hypothesis(self, found: dict[str, Any]) -> Hypothesis:
+        # SequenceGenerator's score is the definition's (natural log, end-of-sentence counted); only what
+        # fairseq-generate prints is in base 2.
+        score = float(found["score"])
+        body = [self._target_dictionary[int(number)] for number in found["tokens"][:-1]]
+        ended = len(body) < self._cap
+        if not ended:  # without the end-of-sentence that was forced on it
+            score = float(found["positional_scores"][:-1].sum()) / len(body) ** self._length_penalty
+        return make_hypothesis(self._pieces.decode(body), score, body, ended)

@@ -1,0 +1,58 @@
+"""Section ``paragram`` of params.yaml: the paragram-phrase vectors, read from a file or trained."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from paraforge.embeddings.parameters import PairFileParameters, TrainingParameters, VocabularyParameters
+
+
+class ParagramTrainingParameters(TrainingParameters):
+    """Wieting 2016's setting: negatives of the mini-batch (M = 1), Adam or AdaGrad."""
+
+    mega_batch: int = Field(1, ge=1, description="mini-batches of a mega-batch (M), the set of negatives")
+    table_updates: Literal["lazy", "deferred", "dense"] = Field(
+        "deferred", description="how Adam treats the rows that a mini-batch does not touch"
+    )
+
+
+class ParagramParameters(BaseModel):
+    """Where a vector file is given it is read as it is; otherwise vectors are trained on pairs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    vectors: str | None = Field(
+        None,
+        min_length=1,
+        description="vectors to use as they are: word2vec, GloVe or paragram format, plain or compressed; "
+        "$NAME stands for an environment variable",
+    )
+    initial_vectors: str | None = Field(
+        None,
+        min_length=1,
+        description="vectors that training starts from; training.lambda_words pulls to them",
+    )
+    corpus_pairs: bool = Field(True, description="train on the corpus' own references and translations")
+    pair_files: list[PairFileParameters] = Field(default_factory=list, description="train on these pairs too")
+    dimension: int = Field(
+        300, ge=1, le=4096, description="of trained vectors; initial vectors have their own"
+    )
+    initial_scale: float = Field(
+        0.01, gt=0, description="standard deviation of the random start of a vector's elements"
+    )
+    vocabulary: VocabularyParameters = Field(default_factory=VocabularyParameters)
+    training: ParagramTrainingParameters = Field(
+        default_factory=ParagramTrainingParameters, description="loss, negatives and optimiser"
+    )
+
+    @model_validator(mode="after")
+    def _something_to_do(self) -> ParagramParameters:
+        if self.vectors is None and not self.corpus_pairs and not self.pair_files:
+            raise ValueError("give vectors, or pairs to train on: corpus_pairs or pair_files")
+        if self.vectors is not None and self.initial_vectors is not None:
+            raise ValueError("vectors are used as they are: initial_vectors has no meaning beside them")
+        if self.training.lambda_words and self.initial_vectors is None:
+            raise ValueError("training.lambda_words needs initial_vectors")
+        return self

@@ -1,0 +1,1 @@
+"""Trained embeddings in use: embedding files, similarity, neighbours, export."""

@@ -1,0 +1,67 @@
+"""Similarities of pairs of sentences that stand in files, block by block: cosines, or what a model has in
+their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.embeddings.sources import read_pair_file
+from paraforge.errors import InputError
+from paraforge.interrupts import check_interrupt
+from paraforge.text.text_blocks import text_blocks
+
+Cosines = npt.NDArray[np.float32]
+_BLOCK = 4096
+
+
+class Comparing(Protocol):
+    """What compares texts; a trained `SentenceModel` is one."""
+
+    def similarity(self, first: Any, second: Any, /) -> Cosines:
+        """A number for the texts at the same place of two lists or string columns, (texts,) float32."""
+
+
+def cosines_of_table(model: Comparing, path: Path, columns: tuple[int, int] = (0, 1)) -> Iterator[Cosines]:
+    """Similarities of two columns of a TSV, plain or compressed, in order.
+
+    Raises:
+        InputError: see `read_pair_file`.
+    """
+    if not path.is_file():
+        raise InputError("no such file", path)
+    for block in read_pair_file(path, "tsv", columns):
+        yield model.similarity(block.left, block.right)
+        check_interrupt()
+
+
+def cosines_of_files(model: Comparing, first: Path, second: Path) -> Iterator[Cosines]:
+    """Similarities of the lines at the same place of two files.
+
+    Raises:
+        InputError: a file is missing or not text, or one has more lines.
+    """
+    nothing: list[str] = []
+    for left, right in zip_longest(_batches(first), _batches(second), fillvalue=nothing):
+        if len(left) != len(right):
+            shorter = first if len(left) < len(right) else second
+            raise InputError("has fewer lines than the other file", shorter)
+        yield model.similarity(left, right)
+        check_interrupt()
+
+
+def _batches(path: Path) -> Iterator[list[str]]:
+    """The lines in lists of equal length, whatever the blocks they were read in."""
+    pending: list[str] = []
+    for block in text_blocks(path):
+        pending += block.texts(path).to_pylist()
+        while len(pending) >= _BLOCK:
+            yield pending[:_BLOCK]
+            pending = pending[_BLOCK:]
+    if pending:
+        yield pending

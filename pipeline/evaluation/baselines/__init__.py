@@ -1,0 +1,1 @@
+"""Yardsticks that need no training: SIF, word averages, TF-IDF."""

@@ -1,0 +1,83 @@
+"""Yardsticks that need no training: cosine of TF-IDF vectors of words or character trigrams, and the Jaccard
+index of words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.errors import require
+
+Baseline = Literal["tfidf", "tfidf-trigrams", "jaccard"]
+BASELINES: Final[dict[Baseline, str]] = {
+    "tfidf": "cosine of TF-IDF vectors of words",
+    "tfidf-trigrams": "cosine of TF-IDF vectors of the character trigrams inside words",
+    "jaccard": "words that both sentences have / words that either has",
+}
+_LEAST_SENTENCES: Final = 2
+_NO_WORD: Final = "\ufffd\ufffd\ufffd"
+_WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
+
+
+def words_and_marks(text: str) -> list[str]:
+    """Runs of letters and digits, and single other marks, lower-cased: what the baselines take for words."""
+    return _WORD_OR_MARK.findall(text.lower())
+
+
+class TfIdf:
+    """Cosine of the vectors `(1 + ln tf) * (1 + ln((1 + N) / (1 + N_t)))` of both sentences.
+
+    N is the number of sentences that it is fitted on, N_t how many of them have the term. A term is a word,
+    or a trigram of a word with a space before and behind it; one that fewer than two sentences have is left
+    out.
+    """
+
+    def __init__(self, texts: Sequence[str], terms: Literal["words", "trigrams"] = "words") -> None:
+        """Fit the inverse document frequencies; scikit-learn does the counting.
+
+        Raises:
+            MissingPackageError: scikit-learn is not installed.
+        """
+        package = require("sklearn.feature_extraction.text", "evaluation")
+        cut: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 3)}
+        if terms == "words":
+            cut = {"analyzer": words_and_marks}
+        self._vectorizer = package.TfidfVectorizer(sublinear_tf=True, min_df=_LEAST_SENTENCES, **cut)
+        try:
+            self._vectorizer.fit(texts)
+        except ValueError:  # not a term that two sentences have: these two match no sentence
+            self._vectorizer.fit([*texts, _NO_WORD, _NO_WORD])
+
+    def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
+        """0 to 1; 0 where a sentence has no term that was fitted."""
+        left, right = self._vectorizer.transform(first), self._vectorizer.transform(second)
+        return np.asarray(left.multiply(right).sum(axis=1), dtype=np.float64).ravel()
+
+
+class Jaccard:
+    """Size of the intersection over that of the union of both sentences' sets of words."""
+
+    def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
+        """0 to 1; 0 where neither has a word."""
+        return np.array(
+            [_jaccard(left, right) for left, right in zip(first, second, strict=True)], dtype=np.float64
+        )
+
+
+def _jaccard(first: str, second: str) -> float:
+    left, right = set(words_and_marks(first)), set(words_and_marks(second))
+    return len(left & right) / len(left | right) if left or right else 0.0
+
+
+def make_baseline(name: Baseline, texts: Sequence[str]) -> TfIdf | Jaccard:
+    """The baseline of this name.
+
+    texts: what TF-IDF is fitted on: all sentences of the evaluated sets.
+    """
+    if name == "jaccard":
+        return Jaccard()
+    return TfIdf(texts, "words" if name == "tfidf" else "trigrams")

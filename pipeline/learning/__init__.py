@@ -1,0 +1,1 @@
+"""What every training here needs: checkpoints, model choice, optimisers, batches, devices."""

@@ -1,0 +1,132 @@
+"""Tensors and training states on disk: safetensors and JSON, never a pickle; whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paraforge.errors import InputError
+from paraforge.files import atomic_path, read_json, sync_directory, write_json
+
+FORMAT = 1
+_STATE = "state.json"
+_TENSORS = "tensors.safetensors"
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write named tensors; the bytes depend on names and values alone.
+
+    Raises:
+        OSError: a full disk or the like, which safetensors has an error of its own for.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    plain = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
+    with atomic_path(path) as temporary:
+        try:
+            save_file(plain, temporary)
+        except SafetensorError as error:
+            number = _OS_ERROR.search(str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+
+
+def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Read tensors of the names, shapes and types of `expected`, all finite.
+
+    Raises:
+        InputError: the file is missing, no safetensors (a pickle is never opened), of another architecture
+            or vocabulary, or has NaN or infinity.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        tensors = load_file(path)
+    except FileNotFoundError as error:
+        raise InputError("no such file", path) from error
+    except (SafetensorError, ValueError, OSError, RuntimeError) as error:
+        raise InputError(
+            f"not a safetensors file ({error})",
+            path,
+            remedy="Pickles (.pt, .bin) are never loaded: train or export again.",
+        ) from error
+    problems = [f"no {name}" for name in expected if name not in tensors]
+    problems += [f"a {name} that does not belong" for name in tensors if name not in expected]
+    for name, wanted in expected.items():
+        if name in tensors and _kind(tensors[name]) != _kind(wanted):
+            problems.append(f"{name} is {_kind(tensors[name])}, not {_kind(wanted)}")
+    if problems:
+        raise InputError(
+            f"of another architecture or vocabulary: {'; '.join(problems[:5])}",
+            path,
+            remedy="Load it with the parameters it was trained with.",
+        )
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise InputError(f"{name} has NaN or infinity", path, remedy="Train again, at a lower rate.")
+    return tensors
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {tensor.dtype}"
+
+
+class Checkpoints:
+    """The newest state of a training run, in one directory; an older one is removed when a newer one is on
+    disk.
+
+    key: hash of all that the run depends on. A state with another key is another run's.
+    """
+
+    def __init__(self, directory: Path, key: str) -> None:
+        self.directory = directory
+        self.key = key
+
+    def save(self, updates: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Write tensors first, then the JSON that makes them believed."""
+        target = self.directory / f"updates-{updates:010d}"
+        target.mkdir(parents=True, exist_ok=True)
+        write_tensors(target / _TENSORS, tensors)
+        write_json(target / _STATE, {"format": FORMAT, "key": self.key, **state})
+        sync_directory(self.directory)
+        for old in self._all():
+            if old != target:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def newest(self, expected: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Tensors and state of the newest complete checkpoint, or None where there is none.
+
+        Raises:
+            InputError: it is another run's, damaged, or of another architecture.
+        """
+        for directory in reversed(self._all()):
+            if not (directory / _STATE).is_file():
+                continue  # the process died while it was written
+            state = read_json(directory / _STATE)
+            if state.get("format") != FORMAT or state.get("key") != self.key:
+                raise InputError(
+                    "the checkpoint is of another run: its data or parameters differ",
+                    directory,
+                    remedy="Remove it to start afresh, or give another directory.",
+                )
+            return read_tensors(directory / _TENSORS, expected), state
+        return None
+
+    def clear(self) -> None:
+        """Remove all checkpoints."""
+        for directory in self._all():
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _all(self) -> list[Path]:
+        return sorted(self.directory.glob("updates-*"))

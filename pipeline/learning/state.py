@@ -1,0 +1,40 @@
+"""Where a training run is, and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from paraforge.learning.model_choice import ChoiceState
+
+
+@dataclass
+class TrainingState(ChoiceState):
+    """Where a run is; with the tensors, all that resuming needs.
+
+    pairs: seen, those of every epoch. passed_over: of these, pairs without any candidate for a negative,
+        which were not trained on. empty_batches: mini-batches of nothing but such pairs.
+    history: one entry an evaluation or epoch: epoch, pairs, updates, loss (mean since the entry before, 0
+        where no pair was trained on), score or None.
+    """
+
+    epoch: int = 0
+    position: int = 0
+    updates: int = 0
+    pairs: int = 0
+    loss_sum: float = 0.0
+    loss_pairs: int = 0
+    averaged: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    passed_over: int = 0
+    empty_batches: int = 0
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """What a run did; seconds and pairs_per_second are of this process, without building the pairs and
+    without evaluation."""
+
+    state: TrainingState
+    seconds: float
+    pairs_per_second: float

@@ -1,0 +1,254 @@
+"""Where the pairs to be counted come from, in pieces that can be read on their own.
+
+Row-aligned shard directories of the pipeline, a directory of Parquet files (a published corpus), one Parquet
+file, or text with one pair a line: reference, translation and, if there is one, the paraphrase score, tab
+between them (the form of the released ParaNMT-50M), plain or compressed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paraforge.bitext.readers.tsv import read_tsv
+from paraforge.errors import InputError
+from paraforge.files import hash_json, sha256_file
+from paraforge.interrupts import check_interrupt
+from paraforge.lexicon.parameters import LexiconFilters
+from paraforge.shards.store import INDEX_NAME, ROWS_PER_SHARD, ShardView, ShardWriter, read_aligned
+from paraforge.text.compression import open_bytes, refuse_binary
+from paraforge.text.tokens import TokenColumn, tokenize_columns
+
+TEXT_COLUMNS = ("reference", "translation")
+# Columns that decide whether a pair is counted; those that an input does not have are not asked.
+DECIDING_COLUMNS = (
+    "paraphrase_score",
+    "reference_tokens",
+    "translation_tokens",
+    "rejected",
+    "failed",
+    "rank",
+)
+TEXT_SCHEMA = pa.schema(
+    [
+        ("reference", pa.string()),
+        ("translation", pa.string()),
+        ("paraphrase_score", pa.float32()),
+        ("rejected", pa.string()),
+    ]
+)
+_NO_SCORE = "no paraphrase scores, and pairs below a score are to be left out"
+_SCORE_REMEDY = "Score the pairs, or count all of them (minimum_score: null, or --all-scores)."
+
+REASONS = ("rejected", "failed", "rank", "no_score", "score", "tokens")
+"""Why a pair is not counted, in the order of asking."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows that are read together: row-aligned Parquet files, or some row groups of one file."""
+
+    paths: tuple[Path, ...]
+    rows: int
+    row_groups: tuple[int, ...] | None = None
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """The piece's rows."""
+        if self.row_groups is None:
+            return read_aligned(self.paths, columns)
+        try:
+            with pq.ParquetFile(self.paths[0]) as file:
+                return file.read_row_groups(list(self.row_groups), columns=list(columns), use_threads=False)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"cannot be read as Parquet: {error}", self.paths[0]) from error
+
+
+@dataclass(frozen=True)
+class PairSource:
+    """All pairs of an input.
+
+    Attributes:
+        pieces: in order.
+        columns: columns to read.
+        fingerprint: hash of the input's bytes.
+    """
+
+    pieces: tuple[Piece, ...]
+    columns: tuple[str, ...]
+    fingerprint: str
+
+    @property
+    def rows(self) -> int:
+        """Rows of all pieces."""
+        return sum(piece.rows for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A piece's pairs that are counted, as tokens over one vocabulary, and how many are not, by reason."""
+
+    references: TokenColumn
+    translations: TokenColumn
+    dropped: dict[str, int]
+
+
+def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -> PairSource:
+    """Find out what an input is and cut it into pieces.
+
+    Args:
+        inputs: row-aligned shard directories, or one directory or file of another kind.
+        scratch: directory where text is kept as Parquet while the run lasts.
+        filters: what will be asked of the pairs.
+
+    Raises:
+        InputError: no such input, an unknown kind, missing columns, a malformed line.
+    """
+    if not inputs:
+        raise InputError("no input is named")
+    # Workers on other hosts need paths that mean the same there.
+    inputs = [path.resolve() for path in inputs]
+    missing = [path for path in inputs if not path.exists()]
+    if missing:
+        raise InputError("no such file or directory", missing[0])
+    if all((path / INDEX_NAME).is_file() for path in inputs):
+        return _shards(inputs, filters)
+    if len(inputs) > 1:
+        raise InputError(
+            "only shard directories can be read side by side",
+            next(p for p in inputs if not (p / INDEX_NAME).is_file()),
+        )
+    path = inputs[0]
+    if path.is_dir():
+        files = sorted(path.glob("*.parquet")) or sorted(path.glob("*/*.parquet"))
+        if not files:
+            raise InputError("no Parquet files in this directory", path)
+        return _parquet_files(files, filters)
+    with path.open("rb") as file:
+        if file.read(4) == b"PAR1":
+            return _parquet_files([path], filters)
+    return _text(path, scratch, filters)
+
+
+def _shards(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
+    view = ShardView(*inputs)
+    columns = _columns(view.column_names, filters, inputs[-1]) if len(view) else TEXT_COLUMNS
+    pieces = tuple(Piece(tuple(view.shard_paths(index)), rows) for index, rows in enumerate(view.rows))
+    fingerprint = hash_json(
+        [[record.sha256 for record in directory.records] for directory in view.directories]
+    )
+    return PairSource(pieces, columns, fingerprint)
+
+
+def _parquet_files(files: Sequence[Path], filters: LexiconFilters) -> PairSource:
+    pieces = []
+    columns: tuple[str, ...] = ()
+    for path in files:
+        try:
+            metadata = pq.read_metadata(path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"cannot be read as Parquet: {error}", path) from error
+        columns = _columns(metadata.schema.to_arrow_schema().names, filters, path)
+        groups: list[int] = []
+        rows = 0
+        for group in range(metadata.num_row_groups):
+            groups.append(group)
+            rows += metadata.row_group(group).num_rows
+            if rows >= ROWS_PER_SHARD or group == metadata.num_row_groups - 1:
+                pieces.append(Piece((path,), rows, tuple(groups)))
+                groups, rows = [], 0
+    return PairSource(tuple(pieces), columns, hash_json([sha256_file(path) for path in files]))
+
+
+def _columns(names: Sequence[str], filters: LexiconFilters, path: Path) -> tuple[str, ...]:
+    """The columns to read of those that there are."""
+    for name in TEXT_COLUMNS:
+        if name not in names:
+            raise InputError(f"no column {name}; there are {', '.join(names)}", path)
+    if filters.minimum_score is not None and "paraphrase_score" not in names:
+        raise InputError(_NO_SCORE, path, remedy=_SCORE_REMEDY)
+    deciding = [name for name in DECIDING_COLUMNS if name in names]
+    return (*TEXT_COLUMNS, *deciding)
+
+
+def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
+    refuse_binary(path)
+    columns = _text_columns(path)
+    if "score" not in columns and filters.minimum_score is not None:
+        raise InputError(_NO_SCORE, path, 1, _SCORE_REMEDY)
+    fingerprint = sha256_file(path)
+    directory = scratch / f"text-{fingerprint[:40]}"
+    if not (directory / INDEX_NAME).is_file():
+        writer = ShardWriter(directory, TEXT_SCHEMA)
+        for block in read_tsv(path, columns, Counter(), header=False, strict=True):
+            check_interrupt()
+            texts = [pc.cast(block.texts[name], pa.string()) for name in TEXT_COLUMNS]
+            scores = pa.nulls(len(block), pa.float32()) if block.scores is None else block.scores
+            refused = pc.if_else(pa.array(block.codes != 0), "malformed", pa.scalar(None, pa.string()))
+            writer.write(pa.table([*texts, scores, refused], schema=TEXT_SCHEMA))
+        writer.close({"step": "lexicon-text"})
+    return _shards([directory], filters)
+
+
+def _text_columns(path: Path) -> dict[str, int | str]:
+    """Where reference, translation and score stand, by the number of columns of the first line."""
+    with open_bytes(path) as stream:
+        first = stream.read(1 << 16).partition(b"\n")[0]
+    columns: dict[str, int | str] = {"reference": 0, "translation": 1}
+    tabs = first.count(b"\t")
+    if not tabs:
+        raise InputError(
+            "one column where reference and translation are expected, with a tab between them", path, 1
+        )
+    return columns if tabs == 1 else {**columns, "score": 2}
+
+
+def select_pairs(table: pa.Table, filters: LexiconFilters) -> Selected:
+    """The pairs that are counted, tokenised (ParaNMT A.1: score >= 0.35, both sides <= 30 tokens)."""
+    dropped = dict.fromkeys(REASONS, 0)
+    rows = table.num_rows
+    keep = np.ones(rows, dtype=bool)
+
+    def drop(reason: str, refused: Any) -> None:
+        refused = np.asarray(refused, dtype=bool) & keep
+        dropped[reason] += int(refused.sum())
+        keep[refused] = False
+
+    names = table.column_names
+    if "rejected" in names:
+        drop("rejected", table["rejected"].is_valid())
+    if "failed" in names:
+        drop("failed", table["failed"].is_valid())
+    drop("failed", pc.or_(table["reference"].is_null(), table["translation"].is_null()))
+    if "rank" in names:
+        drop("rank", pc.fill_null(pc.greater_equal(table["rank"], filters.ranks), False))
+    if filters.minimum_score is not None:
+        # Compared as the score is stored: 0.35 as a float32 is not less than the parameter 0.35.
+        scores = table["paraphrase_score"].cast(pa.float32()).to_numpy()
+        drop("no_score", np.isnan(scores))
+        drop("score", scores < np.float32(filters.minimum_score))
+    for name in ("reference_tokens", "translation_tokens"):
+        if name in names:
+            drop("tokens", pc.fill_null(pc.greater(table[name], filters.maximum_tokens), False))
+    kept = table.select(TEXT_COLUMNS).filter(pa.array(keep))
+    references, translations = tokenize_columns(kept["reference"], kept["translation"])
+    short = (references.lengths <= filters.maximum_tokens) & (translations.lengths <= filters.maximum_tokens)
+    dropped["tokens"] += int((~short).sum())
+    return Selected(_take(references, short), _take(translations, short), dropped)
+
+
+def _take(column: TokenColumn, rows: Any) -> TokenColumn:
+    """The rows of a token column where ``rows`` is True."""
+    if rows.all():
+        return column
+    lengths = column.lengths
+    ids = column.ids[np.repeat(rows, lengths)]
+    offsets = np.concatenate([[0], np.cumsum(lengths[rows])]).astype(np.int64)
+    return TokenColumn(ids, offsets, column.vocabulary)

@@ -1,0 +1,1 @@
+"""What a translation model is on disk: layout, subwords, languages, import from other formats."""

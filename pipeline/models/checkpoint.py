@@ -1,0 +1,119 @@
+"""fairseq checkpoints of weights alone: plain values, no optimiser, no paths; and their average."""
+
+from __future__ import annotations
+
+import argparse
+import enum
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paraforge.errors import InputError
+from paraforge.files import atomic_path
+from paraforge.models.fairseq_compat import load_checkpoint
+
+# Copies that fairseq keeps for a kernel that current torch refuses; loading makes them anew.
+_COPIES = tuple(
+    f".{name}_{kind}" for name in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")
+)
+# Places of the machine that trained, and what they become.
+_PLACES = {
+    "data": ".",
+    "save_dir": "checkpoints",
+    "tensorboard_logdir": None,
+    "log_file": None,
+    "wandb_project": None,
+    "plasma_path": "/tmp/plasma",  # noqa: S108  fairseq's default; never used
+}
+
+
+def is_copy(name: str) -> bool:
+    """Whether a weight of this name is one of the copies that fairseq's encoder keeps of its weights."""
+    return ".layers." in name and name.endswith(_COPIES)
+
+
+def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a checkpoint (or of ``Trainer.state_dict()``) is needed to translate."""
+    import torch
+
+    model = {
+        # A buffer that is there for its type alone holds whatever was in memory.
+        name: torch.zeros(1) if name.endswith("._float_tensor") else tensor.detach().cpu().clone()
+        for name, tensor in sorted(state["model"].items())
+        if not is_copy(name)
+    }
+    # Tied matrices stay tied: one tensor, stored once.
+    for first in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"):
+        for name in ("decoder.embed_tokens.weight", "decoder.output_projection.weight"):
+            if name != first and first in model and name in model and model[name].equal(model[first]):
+                model[name] = model[first]
+    history = state.get("optimizer_history") or [{}]
+    return {
+        "args": _plain(state.get("args")),
+        "cfg": _plain(state.get("cfg")),
+        "model": model,
+        "criterion": None,
+        "optimizer_history": [
+            {
+                "criterion_name": str(history[-1].get("criterion_name", "")),
+                "optimizer_name": str(history[-1].get("optimizer_name", "")),
+                "lr_scheduler_state": {},
+                "num_updates": int(history[-1].get("num_updates", 0)),
+            }
+        ],
+        "task_state": {},
+        "extra_state": {"train_iterator": {"epoch": 1}, "val_loss": None},
+        "last_optimizer_state": None,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A configuration as dictionaries, lists, Namespaces and plain values, without places of this machine."""
+    if isinstance(value, argparse.Namespace):
+        return argparse.Namespace(**_plain(vars(value)))
+    if isinstance(value, Mapping):
+        return {
+            str(key): _PLACES[str(key)] if str(key) in _PLACES and item is not None else _plain(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, enum.Enum):
+        return _plain(value.value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return str(value)
+
+
+def write_checkpoint(state: Mapping[str, Any], path: Path) -> None:
+    """Write a checkpoint, whole or not at all."""
+    import torch
+
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        # A file object, because torch writes the name of a path into the archive.
+        torch.save(dict(state), file)
+
+
+def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
+    """The first checkpoint with the mean of all checkpoints' weights, summed in float64 and given in float32.
+
+    Raises:
+        InputError: the checkpoints do not have the same weights.
+    """
+    import torch
+
+    state = load_checkpoint(paths[0])
+    sums = {name: tensor.double() for name, tensor in state["model"].items()}
+    for path in paths[1:]:
+        other = load_checkpoint(path)["model"]
+        if other.keys() != sums.keys() or any(other[name].shape != sums[name].shape for name in sums):
+            raise InputError("its weights are not those of the other checkpoints", path)
+        for name, tensor in other.items():
+            sums[name] += tensor
+    averaged = {
+        name: (total / len(paths)).to(torch.float32)
+        if state["model"][name].is_floating_point()
+        else state["model"][name]
+        for name, total in sums.items()
+    }
+    return weights_only_state({**state, "model": averaged})

@@ -1,0 +1,187 @@
+"""CTranslate2 directories, and what every other format becomes: loading, and checking against subwords."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import struct
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from paraforge.errors import InputError
+from paraforge.files import read_json
+from paraforge.models.languages import language_token
+from paraforge.models.model import source_end
+from paraforge.models.sentencepiece import check_pieces
+from paraforge.models.subwords import copy_subwords, find_subwords, open_subwords, subwords_file
+
+Languages = tuple[str, str]
+FOLDER = "ctranslate2"
+# What conversion may raise on a model that is damaged or of a kind that CTranslate2 does not run.
+CONVERSION_ERRORS = (ValueError, KeyError, RuntimeError, NotImplementedError, AttributeError, OSError)
+
+
+def import_ctranslate2(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
+    """Copy a CTranslate2 model with its subwords to ``output``.
+
+    Returns:
+        Entries of ``model.json``. Where its vocabulary names both languages, as those of NLLB and M2M-100 do,
+        the tags are among them.
+
+    Raises:
+        InputError: a part is missing, or vocabulary, embeddings and subwords do not belong together.
+    """
+    files = [path / "model.bin", *sorted(path.glob("*vocabulary.*")), path / "config.json", path / "vmap.txt"]
+    if not any("vocabulary" in file.name for file in files):
+        raise InputError("no vocabulary beside model.bin: not a whole CTranslate2 model", path)
+    folder = output / FOLDER
+    folder.mkdir()
+    for file in files:
+        if file.is_file():
+            shutil.copyfile(file, folder / file.name)
+    take_subwords(path, output, languages)
+    check_embeddings(folder, path)
+    if not (folder / "config.json").is_file() and weight_shapes(folder / "model.bin", path):
+        raise InputError("no config.json beside model.bin: not a whole CTranslate2 model", path)
+    check_whole(output, path, languages)
+    tags = language_affixes(languages, vocabulary_of(folder, "target") or [])
+    return {"engines": {FOLDER: FOLDER}, "source_suffix": list(source_end(folder)), **tags}
+
+
+def language_affixes(languages: Languages, vocabulary: list[str]) -> dict[str, list[str]]:
+    """Tags for the two languages, as the form of the model's language tokens wants them.
+
+    ``>>eng<<`` and ``<2en>`` name the target before the source sentence; the others name the source there and
+    begin the translation with the target's. Empty for a model of one pair of languages.
+
+    Raises:
+        InputError: several tokens of the model fit a language.
+    """
+    words = set(vocabulary)
+    target = language_token(languages[1], words)
+    if target is not None and target.startswith((">>", "<2")):
+        return {"source_prefix": [target]}
+    source = language_token(languages[0], words) if target is not None else None
+    if source is None or target is None:
+        return {}
+    return {"source_prefix": [source], "target_prefix": [target]}
+
+
+def take_subwords(path: Path, output: Path, languages: Languages) -> None:
+    """Copy the subwords of both sides beside a model that is being imported.
+
+    Raises:
+        InputError: there are none, or they are damaged.
+    """
+    for side, file, language in zip(
+        ("source", "target"), find_subwords(path, languages), languages, strict=True
+    ):
+        open_subwords(copy_subwords(file, output, side), language)
+
+
+def convert(converter: Any, path: Path, output: Path) -> None:
+    """Run one of CTranslate2's converters.
+
+    Raises:
+        InputError: the model is damaged, or of a kind that CTranslate2 does not run.
+    """
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            converter.convert(str(output / FOLDER), force=True)
+    except CONVERSION_ERRORS as error:
+        raise InputError(f"CTranslate2 cannot convert this model: {last_line(error)}", path) from error
+
+
+def check_whole(output: Path, path: Path, languages: Languages) -> None:
+    """Load a converted model, and check that its vocabulary and the subwords belong together.
+
+    Raises:
+        InputError: it cannot be loaded, or they do not.
+    """
+    import ctranslate2
+
+    folder = output / FOLDER
+    try:
+        ctranslate2.Translator(str(folder), device="cpu")
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"CTranslate2 cannot load this model: {last_line(error)}", path) from error
+    for side, language in zip(("source", "target"), languages, strict=True):
+        types = vocabulary_of(folder, side)
+        if types is not None:
+            check_pieces(open_subwords(subwords_file(output, side), language), types, path)
+
+
+def vocabulary_of(folder: Path, side: str) -> list[str] | None:
+    """Types of one side of a CTranslate2 model, by number; None where it has no file of them."""
+    for name in (f"{side}_vocabulary", "shared_vocabulary"):
+        if (folder / f"{name}.json").is_file():
+            return [str(word) for word in read_json(folder / f"{name}.json")]
+        if (folder / f"{name}.txt").is_file():
+            text = (folder / f"{name}.txt").read_text(encoding="utf-8")
+            return text.removesuffix("\n").split("\n")
+    return None
+
+
+def check_embeddings(folder: Path, path: Path) -> None:
+    """Compare the embedding matrices' rows with the vocabularies: CTranslate2 itself does not, and reads on.
+
+    Raises:
+        InputError: they differ, or the file of weights ends too early.
+    """
+    shapes = weight_shapes(folder / "model.bin", path)
+    for side, name in (("source", "encoder"), ("target", "decoder")):
+        types = vocabulary_of(folder, side)
+        keys = (f"{name}/embeddings/weight", f"{name}/embeddings_0/weight")
+        rows = next((shapes[key][0] for key in keys if key in shapes), None)
+        if types is not None and rows is not None and rows != len(types):
+            raise InputError(
+                f"the {name}'s embedding has {rows} rows, but the {side} vocabulary {len(types)} types",
+                path,
+                remedy="Give the vocabulary that the model was converted with.",
+            )
+
+
+def weight_shapes(file: Path, path: Path) -> dict[str, tuple[int, ...]]:
+    """Shape of every weight of ``model.bin``, aliases included, without reading the weights.
+
+    Raises:
+        InputError: it is no such file, or ends too early.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    try:
+        with file.open("rb") as source:
+            version = _number(source, "I")
+            if version < 6:  # of before 2022; those name no shapes in this form
+                return {}
+            _text(source)
+            source.read(4)  # revision
+            for _ in range(_number(source, "I")):
+                name = _text(source)
+                rank = _number(source, "B")
+                shapes[name] = tuple(_number(source, "I") for _ in range(rank))
+                source.read(1)  # type
+                source.seek(_number(source, "I"), 1)
+            for _ in range(_number(source, "I")):
+                alias = _text(source)
+                shapes[alias] = shapes[_text(source)]
+    except (struct.error, KeyError, UnicodeDecodeError, MemoryError) as error:
+        raise InputError(
+            "CTranslate2 cannot load this model: model.bin is damaged or truncated", path
+        ) from error
+    return shapes
+
+
+def _number(source: BinaryIO, kind: str) -> int:
+    value: int = struct.unpack(f"<{kind}", source.read(struct.calcsize(f"<{kind}")))[0]
+    return value
+
+
+def _text(source: BinaryIO) -> str:
+    return source.read(_number(source, "H")).rstrip(b"\0").decode()
+
+
+def last_line(error: BaseException) -> str:
+    """What an error says last, in one line."""
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines else repr(error)

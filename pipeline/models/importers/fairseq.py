@@ -1,0 +1,86 @@
+"""fairseq checkpoints, with both dictionaries and SentencePiece models or BPE codes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paraforge.errors import InputError
+from paraforge.models.conversion import model_arguments, normalise_checkpoint, write_fairseq_model
+from paraforge.models.fidelity import TOLERANCE, Reference, check_fidelity, comparing, some_tokens
+from paraforge.models.importers.ctranslate2 import FOLDER, Languages
+from paraforge.models.sentencepiece import SPECIAL_TYPES, check_pieces, read_dictionary
+from paraforge.models.subwords import copy_subwords, find_subwords, open_subwords
+
+_CHECKPOINTS = ("checkpoint.pt", "checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
+
+
+def import_fairseq_checkpoint(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
+    """Give a checkpoint, or a directory's, the project's layout, in fairseq's and CTranslate2's form.
+
+    Raises:
+        InputError: a part is missing, or checkpoint, dictionaries and subwords do not belong together.
+    """
+    folder = path if path.is_dir() else path.parent
+    checkpoint = _checkpoint(folder) if path.is_dir() else path
+    dictionaries = {language: folder / f"dict.{language}.txt" for language in languages}
+    types = {language: read_dictionary(file) for language, file in dictionaries.items()}
+    subwords: dict[str, Path] = {}
+    for side, file, language in zip(
+        ("source", "target"), find_subwords(folder, languages), languages, strict=True
+    ):
+        subwords[side] = copy_subwords(file, output, side)
+        check_pieces(open_subwords(subwords[side], language), types[language], file)
+    state = normalise_checkpoint(checkpoint, types[languages[0]], types[languages[1]], languages)
+    try:
+        entries = write_fairseq_model(state, dictionaries, subwords, output, languages)
+    except InputError as error:  # names a copy that nobody will find
+        raise InputError(error.message, checkpoint, remedy=error.remedy) from error
+    with comparing(checkpoint):
+        reference = _reference(state, output / "fairseq", types, languages)
+        check_fidelity(output / FOLDER, reference, checkpoint)
+    return entries
+
+
+def _reference(
+    state: Mapping[str, Any], folder: Path, types: Mapping[str, Sequence[str]], languages: Languages
+) -> Reference:
+    """Log-probabilities of some types after some others, as fairseq computes them."""
+    import torch
+    from fairseq.models import build_model
+    from fairseq.tasks.translation import TranslationTask
+
+    arguments = argparse.Namespace(**vars(model_arguments(state, folder)))
+    dictionaries = [TranslationTask.load_dictionary(str(folder / f"dict.{name}.txt")) for name in languages]
+    with contextlib.redirect_stdout(io.StringIO()):
+        model = build_model(arguments, TranslationTask(arguments, *dictionaries)).float().eval()
+    model.load_state_dict(state["model"])
+    source, target = (
+        [len(SPECIAL_TYPES) + number for number in some_tokens(types[language])] for language in languages
+    )
+    end = dictionaries[1].eos()
+    with torch.inference_mode():
+        given = torch.tensor([[*source, dictionaries[0].eos()]])
+        logits, *_ = model(given, torch.tensor([given.shape[1]]), torch.tensor([[end, *target]]))
+        scores = logits[0].float().log_softmax(1).gather(1, torch.tensor([*target, end])[:, None])
+    kind = str(state["model"]["encoder.embed_tokens.weight"].dtype).removeprefix("torch.")
+    return Reference(
+        source=[dictionaries[0][number] for number in source],
+        target=[dictionaries[1][number] for number in target],
+        log_probabilities=scores[:, 0].tolist(),
+        tolerance=TOLERANCE.get(kind, 0.5),
+    )
+
+
+def _checkpoint(folder: Path) -> Path:
+    named = [folder / name for name in _CHECKPOINTS if (folder / name).is_file()]
+    found = named or sorted(folder.glob("*.pt"))
+    if not named and len(found) > 1:
+        raise InputError(
+            f"which of {len(found)} checkpoints?", folder, remedy="Give nmt.model the checkpoint's own path."
+        )
+    return found[0]

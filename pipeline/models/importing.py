@@ -1,0 +1,147 @@
+"""Ready models to the layout of ``models/nmt``: from a path, an archive or the hub, in any known format."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from paraforge.errors import InputError
+from paraforge.files import read_json
+from paraforge.models.archives import is_archive, unpacked
+from paraforge.models.conversion import MODEL_FILE, check_files, write_description
+from paraforge.models.hub import download, is_hub_name
+from paraforge.models.importers.ctranslate2 import FOLDER, Languages, import_ctranslate2, vocabulary_of
+from paraforge.models.importers.fairseq import import_fairseq_checkpoint
+from paraforge.models.importers.marian import decoder_file, import_marian
+from paraforge.models.importers.transformers import import_transformers, is_transformers
+from paraforge.shards.work import replaced_directory
+
+logger = logging.getLogger(__name__)
+
+AFFIXES = ("source_prefix", "source_suffix", "target_prefix")
+Importer = Callable[[Path, Path, Languages], dict[str, Any]]
+
+
+def import_model(
+    source: Path | str,
+    output: Path,
+    *,
+    source_language: str = "cs",
+    target_language: str = "en",
+    affixes: Mapping[str, Sequence[str] | None] | None = None,
+) -> dict[str, Any]:
+    """Give a ready model the layout of ``models/nmt``; ``output`` is replaced as a whole, or not at all.
+
+    Args:
+        source: a fairseq checkpoint or its directory (with both dictionaries and SentencePiece model or BPE
+            codes); a directory of CTranslate2, of OPUS-MT/Marian, of Transformers, or of this layout; a zip
+            or tar archive of one; or a model of the hub, ORGANISATION/NAME[@REVISION].
+        output: directory to write.
+        source_language, target_language: codes; for fairseq as in the dictionaries' names, for multilingual
+            models also as their language tokens.
+        affixes: tokens of ``source_prefix``, ``source_suffix`` and ``target_prefix`` that take the place of
+            those that the model's own tokeniser has; None leaves them.
+
+    Returns:
+        ``model.json``.
+
+    Raises:
+        InputError: no such model, a part of it is missing, or its parts do not belong together.
+        MissingPackageError: what the format needs is not installed.
+    """
+    languages = (source_language, target_language)
+    given = {name: list(value) for name, value in (affixes or {}).items() if value is not None}
+    with _located(source, output.parent) as (path, name):
+        origin, importer = _kind(path)
+        logger.info("importing %s, a model of %s", name, origin)
+        with replaced_directory(output) as temporary:
+            if origin == "paraforge":
+                if given:
+                    raise InputError("it has its tags already", path, remedy="Import the original anew.")
+                return _copy(path, temporary)
+            entries = {**importer(path, temporary, languages), **given}
+            if origin != "fairseq":
+                _check_affixes(temporary, entries, path)
+                _check_start(temporary, entries, path)
+            return write_description(
+                temporary, origin=origin, languages=languages, entries=entries, imported_from=name
+            )
+
+
+@contextmanager
+def _located(source: Path | str, beside: Path) -> Iterator[tuple[Path, str]]:
+    """The model's path, and a name for it that says nothing of this machine."""
+    path = Path(source).expanduser()
+    if path.exists():
+        if is_archive(path):
+            with unpacked(path, beside) as folder:
+                yield folder, path.name
+        else:
+            yield path, path.name or path.resolve().name
+    elif is_hub_name(str(source)):
+        folder, name = download(str(source))
+        yield folder, name
+    else:
+        raise InputError(
+            "no such model",
+            source,
+            remedy="Give nmt.model the path of a model, ORGANISATION/NAME of the hub, or 'train'.",
+        )
+
+
+def _kind(path: Path) -> tuple[str, Importer]:
+    if path.is_file():
+        if path.suffix == ".pt":
+            return "fairseq", import_fairseq_checkpoint
+    elif (path / MODEL_FILE).is_file():
+        return "paraforge", import_ctranslate2
+    elif (path / "model.bin").is_file():
+        return "ctranslate2", import_ctranslate2
+    elif decoder_file(path) is not None:
+        return "opus-mt", import_marian
+    elif is_transformers(path):
+        return "transformers", import_transformers
+    elif any(path.glob("*.pt")):
+        return "fairseq", import_fairseq_checkpoint
+    raise InputError(
+        "not a model that can be imported",
+        path,
+        remedy="There should be a fairseq checkpoint (.pt), or a directory or archive with one, with "
+        "model.bin (CTranslate2), with decoder.yml (OPUS-MT, Marian), or with config.json and weights "
+        "(Transformers).",
+    )
+
+
+def _copy(path: Path, output: Path) -> dict[str, Any]:
+    description: dict[str, Any] = read_json(path / MODEL_FILE)
+    check_files(path)
+    for name in [*description["files"], MODEL_FILE]:
+        if not (output / name).resolve().is_relative_to(output.resolve()):
+            raise InputError(f"{name!r} lies outside of the model's directory", path / MODEL_FILE)
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path / name, output / name)
+    return description
+
+
+def _check_start(output: Path, entries: Mapping[str, Any], path: Path) -> None:
+    """Refuse a decoder that is to begin with a language token where none is given: no sentence would do."""
+    configuration = output / FOLDER / "config.json"
+    values = read_json(configuration) if configuration.is_file() else {}
+    if values.get("decoder_start_token", "") is None and not entries.get("target_prefix"):
+        raise InputError(
+            "its decoder begins with a language token", path, remedy="Give it with --target-prefix."
+        )
+
+
+def _check_affixes(output: Path, entries: Mapping[str, Any], path: Path) -> None:
+    """Refuse tags that the model does not know: it would read them as unknown words."""
+    for name in AFFIXES:
+        side = "target" if name.startswith("target") else "source"
+        known = vocabulary_of(output / FOLDER, side)
+        unknown = [token for token in entries.get(name, ()) if known is not None and token not in known]
+        if unknown:
+            raise InputError(f"{name}: its vocabulary has no {', '.join(unknown)}", path)

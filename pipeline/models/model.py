@@ -1,0 +1,230 @@
+"""Opening a translation model: the layout of ``models/nmt``, or a directory as others distribute them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paraforge.errors import InputError
+from paraforge.files import hash_json, read_json, sha256_file
+from paraforge.models.subwords import find_subwords
+
+logger = logging.getLogger(__name__)
+
+MODEL_INDEX = "model.json"
+MODEL_FORMAT = 1
+NO_MODEL = "none"
+# Subwords that need no conversion.
+_READ_AS_THEY_ARE = {".spm", ".model", ".json"}
+# Engines that read another's form of a model.
+_SAME_FORM = {"torch": "ctranslate2"}
+_DICTIONARY = re.compile(r"dict\.(.+)\.txt")
+
+
+@dataclass(frozen=True)
+class TranslationModel:
+    """Where the parts of a model lie, and what its input has to look like.
+
+    Attributes:
+        path: directory of the model.
+        folders: for each engine that can read it, the directory that it reads.
+        source_sentencepiece: SentencePiece model of the source language, or what takes its place (see
+            :mod:`paraforge.models.subwords`).
+        target_sentencepiece: of the target language; the same file where they share one.
+        source_language: e.g. ``cs``.
+        target_language: e.g. ``en``.
+        source_prefix: tokens before every source sentence (language tags).
+        source_suffix: tokens after it.
+        target_prefix: tokens that every hypothesis begins with; not part of the text.
+        maximum_source_tokens: positions of the encoder, end-of-sentence included.
+        fingerprint: SHA-256 of weights and vocabulary.
+    """
+
+    path: Path
+    folders: dict[str, Path]
+    source_sentencepiece: Path
+    target_sentencepiece: Path
+    source_language: str
+    target_language: str
+    fingerprint: str
+    source_prefix: tuple[str, ...] = ()
+    source_suffix: tuple[str, ...] = ()
+    target_prefix: tuple[str, ...] = ()
+    maximum_source_tokens: int = 1024
+
+    def folder(self, engine: str) -> Path:
+        """The directory that an engine reads.
+
+        Raises:
+            InputError: this model is not there in a form that the engine reads.
+        """
+        form = _SAME_FORM.get(engine, engine)
+        if form not in self.folders:
+            readers = [name for name, read in _SAME_FORM.items() if read in self.folders]
+            available = ", ".join([*self.folders, *readers]) or "none"
+            raise InputError(
+                f"the model is not there for the engine '{engine}'",
+                self.path,
+                remedy=f"Engines that can read it: {available}.",
+            )
+        return self.folders[form]
+
+
+def open_model(path: Path, engine: str | None = None, *, verify: bool = True) -> TranslationModel:
+    """Open a directory with a model.
+
+    A directory with ``model.json`` is what the stage ``nmt`` makes. Otherwise it may be a CTranslate2 model,
+    or a fairseq checkpoint with its dictionaries, each beside its SentencePiece model; any other kind that
+    can be imported, and a fairseq checkpoint that CTranslate2 or torch is to read, is converted once into
+    the user's cache.
+
+    Args:
+        path: the directory.
+        engine: the engine that is going to read it; None to look only.
+        verify: whether the files are compared with the SHA-256 that ``model.json`` names.
+
+    Raises:
+        InputError: no such directory, or a part of the model is missing, damaged or was changed.
+    """
+    if not path.is_dir():
+        raise InputError("no such directory with a model", path)
+    if (path / MODEL_INDEX).is_file():
+        return _open_indexed(path, verify)
+    bare = _open_bare(path)
+    if bare is None or (engine is not None and _SAME_FORM.get(engine, engine) not in bare.folders):
+        return _open_imported(path, verify)
+    return bare
+
+
+def _open_indexed(path: Path, verify: bool) -> TranslationModel:
+    index = read_json(path / MODEL_INDEX)
+    try:
+        if index["schema_version"] > MODEL_FORMAT:
+            raise InputError(
+                f"written in format {index['schema_version']}, this version reads {MODEL_FORMAT}",
+                path / MODEL_INDEX,
+                remedy="Upgrade paraforge.",
+            )
+        if index["origin"] == NO_MODEL:
+            raise InputError(
+                "it says that there is no model, and there are sentences to translate",
+                path / MODEL_INDEX,
+                remedy="Train one or name one under 'nmt' in params.yaml.",
+            )
+        model = TranslationModel(
+            path=path,
+            folders={str(engine): path / str(folder) for engine, folder in index["engines"].items()},
+            source_sentencepiece=path / index["sentencepiece"]["source"],
+            target_sentencepiece=path / index["sentencepiece"]["target"],
+            source_language=str(index["source_language"]),
+            target_language=str(index["target_language"]),
+            fingerprint=str(index["fingerprint"]),
+            source_prefix=tuple(index.get("source_prefix", ())),
+            source_suffix=tuple(index.get("source_suffix", ())),
+            target_prefix=tuple(index.get("target_prefix", ())),
+            maximum_source_tokens=int(index.get("maximum_source_tokens") or 1024),
+        )
+        files = dict(index["files"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"damaged index: {error!r}", path / MODEL_INDEX) from error
+    _check_files(path, files, verify)
+    return model
+
+
+def _check_files(path: Path, files: dict[str, Any], verify: bool) -> None:
+    for name, expected in files.items():
+        file = path / name
+        if not file.is_file():
+            raise InputError("no such file: the model is not complete", file)
+        # A model that was changed after its fingerprint was taken would pass as the old one in every key.
+        changed = file.stat().st_size != expected["bytes"] or (
+            verify and sha256_file(file) != expected["sha256"]
+        )
+        if changed:
+            raise InputError(
+                f"it is not the file that {MODEL_INDEX} names: it is damaged or was changed",
+                file,
+                remedy="Run 'dvc repro' to make the model again.",
+            )
+
+
+def _open_bare(path: Path) -> TranslationModel | None:
+    """A CTranslate2 or fairseq directory, or None if it is neither."""
+    if (path / "model.bin").is_file():
+        source, target = find_subwords(path)
+        if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
+            return None
+        vocabularies = sorted(path.glob("*vocabulary.*"))
+        if not vocabularies:
+            raise InputError("no vocabulary beside model.bin: not a complete CTranslate2 model", path)
+        return TranslationModel(
+            path=path,
+            folders={"ctranslate2": path},
+            source_sentencepiece=source,
+            target_sentencepiece=target,
+            source_language="",
+            target_language="",
+            fingerprint=_fingerprint(
+                [path / "model.bin", path / "config.json", *vocabularies, source, target]
+            ),
+            source_suffix=source_end(path),
+        )
+    if (path / "checkpoint.pt").is_file():
+        source, target = find_subwords(path)
+        if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
+            return None
+        dictionaries = sorted(file for file in path.iterdir() if _DICTIONARY.fullmatch(file.name))
+        if len(dictionaries) != 2:
+            raise InputError("not two dictionaries dict.LANGUAGE.txt beside checkpoint.pt", path)
+        names = [match[1] for file in dictionaries if (match := _DICTIONARY.fullmatch(file.name))]
+        # Without an index only the names say which is which, and this project translates into English.
+        source_language, target_language = sorted(names, key=lambda name: name == "en")
+        return TranslationModel(
+            path=path,
+            folders={"fairseq": path},
+            source_sentencepiece=source,
+            target_sentencepiece=target,
+            source_language=source_language,
+            target_language=target_language,
+            fingerprint=_fingerprint([path / "checkpoint.pt", *dictionaries, source, target]),
+        )
+    return None
+
+
+def source_end(ctranslate2: Path) -> tuple[str, ...]:
+    """End-of-sentence, where a CTranslate2 model wants it after a source and does not put it there itself.
+
+    Models converted from Transformers are such; older ones do not say, and none of those is.
+    """
+    if not (ctranslate2 / "config.json").is_file():
+        return ()
+    configuration = read_json(ctranslate2 / "config.json")
+    if configuration.get("add_source_eos", True):
+        return ()
+    return (str(configuration.get("eos_token") or "</s>"),)
+
+
+def _fingerprint(files: Iterable[Path]) -> str:
+    return hash_json(sorted({(file.name, sha256_file(file)) for file in files if file.is_file()}))
+
+
+def cache_directory() -> Path:
+    """Where converted models are kept: ``$XDG_CACHE_HOME/paraforge/models``."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "paraforge" / "models"
+
+
+def _open_imported(path: Path, verify: bool) -> TranslationModel:
+    from paraforge.models.importing import import_model
+
+    files = sorted(file for file in path.iterdir() if file.is_file())
+    target = cache_directory() / _fingerprint(files)[:40]
+    if not (target / MODEL_INDEX).is_file():
+        logger.info("converting %s into %s", path, target)
+        import_model(path, target)
+    return _open_indexed(target, verify)

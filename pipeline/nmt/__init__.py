@@ -1,0 +1,1 @@
+"""Training a translation model with fairseq."""

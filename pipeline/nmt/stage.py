@@ -1,0 +1,160 @@
+"""The stage nmt: ``models/nmt`` by training or by importing a ready model, or without a model."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paraforge import versions
+from paraforge.bitext.ingest import ingest
+from paraforge.errors import InputError
+from paraforge.files import hash_json, read_json, write_json
+from paraforge.models.conversion import MODEL_FILE, check_files, write_description
+from paraforge.models.importing import import_model
+from paraforge.nmt.finishing import finish_model
+from paraforge.nmt.parameters import NmtParameters
+from paraforge.nmt.training import train_model, write_history
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
+from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
+
+logger = logging.getLogger(__name__)
+
+# What only a training that goes on needs: gigabytes.
+_SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
+
+
+@dataclass(frozen=True)
+class NmtReport:
+    """Metrics of the stage.
+
+    Attributes:
+        origin: trained, none, or what a ready model was.
+        fingerprint: of weights and vocabulary.
+        bleu, chrf: on the held-out rows; None where none were held out.
+        architecture: sizes.
+        trained_on: pairs, updates and so on; None for a ready model.
+        seconds: wall time of this run of the stage.
+    """
+
+    origin: str
+    fingerprint: str
+    bleu: float | None
+    chrf: float | None
+    architecture: dict[str, Any] = field(default_factory=dict)
+    trained_on: dict[str, Any] | None = None
+    seconds: float = 0.0
+
+
+def build_nmt(
+    parameters: NmtParameters, ingested: Path, output: Path, plot: Path, resources: Resources
+) -> NmtReport:
+    """Make ``output`` (``models/nmt``) as the parameters say, and write the training curve to ``plot``.
+
+    Raises:
+        InputError: the bitext or the ready model is not usable.
+        WorkLockedError: another process is training in the same work directory.
+        Interrupted: SIGTERM or Ctrl-C; the same command goes on.
+    """
+    started = time.monotonic()
+    languages = (parameters.source_language, parameters.target_language)
+    history: list[dict[str, float]] = []
+    if parameters.model == "none":
+        with replaced_directory(output) as temporary:
+            description = write_description(temporary, origin="none", languages=languages, entries={})
+    elif parameters.model == "train":
+        description, history = _train(parameters, ingested, output, resources)
+    else:
+        description = import_model(
+            parameters.model,
+            output,
+            source_language=languages[0],
+            target_language=languages[1],
+            affixes=parameters.affixes.model_dump(),
+        )
+    write_history(history, plot)
+    metrics = description["metrics"] or {}
+    return NmtReport(
+        origin=description["origin"],
+        fingerprint=description["fingerprint"],
+        bleu=metrics.get("bleu"),
+        chrf=metrics.get("chrf"),
+        architecture=description["architecture"],
+        trained_on=description["trained_on"],
+        seconds=round(time.monotonic() - started, 1),
+    )
+
+
+def training_key(parameters: NmtParameters, bitext: ShardDirectory) -> str:
+    """Hash of all that a training's result depends on."""
+    # References are in no key, so that trainings from before there was another target are found again.
+    without = {"model", "bitext", "affixes", *(["target"] if parameters.target == "reference" else [])}
+    return hash_json(
+        {
+            "step": "nmt",
+            "version": versions.NMT,
+            "parameters": parameters.model_dump(mode="json", exclude=without),
+            "shards": [record.sha256 for record in bitext.records],
+        }
+    )[:32]
+
+
+def _train(
+    parameters: NmtParameters, ingested: Path, output: Path, resources: Resources
+) -> tuple[dict[str, Any], list[dict[str, float]]]:
+    work = WorkDirectory("nmt", resources.work)
+    with work.lock():
+        bitext = _bitext(parameters, ingested, resources)
+        directory = work.path / training_key(parameters, bitext)
+        finished = directory / "model"
+        history_file = directory / "history.json"
+        if not _is_whole(finished):
+            result = train_model(bitext, directory, parameters, resources)
+            write_json(history_file, result.history)
+            with replaced_directory(finished) as temporary:
+                finish_model(directory, temporary, parameters, result, resources.thread_count())
+            for name in _SCAFFOLDING:
+                shutil.rmtree(directory / name, ignore_errors=True)
+        publish(finished, output)
+        return read_json(output / MODEL_FILE), read_json(history_file)
+
+
+def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> ShardDirectory:
+    if parameters.bitext is None:
+        return ShardDirectory(ingested)
+    if isinstance(parameters.bitext, Path):
+        if parameters.bitext.resolve() == ingested.resolve().with_name("translated"):
+            raise InputError(
+                "the stage translate is going to replace these shards by what the new model makes",
+                parameters.bitext,
+                remedy="Keep a copy elsewhere, e.g. in teacher/translated, and name that in nmt.bitext.",
+            )
+        return ShardDirectory(parameters.bitext)
+    output = resources.work / "nmt" / "bitext"
+    ingest(parameters.bitext, output, resources)
+    return ShardDirectory(output)
+
+
+def _is_whole(model: Path) -> bool:
+    """Whether a finished model is there with every byte that it was finished with."""
+    try:
+        check_files(model)
+    except (InputError, KeyError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def publish(model: Path, output: Path) -> None:
+    """Give a finished model to ``output``, which is replaced as a whole."""
+    with replaced_directory(output) as temporary:
+        for path in sorted(model.rglob("*")):
+            target = temporary / path.relative_to(model)
+            if path.is_dir():
+                target.mkdir(parents=True, exist_ok=True)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                link_or_copy(path, target)

@@ -1,0 +1,168 @@
+"""Training a translation model: prepare, train in a process of its own, pick weights, convert."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paraforge.files import atomic_path, write_json
+from paraforge.nmt.binarisation import PreparedBitext, prepare_bitext
+from paraforge.nmt.parameters import NmtParameters
+from paraforge.nmt.processes import LOG, follow, training_processes
+from paraforge.nmt.ranks import rank_count
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
+
+logger = logging.getLogger(__name__)
+
+HISTORY_COLUMNS = (
+    *("update", "epoch", "seconds", "target_tokens"),
+    *("train_loss", "valid_loss", "valid_perplexity", "bleu", "chrf"),
+)
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended.
+
+    Attributes:
+        reason: the limit that ended it: maximum_updates, maximum_epochs, maximum_minutes or patience.
+        history: one row a validation; losses in bits per token.
+        prepared: what was trained on.
+    """
+
+    reason: str
+    history: list[dict[str, float]]
+    prepared: PreparedBitext
+
+
+def train_model(
+    bitext: ShardDirectory, directory: Path, parameters: NmtParameters, resources: Resources
+) -> TrainingResult:
+    """Train until a limit is reached, going on from the last checkpoint in ``directory`` if there is one.
+
+    Args:
+        bitext: shards with ``cs``, ``reference`` and, if any, ``rejected``.
+        directory: work directory of this training alone.
+        parameters: what decides the result.
+        resources: devices and threads.
+
+    Raises:
+        Interrupted: SIGTERM or Ctrl-C; the next call goes on from there.
+        InputError: nothing to train on.
+        IncompleteError: the training process died.
+    """
+    prepared = prepare_bitext(bitext, directory, parameters)
+    logger.info(
+        "%d pairs to train on, %d held out, %d set aside, %d too long",
+        *(prepared.trained, prepared.held_out, prepared.set_aside, prepared.too_long),
+    )
+    settings = trainer_settings(directory, parameters, prepared, resources)
+    write_json(directory / "settings.json", settings)
+    # The reason of an end stands in the last checkpoint too, so a finished training ends at once.
+    with training_processes(directory, settings) as processes:
+        reason, history = follow(processes, parameters.training.maximum_updates, directory / LOG)
+    return TrainingResult(reason, history, prepared)
+
+
+def trainer_settings(
+    directory: Path, parameters: NmtParameters, prepared: PreparedBitext, resources: Resources
+) -> dict[str, Any]:
+    """What the training process reads: fairseq's arguments, and what is ours."""
+    training, validation = parameters.training, parameters.validation
+    device = training_device(resources)
+    threads = resources.thread_count()
+    ranks = rank_count(training.accumulate, threads) if device == "cpu" else 1
+    return {
+        "arguments": [
+            *fairseq_arguments(directory, parameters, prepared),
+            *(["--cpu"] if device == "cpu" else []),
+        ],
+        "device": device,
+        "precision": precision(training.precision, device),
+        "ranks": ranks,
+        "rendezvous": f"rendezvous-{uuid.uuid4().hex}",
+        "threads": threads // ranks,
+        "parts": len(prepared.parts),
+        "accumulate": training.accumulate,
+        "validate_every": validation.every_updates,
+        "patience": validation.patience,
+        "average": validation.average,
+        "beam": validation.beam,
+        "maximum_tokens": parameters.maximum_tokens,
+        "maximum_updates": training.maximum_updates,
+        "maximum_epochs": training.maximum_epochs,
+        "maximum_seconds": None if training.maximum_minutes is None else training.maximum_minutes * 60,
+        "source_language": parameters.source_language,
+        "target_language": parameters.target_language,
+    }
+
+
+def fairseq_arguments(directory: Path, parameters: NmtParameters, prepared: PreparedBitext) -> list[str]:
+    """fairseq-train's command line, without criterion and places, which the training process adds."""
+    shape, training = parameters.architecture, parameters.training
+    if training.schedule == "linear":
+        schedule = ["--lr-scheduler", "polynomial_decay", "--total-num-update", str(training.maximum_updates)]
+    else:
+        schedule = ["--lr-scheduler", "inverse_sqrt"]
+    sides = ("encoder", "decoder")
+    return [
+        os.pathsep.join(str((directory / part).resolve()) for part in prepared.parts),
+        *("--source-lang", parameters.source_language, "--target-lang", parameters.target_language),
+        *("--task", "translation", "--arch", "transformer"),
+        *("--encoder-layers", str(shape.encoder_layers), "--decoder-layers", str(shape.decoder_layers)),
+        *(f for side in sides for f in (f"--{side}-embed-dim", str(shape.width))),
+        *(f for side in sides for f in (f"--{side}-ffn-embed-dim", str(shape.feed_forward))),
+        *(f for side in sides for f in (f"--{side}-attention-heads", str(shape.heads))),
+        *(f"--{side}-normalize-before" for side in sides if shape.pre_norm),
+        "--share-all-embeddings" if parameters.vocabulary.shared else "--share-decoder-input-output-embed",
+        *("--dropout", str(shape.dropout), "--attention-dropout", str(shape.attention_dropout)),
+        *("--activation-dropout", str(shape.activation_dropout)),
+        *("--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--adam-eps", "1e-9"),
+        *("--weight-decay", str(training.weight_decay), "--clip-norm", str(training.clip)),
+        *("--lr", str(training.learning_rate), "--warmup-updates", str(training.warmup_updates)),
+        *schedule,
+        *("--label-smoothing", str(training.label_smoothing)),
+        *("--max-tokens", str(training.batch_tokens), "--num-workers", "0"),
+        *("--update-freq", str(training.accumulate), "--max-update", str(training.maximum_updates)),
+        *("--skip-invalid-size-inputs-valid-test", "--seed", str(training.seed)),
+    ]
+
+
+def training_device(resources: Resources) -> str:
+    """``cpu``, or ``cuda:N``: the first of the devices that is a GPU and there."""
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    for device in resources.devices:
+        number = device.partition(":")[2] or "0"
+        if device != "cpu" and number.isdecimal() and int(number) < count:
+            return f"cuda:{number}"
+    return "cpu"
+
+
+def precision(wanted: str, device: str) -> str:
+    """Of matrix products: what was asked for, or bfloat16 where the processor multiplies it."""
+    import torch
+
+    if wanted != "auto":
+        return wanted
+    if device.startswith("cuda"):
+        # torch.cuda.is_bf16_supported() is true of GPUs that can only imitate it: before Ampere.
+        return "bfloat16" if torch.cuda.get_device_capability(device) >= (8, 0) else "float32"
+    capable = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bfloat16" if capable else "float32"
+
+
+def write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:
+    """Write the training curve for ``dvc plots``; one row a validation, losses in bits per token."""
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, HISTORY_COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(history)

@@ -1,0 +1,1 @@
+"""Publishing a corpus: Parquet files, manifest, signature, card, and their verification."""

@@ -1,0 +1,216 @@
+"""The dataset card of a published corpus: README.md with the front matter that the Hugging Face Hub reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import yaml
+
+from paraforge.publication.manifest import KEPT, Manifest
+from paraforge.publication.parameters import PublishParameters
+from paraforge.publication.statistics import Statistics
+from paraforge.selection.fate import Counts
+from paraforge.selection.reasons import explain_reasons
+
+FILES = "shard-*.parquet"
+_SIZES = (
+    (10**3, "n<1K"),
+    (10**4, "1K<n<10K"),
+    (10**5, "10K<n<100K"),
+    (10**6, "100K<n<1M"),
+    (10**7, "1M<n<10M"),
+    (10**8, "10M<n<100M"),
+    (10**9, "100M<n<1B"),
+    (10**10, "1B<n<10B"),
+    (10**11, "10B<n<100B"),
+    (10**12, "100B<n<1T"),
+)
+_MEANS = {
+    "reference_tokens": "tokens of the reference",
+    "translation_tokens": "tokens of the translation",
+    "translation_score": "translation score",
+    "paraphrase_score": "paraphrase score",
+    "overlap_1": "unigram overlap",
+    "overlap_2": "bigram overlap",
+    "overlap_3": "trigram overlap",
+    "copy_rate": "copy rate",
+}
+
+
+def size_category(rows: int) -> str:
+    """The Hub's size category, e.g. ``10K<n<100K``."""
+    return next((name for limit, name in _SIZES if rows < limit), "n>1T")
+
+
+def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:
+    """The card's metadata as the Hub reads it."""
+    split = "train" if manifest.content == KEPT else "rejected"
+    return {
+        "pretty_name": manifest.name,
+        "license": parameters.licence,
+        "language": list(parameters.languages),
+        "multilinguality": ["translation"] if len(parameters.languages) > 1 else ["monolingual"],
+        "annotations_creators": ["machine-generated"],
+        "size_categories": [size_category(manifest.rows)],
+        "task_categories": ["sentence-similarity", "text-generation"],
+        "tags": list(parameters.tags),
+        "configs": [
+            {
+                "config_name": "default",
+                "data_files": [{"split": split, "path": FILES}],
+            }
+        ],
+    }
+
+
+def dataset_card(manifest: Manifest, statistics: Statistics, parameters: PublishParameters) -> str:
+    """The text of README.md."""
+    metadata = yaml.safe_dump(front_matter(manifest, parameters), sort_keys=False, allow_unicode=True)
+    sections = [_introduction(manifest), _use(manifest), _counts(manifest)]
+    if manifest.content == KEPT:
+        sections += [_bands(statistics), _means(statistics), _examples(statistics)]
+    sections += [_columns(manifest), _licences(manifest, parameters), _origin(manifest)]
+    body = "\n\n".join(section for section in sections if section)
+    return f"---\n{metadata}---\n\n{body}\n"
+
+
+def _introduction(manifest: Manifest) -> str:
+    if manifest.content == KEPT:
+        what = (
+            f"{manifest.rows:,} paraphrase pairs made by back-translation: each pair is the English side of "
+            "parallel text (`reference`) and a machine translation of its foreign side (`translation`), with "
+            "scores and lineage."
+        )
+    else:
+        what = (
+            f"{manifest.rows:,} pairs that were refused (`rejected` names the first filter that refused the "
+            "pair) or could not be translated (`failed` says why). They are kept so that every row that came "
+            "in can be looked up; they are not part of the corpus."
+        )
+    return f"# {manifest.name}\n\n{what}\n\nSignature: `{manifest.signature}`"
+
+
+def _use(manifest: Manifest) -> str:
+    split = "train" if manifest.content == KEPT else "rejected"
+    # FILES is a pattern that all of these readers understand.
+    text = """## Use
+
+```python
+from datasets import load_dataset
+pairs = load_dataset("parquet", data_files="FILES", split="train")  # or load_dataset(PATH, split="SPLIT")
+
+import duckdb
+duckdb.sql("SELECT reference, translation FROM 'FILES' WHERE paraphrase_score > 0.8 LIMIT 10")
+
+import polars
+polars.scan_parquet("FILES").filter(polars.col("overlap_3") < 0.3).collect()
+```
+
+`paraforge verify PATH` checks every file against `manifest.json`."""
+    return text.replace("FILES", FILES).replace("SPLIT", split)
+
+
+def _counts(manifest: Manifest) -> str:
+    rows = [_count_row(source, counts) for source, counts in sorted(manifest.sources.items())]
+    if len(rows) > 1:
+        rows.append(_count_row("all", manifest.counts))
+    by_source = table(["source", "rows in", "kept", "rejected", "failed", "kept %"], rows, right=range(1, 6))
+    explained = explain_reasons(manifest.steps)
+    reasons = [
+        ["rejected", name, f"{number:,}", explained.get(name, "")]
+        for name, number in manifest.counts.rejected.most_common()
+    ]
+    reasons += [["failed", name, f"{number:,}", ""] for name, number in manifest.counts.failed.most_common()]
+    head = ["", "reason", "pairs", "meaning"]
+    by_reason = table(head, reasons, right=[2]) if reasons else "Nothing was refused."
+    return f"## Counts\n\nRows in = kept + rejected + failed.\n\n{by_source}\n\n{by_reason}"
+
+
+def _count_row(name: str, counts: Counts) -> list[str]:
+    share = 100 * counts.kept / counts.rows_in if counts.rows_in else 0.0
+    numbers = (counts.rows_in, counts.kept, counts.rejected.total(), counts.failed.total())
+    return [name, *(f"{number:,}" for number in numbers), f"{share:.1f}"]
+
+
+def _bands(statistics: Statistics) -> str:
+    rows = [
+        [
+            b["band"],
+            f"{b['pairs']:,}",
+            f"{b['overlap_3']:.2f}",
+            f"{b['kept']:,}",
+            f"{b['kept_overlap_3']:.2f}",
+        ]
+        for b in statistics.bands()
+    ]
+    head = ["paraphrase score", "scored pairs", "trigram overlap", "kept pairs", "trigram overlap"]
+    shown = table(head, rows, right=range(1, 5))
+    return f"## Score bands\n\nMean trigram overlap of the pairs in a band.\n\n{shown}"
+
+
+def _means(statistics: Statistics) -> str:
+    means = statistics.means()
+    rows = [[text, f"{means[name]:.3f}"] for name, text in _MEANS.items() if name in means]
+    return f"## Means over kept pairs\n\n{table(['', 'mean'], rows, right=[1])}" if rows else ""
+
+
+def _examples(statistics: Statistics) -> str:
+    pairs = [example.pair for band in statistics.examples for example in band]
+    if not pairs:
+        return ""
+    rows = [
+        [f"{pair['paraphrase_score']:.2f}", clip(pair["reference"]), clip(pair["translation"])]
+        for pair in pairs
+    ]
+    head = ["score", "reference", "translation"]
+    return f"## Examples\n\nDrawn at random from each score band.\n\n{table(head, rows, right=[0])}"
+
+
+def clip(text: str | None, length: int = 200) -> str:
+    """A sentence for a table, cut where it is very long."""
+    text = " ".join((text or "").split())
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _columns(manifest: Manifest) -> str:
+    rows = [[f"`{c['name']}`", c["type"], c["description"]] for c in manifest.columns]
+    return f"## Columns\n\n{table(['column', 'type', 'meaning'], rows)}"
+
+
+def _licences(manifest: Manifest, parameters: PublishParameters) -> str:
+    rows = [[source, manifest.licences.get(source, "not stated")] for source in sorted(manifest.sources)]
+    text = "Each pair is under the licence of the text it was made from, which the column `source` names."
+    return f"## Licences\n\n{text} The whole: `{parameters.licence}`.\n\n{table(['source', 'licence'], rows)}"
+
+
+def _origin(manifest: Manifest) -> str:
+    rows = []
+    for name, step in manifest.steps.items():
+        fingerprints = step.get("fingerprints") or {}
+        rows += [
+            [name, what, f"`{str(digest)[:16]}`"] for what, digest in sorted(fingerprints.items()) if digest
+        ]
+    made = table(["step", "file", "fingerprint"], rows) if rows else "No model was used."
+    return (
+        f"## Origin\n\nMade by paraforge {manifest.version}, schema {manifest.schema_version}. "
+        f"All parameters are in `manifest.json`.\n\n{made}"
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """A Markdown table; ``right`` are the columns to align to the right."""
+    aligned = set(right)
+    lines = [
+        "| " + " | ".join(head) + " |",
+        "|" + "|".join("---:" if place in aligned else "---" for place in range(len(head))) + "|",
+    ]
+    lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    # Angle brackets and ampersands would be taken for HTML, bars for the end of the cell.
+    escaped = text.replace("\\", "\\\\") if "`" not in text else text
+    escaped = escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return " ".join(escaped.replace("|", "\\|").split())

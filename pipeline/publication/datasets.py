@@ -1,0 +1,159 @@
+"""Published datasets as the query commands see them: files that are there, whole, and of a known schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraforge.errors import InputError
+from paraforge.files import read_json
+from paraforge.publication.manifest import KEPT, MANIFEST_NAME, REJECTED, Manifest, read_manifest
+from paraforge.shards.schema import SCHEMA_VERSION
+
+LEXICON = "lexicon"
+PUBLISH_AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch the file again."
+# As in paraforge.lexicon.lexicon, which is slow to import (it compiles its counting loops).
+LEXICON_FORMAT = 1
+LEXICON_MANIFEST = "lexicon.json"
+_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A directory of Parquet files with one schema.
+
+    Attributes:
+        name: ``corpus``, ``rejected`` or ``lexicon``.
+        files: absolute paths, in order; none where the dataset is empty and has no file.
+        rows: rows of all files, as the manifest says.
+        schema: columns as the manifest says.
+        manifest: of a published corpus; None of a lexicon.
+    """
+
+    name: str
+    directory: Path
+    files: list[Path]
+    rows: int
+    schema: pa.Schema
+    manifest: Manifest | None = None
+
+
+def open_published(directory: Path) -> Dataset:
+    """Open ``data/corpus`` or ``data/rejected``, or a copy of one.
+
+    Only sizes and the Parquet marks are looked at; ``paraforge verify`` reads every byte.
+
+    Raises:
+        InputError: no manifest, a changed one, one of a newer version, or a file is missing or cut off.
+    """
+    if not directory.is_dir():
+        raise InputError("no such directory", directory, remedy="Name the directory of a published corpus.")
+    if not (directory / MANIFEST_NAME).is_file():
+        inside = next((d for d in (directory / KEPT, directory / "data" / KEPT) if d.is_dir()), None)
+        raise InputError(
+            f"not a published corpus: there is no {MANIFEST_NAME} in it",
+            directory,
+            remedy=f"Did you mean {inside}?" if inside else "Run 'dvc repro publish' to make one.",
+        )
+    manifest = read_manifest(directory)
+    if manifest.schema_version > SCHEMA_VERSION:
+        raise InputError(
+            f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}",
+            directory / MANIFEST_NAME,
+            remedy="Upgrade paraforge.",
+        )
+    if manifest.content not in (KEPT, REJECTED):
+        raise InputError(f"unknown content '{manifest.content}'", directory / MANIFEST_NAME)
+    files = [_whole(directory, file.path, file.bytes) for file in manifest.files]
+    schema = pa.schema([(column["name"], _type(column["type"])) for column in manifest.columns])
+    return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest)
+
+
+def open_lexicon(directory: Path) -> Dataset:
+    """Open a lexicon that stage ``lexicon`` or ``paraforge lexicon extract`` wrote.
+
+    Raises:
+        InputError: not a lexicon, one of a newer format, or a file is missing or damaged.
+    """
+    path = directory / LEXICON_MANIFEST
+    if not path.is_file():
+        raise InputError(f"not a lexicon: there is no {LEXICON_MANIFEST} in it", directory)
+    value = read_json(path)
+    try:
+        if int(value["format"]) > LEXICON_FORMAT:
+            raise InputError(
+                f"written in format {value['format']}, this version reads {LEXICON_FORMAT}",
+                path,
+                remedy="Upgrade paraforge.",
+            )
+        records = [(str(file["file"]), int(file["rows"])) for file in value["files"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"damaged: {error!r}", path, remedy="Extract the lexicon again.") from error
+    files = [_whole(directory, name, None) for name, _ in records]
+    return Dataset(LEXICON, directory, files, sum(rows for _, rows in records), _lexicon_schema(files))
+
+
+def _lexicon_schema(files: list[Path]) -> pa.Schema:
+    if not files:
+        from paraforge.lexicon.lexicon import SCHEMA
+
+        return SCHEMA
+    try:
+        return pq.read_schema(files[0])
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"cannot be read as Parquet: {error}", files[0]) from error
+
+
+def neighbours(corpus: Dataset) -> tuple[dict[str, Dataset], dict[str, str]]:
+    """The datasets that lie beside a corpus, itself among them.
+
+    Returns:
+        Those that can be read, by name; and of those that cannot, why.
+    """
+    found = {corpus.name: corpus}
+    missing: dict[str, str] = {}
+    for name in (KEPT, REJECTED, LEXICON):
+        if name in found:
+            continue
+        directory = corpus.directory.absolute().parent / name
+        if not directory.is_dir():
+            missing[name] = f"there is no directory {directory}"
+            continue
+        try:
+            found[name] = open_lexicon(directory) if name == LEXICON else open_published(directory)
+        except InputError as error:
+            missing[name] = str(error)
+    return found, missing
+
+
+def _whole(directory: Path, name: str, size: int | None) -> Path:
+    path = directory.absolute() / name
+    if Path(name).name != name:
+        raise InputError(f"the manifest names a file outside of it: {name}", directory)
+    try:
+        found = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+            file.seek(-min(found, len(_MAGIC)), 2)
+            tail = file.read()
+    except FileNotFoundError as error:
+        raise InputError("missing, the manifest lists it", path, remedy=PUBLISH_AGAIN) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path) from error
+    if size is not None and found != size:
+        raise InputError(
+            f"damaged: it has {found:,} bytes, the manifest says {size:,}", path, remedy=PUBLISH_AGAIN
+        )
+    if head != _MAGIC or tail != _MAGIC:
+        raise InputError("damaged: not a whole Parquet file", path, remedy=PUBLISH_AGAIN)
+    return path
+
+
+def _type(name: str) -> pa.DataType:
+    try:
+        return pa.type_for_alias(name)
+    except ValueError:
+        return pa.string()

@@ -1,0 +1,173 @@
+"""The manifest of a published corpus: files and their SHA-256, columns, counts, parameters and origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge import __version__
+from paraforge.errors import InputError
+from paraforge.files import hash_json, read_json, write_json
+from paraforge.selection.fate import Counts
+from paraforge.shards.schema import SCHEMA_VERSION
+
+MANIFEST_NAME = "manifest.json"
+FORMAT = 1
+KEPT, REJECTED = "corpus", "rejected"
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """One Parquet file of a published corpus."""
+
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What ``manifest.json`` says.
+
+    Attributes:
+        content: ``corpus`` (kept pairs) or ``rejected`` (refused and failed pairs).
+        name: title of the dataset.
+        signature: see :mod:`paraforge.publication.signature`.
+        counts: of the whole run, so that kept, rejected and failed add up to the rows that came in.
+        sources: the same counts of each source.
+        files: the Parquet files, in order.
+        columns: name, type and description of each column.
+        steps: version, parameters and fingerprints of each step that the corpus went through.
+        licences: licence of each source, as configured.
+        publication: the same in the manifests of the kept and the refused pairs of one run, and only there;
+            empty in older corpora.
+    """
+
+    content: str
+    name: str
+    signature: str
+    counts: Counts
+    sources: dict[str, Counts]
+    files: list[PublishedFile]
+    columns: list[dict[str, str]]
+    steps: dict[str, Any]
+    licences: dict[str, str]
+    publication: str = ""
+    version: str = __version__
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def rows(self) -> int:
+        """Rows of all files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def expected_rows(self) -> int:
+        """Rows that the files have to have by the counts."""
+        return self.counts.kept if self.content == KEPT else self.counts.left_out
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON value, with the SHA-256 of everything else in it as ``sha256``."""
+        value: dict[str, Any] = {
+            "format": FORMAT,
+            "paraforge": self.version,
+            "schema_version": self.schema_version,
+            "content": self.content,
+            "name": self.name,
+            "signature": self.signature,
+            "publication": self.publication,
+            "rows": self.rows,
+            "bytes": sum(file.bytes for file in self.files),
+            "counts": self.counts.as_dict(),
+            "sources": {source: counts.as_dict() for source, counts in sorted(self.sources.items())},
+            "licences": self.licences,
+            "columns": self.columns,
+            "steps": self.steps,
+            "files": [vars(file) for file in self.files],
+        }
+        value["sha256"] = hash_json(value)
+        return value
+
+    def write(self, directory: Path) -> None:
+        """Write ``manifest.json``."""
+        write_json(directory / MANIFEST_NAME, self.as_dict())
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read ``manifest.json`` and check that it is as it was written.
+
+    Raises:
+        InputError: it is missing, not JSON, of a newer format, incomplete, or was changed.
+    """
+    path = directory / MANIFEST_NAME
+    value = read_json(path)
+    try:
+        if int(value["format"]) > FORMAT:
+            raise InputError(
+                f"written in format {value['format']}, this version reads {FORMAT}",
+                path,
+                remedy="Upgrade paraforge.",
+            )
+        sealed = {key: part for key, part in value.items() if key != "sha256"}
+        if hash_json(sealed) != value["sha256"]:
+            raise InputError(
+                "the manifest was changed after it was written",
+                path,
+                remedy="Publish the corpus again, or take the manifest from where the corpus came from.",
+            )
+        return Manifest(
+            content=str(value["content"]),
+            name=str(value["name"]),
+            signature=str(value["signature"]),
+            counts=Counts.from_dict(value["counts"]),
+            sources={source: Counts.from_dict(counts) for source, counts in value["sources"].items()},
+            files=[
+                PublishedFile(str(f["path"]), int(f["rows"]), int(f["bytes"]), str(f["sha256"]))
+                for f in value["files"]
+            ],
+            columns=[{str(key): str(text) for key, text in column.items()} for column in value["columns"]],
+            steps=dict(value["steps"]),
+            licences={str(source): str(text) for source, text in value["licences"].items()},
+            publication=str(value.get("publication", "")),
+            version=str(value["paraforge"]),
+            schema_version=int(value["schema_version"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"not a manifest of paraforge: {type(error).__name__}: {error}",
+            path,
+            remedy="Publish the corpus again.",
+        ) from error
+
+
+def describe_columns(schema: pa.Schema) -> list[dict[str, str]]:
+    """Name, type and description of each column, as the manifest and the card list them."""
+    return [
+        {
+            "name": column.name,
+            "type": str(column.type),
+            "description": (column.metadata or {}).get(b"description", b"").decode("utf-8"),
+        }
+        for column in schema
+    ]
+
+
+def schema_differences(schema: pa.Schema, columns: Sequence[Mapping[str, str]]) -> list[str]:
+    """How a file's columns differ from those that the manifest lists; empty where they agree."""
+    wanted = {column["name"]: column["type"] for column in columns}
+    found = {column.name: str(column.type) for column in schema}
+    problems = [f"column '{name}' is missing" for name in wanted if name not in found]
+    problems += [f"column '{name}' is not in the manifest" for name in found if name not in wanted]
+    problems += [
+        f"column '{name}' is {found[name]}, the manifest says {kind}"
+        for name, kind in wanted.items()
+        if name in found and found[name] != kind
+    ]
+    if not problems and list(found) != list(wanted):
+        problems.append("the columns stand in another order than in the manifest")
+    return problems

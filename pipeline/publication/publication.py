@@ -1,0 +1,267 @@
+"""Publication: kept pairs and refused pairs as two Parquet datasets with manifest, signature and card."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge.errors import IncompleteError, InputError
+from paraforge.files import atomic_path, hash_json
+from paraforge.progress import progress
+from paraforge.publication.card import dataset_card
+from paraforge.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
+from paraforge.publication.parameters import PublishParameters
+from paraforge.publication.plan import FilePlan, plan_files
+from paraforge.publication.signature import signature
+from paraforge.publication.statistics import Statistics, describe, merge
+from paraforge.selection.fate import kept_mask
+from paraforge.selection.parallel import map_shards, thread_count
+from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.passes import inputs_digest
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
+from paraforge.shards.step import check_bytes
+from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
+from paraforge.shards.work import WorkDirectory, replaced_directories
+from paraforge.versions import PUBLISH
+
+logger = logging.getLogger(__name__)
+
+STEP = "publish"
+CARD_NAME = "README.md"
+_UNPUBLISHED = ("first_row",)
+
+
+@dataclass(frozen=True)
+class PublishReport:
+    """What publication did: the manifests of both datasets, the statistics, and the wall-clock time."""
+
+    corpus: Manifest
+    rejected: Manifest
+    statistics: Statistics
+    seconds: float
+
+    def metrics(self) -> dict[str, Any]:
+        """What ``metrics/publish.json`` holds."""
+        counts = self.corpus.counts
+        size = sum(file.bytes for file in self.corpus.files)
+        return {
+            "pairs": counts.kept,
+            "rejected": counts.rejected.total(),
+            "failed": counts.failed.total(),
+            "files": len(self.corpus.files),
+            "megabytes": round(size / 1e6, 3),
+            "bytes_per_pair": round(size / counts.kept, 1) if counts.kept else 0.0,
+            "means": self.statistics.means(),
+            "bands": {
+                band["band"]: {key: value for key, value in band.items() if key != "band"}
+                for band in self.statistics.bands()
+            },
+            "seconds": round(self.seconds, 3),
+            "pairs_per_second": round(counts.rows_in / self.seconds) if self.seconds else 0,
+        }
+
+
+def publish(
+    parameters: PublishParameters,
+    select: SelectParameters,
+    inputs: Sequence[Path],
+    selected: Path,
+    corpus: Path,
+    rejected: Path,
+    resources: Resources,
+) -> PublishReport:
+    """Write both datasets; each directory is replaced as a whole.
+
+    Args:
+        parameters: name, licences, file size.
+        select: the filters, for the signature.
+        inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
+        selected: what selection wrote for them, ``data/selected``.
+        corpus, rejected: where to publish kept pairs, and those refused or failed.
+        resources: threads, and the work directory that holds the lock.
+
+    Raises:
+        InputError: there are no pairs, a shard is damaged, or the selection is that of another input.
+        IncompleteError: rows in differ from kept + rejected + failed.
+        WorkLockedError: another process is publishing with the same work directory.
+    """
+    started = time.monotonic()
+    view = ShardView(*inputs, selected)
+    _check_selection(view, inputs, selected)
+    with ExitStack() as stack:
+        stack.enter_context(WorkDirectory(STEP, resources.work).lock())
+        check_bytes(view)
+        kept_directory, rejected_directory = stack.enter_context(replaced_directories(corpus, rejected))
+        directories = {KEPT: kept_directory, REJECTED: rejected_directory}
+        publication = _Publication(
+            parameters, select, view, directories, thread_count(resources, view.total_rows)
+        )
+        kept, refused, statistics = publication.run()
+    if not statistics.counts.kept:
+        logger.warning("the published corpus is empty: no pair was kept")
+    return PublishReport(kept, refused, statistics, time.monotonic() - started)
+
+
+def _check_selection(view: ShardView, inputs: Sequence[Path], selected: Path) -> None:
+    if not view.total_rows:
+        raise InputError("there are no pairs to publish", inputs[0])
+    description = view.directories[-1].description
+    if description.get("inputs") != inputs_digest(ShardView(*inputs)):
+        raise InputError(
+            "selected from other shards than these", selected, remedy="Run 'dvc repro' to select again."
+        )
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What one plan wrote: files of both datasets and the statistics of its rows."""
+
+    kept: list[ShardRecord]
+    refused: list[ShardRecord]
+    sizes: dict[str, int]
+    statistics: Statistics
+
+
+class _Publication:
+    def __init__(
+        self,
+        parameters: PublishParameters,
+        select: SelectParameters,
+        view: ShardView,
+        directories: dict[str, Path],
+        workers: int,
+    ) -> None:
+        self.parameters = parameters
+        self.select = select
+        self.view = view
+        self.directories = directories
+        self.workers = workers
+        present = [name for name in view.column_names if name not in _UNPUBLISHED]
+        self.columns = [name for name in COLUMNS if name in present]
+        self.columns += [name for name in present if name not in COLUMNS]
+        self.schema = self._schema()
+
+    def _schema(self) -> pa.Schema:
+        found = {column.name: column for directory in self.view.directories for column in directory.schema}
+        # Without the footer keys of the steps, which say nothing about the corpus.
+        return pa.schema([COLUMNS.get(name, found[name]) for name in self.columns])
+
+    def run(self) -> tuple[Manifest, Manifest, Statistics]:
+        plans = plan_files(self.view.rows, self._kept_rows(), self.parameters.rows_per_file)
+        written = []
+        with progress(total=self.view.total_rows, unit="pairs", description=STEP) as bar:
+            for plan, done in zip(
+                plans, map_shards(lambda i: self._write(plans[i]), len(plans), self.workers), strict=True
+            ):
+                bar.update(sum(self.view.rows[index] for index in plan.shards))
+                written.append(done)
+        statistics = merge((one.statistics for one in written), self.parameters.examples)
+        if statistics.counts.rows_in != self.view.total_rows:
+            raise IncompleteError(
+                f"{STEP}: {statistics.counts.rows_in:,} rows were read of {self.view.total_rows:,}"
+            )
+        statistics.counts.check(STEP)
+        sizes = {name: size for one in written for name, size in one.sizes.items()}
+        kept = [record for one in written for record in one.kept]
+        refused = [record for one in written for record in one.refused]
+        publication = hash_json([[record.sha256 for record in records] for records in (kept, refused)])[:16]
+        return (
+            self._describe(KEPT, kept, sizes, statistics, publication),
+            self._describe(REJECTED, refused, sizes, statistics, publication),
+            statistics,
+        )
+
+    def _kept_rows(self) -> list[int]:
+        """Kept rows of each shard."""
+        fate = [name for name in ("rejected", "failed") if name in self.view.column_names]
+        count = len(self.view)
+        masks = map_shards(
+            lambda index: int(kept_mask(self.view.read(index, fate)).sum()), count, self.workers
+        )
+        return list(masks)
+
+    def _write(self, plan: FilePlan) -> _Written:
+        """Write the files of one plan; reads one shard after the other."""
+        kept_parts: list[pa.Table] = []
+        records: list[ShardRecord] = []
+        statistics = []
+        sizes: dict[str, int] = {}
+        for run in plan.refused_files:
+            refused_parts = []
+            for index in run.shards:
+                rows = self.view.read(index, self.columns).cast(self.schema)
+                statistics.append(describe(rows, self.parameters.examples))
+                mask = kept_mask(rows)
+                kept_parts.append(rows if mask.all() else rows.filter(pa.array(mask)))
+                if not mask.all():
+                    refused_parts.append(rows.filter(pa.array(~mask)))
+            if run.number is not None:
+                records.append(self._write_file(REJECTED, run.number, refused_parts, sizes))
+        kept = [] if plan.number is None else [self._write_file(KEPT, plan.number, kept_parts, sizes)]
+        return _Written(kept, records, sizes, merge(statistics, self.parameters.examples))
+
+    def _write_file(
+        self, content: str, number: int, parts: list[pa.Table], sizes: dict[str, int]
+    ) -> ShardRecord:
+        path = self.directories[content] / shard_name(number)
+        table = pa.concat_tables(parts) if parts else self.schema.empty_table()
+        record = write_shard(table.combine_chunks(), path)
+        sizes[f"{content}/{record.file}"] = path.stat().st_size
+        return record
+
+    def _describe(
+        self,
+        content: str,
+        records: list[ShardRecord],
+        sizes: dict[str, int],
+        statistics: Statistics,
+        publication: str,
+    ) -> Manifest:
+        """Write index, manifest and card of one dataset."""
+        directory = self.directories[content]
+        steps = {
+            str(one.description.get("step", one.path.name)): {
+                key: one.description.get(key) for key in ("version", "parameters", "fingerprints")
+            }
+            for one in self.view.directories
+        }
+        manifest = Manifest(
+            content=content,
+            name=self.parameters.name if content == KEPT else f"{self.parameters.name}: refused pairs",
+            signature=signature(list(statistics.sources), steps, self.select),
+            counts=statistics.counts,
+            sources=statistics.sources,
+            files=[PublishedFile(r.file, r.rows, sizes[f"{content}/{r.file}"], r.sha256) for r in records],
+            columns=describe_columns(self.schema),
+            steps=steps,
+            licences=_licences_of(statistics.sources, self.parameters.licences),
+            publication=publication,
+        )
+        if manifest.rows != manifest.expected_rows:
+            raise IncompleteError(
+                f"{STEP}: the files of {content} have {manifest.rows:,} rows, by the counts it is "
+                f"{manifest.expected_rows:,}"
+            )
+        write_index(directory, records, {"step": STEP, "version": PUBLISH, "schema_version": SCHEMA_VERSION})
+        manifest.write(directory)
+        with atomic_path(directory / CARD_NAME) as path:
+            path.write_text(dataset_card(manifest, statistics, self.parameters), encoding="utf-8")
+        return manifest
+
+
+def _licences_of(sources: Iterable[str], licences: Mapping[str, str]) -> dict[str, str]:
+    """Licence of each source that has one; ``news.2014`` has that of ``news`` unless it has its own."""
+    found = {}
+    for source in sorted(sources):
+        named = [name for name in licences if source == name or source.startswith((f"{name}.", f"{name}-"))]
+        if named:
+            found[source] = licences[max(named, key=len)]
+    return found

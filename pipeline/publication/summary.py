@@ -1,0 +1,146 @@
+"""What a run gave, gathered from its metrics and its published corpus: what ``paraforge summary`` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paraforge.bitext.reasons import REASONS
+from paraforge.errors import InputError
+from paraforge.files import read_json
+from paraforge.publication.manifest import Manifest, read_manifest
+from paraforge.publication.statistics import AVERAGED, BANDS, describe, merge
+from paraforge.shards.store import ShardDirectory
+
+STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
+EXAMPLES = 10
+# Examples are drawn from so many files, spread over the corpus.
+_FILES_LOOKED_AT = 5
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What there is to show of a run.
+
+    Attributes:
+        root: the project's directory.
+        corpus: manifest of ``data/corpus``.
+        metrics: content of ``metrics/STAGE.json`` of each stage that has one.
+        examples: published pairs, by falling paraphrase score.
+    """
+
+    root: Path
+    corpus: Manifest
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def megabytes(self) -> float:
+        """Size of the published corpus."""
+        return sum(file.bytes for file in self.corpus.files) / 1e6
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """How long each stage took the last time it ran."""
+        return {
+            stage: float(values["seconds"]) for stage, values in self.metrics.items() if values.get("seconds")
+        }
+
+    def get(self, stage: str, key: str) -> Any:
+        """One metric, or None."""
+        return self.metrics.get(stage, {}).get(key)
+
+
+def load_summary(root: Path) -> Summary:
+    """Gather what a run in the project directory ``root`` left.
+
+    Raises:
+        InputError: there is no published corpus, or it is damaged.
+    """
+    corpus = root / "data" / "corpus"
+    if not corpus.is_dir():
+        raise InputError("there is no corpus yet", corpus, remedy="Run 'make corpus' or 'dvc repro'.")
+    manifest = read_manifest(corpus)
+    metrics = {}
+    for stage in STAGES:
+        path = root / "metrics" / f"{stage}.json"
+        if path.is_file():
+            content = read_json(path)
+            if isinstance(content, dict):
+                metrics[stage] = content
+    return Summary(root, manifest, metrics, draw_examples(corpus, EXAMPLES))
+
+
+def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:
+    """Draw ``count`` pairs, evenly over the score bands that have any, by falling score.
+
+    The same corpus gives the same pairs.
+    """
+    shards = ShardDirectory(corpus)
+    step = max(1, len(shards) // _FILES_LOOKED_AT)
+    looked_at = range(0, len(shards), step)[:_FILES_LOOKED_AT]
+    schema = shards.schema.names
+    columns = [name for name in schema if name not in ("cs", "first_row") and name not in _NOT_SHOWN]
+    statistics = merge((describe(shards.read(index, columns), count) for index in looked_at), count)
+    chosen = _round_robin(
+        [[example.pair for example in band] for band in reversed(statistics.examples)], count
+    )
+    return sorted(chosen, key=lambda pair: -pair["paraphrase_score"])
+
+
+_NOT_SHOWN = frozenset(AVERAGED) - {"paraphrase_score", "overlap_3"}
+
+
+def _round_robin(groups: list[list[dict[str, Any]]], count: int) -> list[dict[str, Any]]:
+    """One of each group in turn until there are ``count``."""
+    chosen: list[dict[str, Any]] = []
+    for turn in range(count):
+        chosen += [group[turn] for group in groups if turn < len(group)]
+    return chosen[:count]
+
+
+def suggestions(summary: Summary) -> list[tuple[str, str]]:
+    """What to try next, fitting what the run gave: what for, and what to type."""
+    counts = summary.corpus.counts
+    advice: list[tuple[str, str]] = []
+    by_filters = [(name, number) for name, number in counts.rejected.most_common() if name not in REASONS]
+    if by_filters and counts.kept < counts.rows_in / 2:
+        name, number = by_filters[0]
+        share = f"{number / counts.rows_in:.0%}"
+        advice.append(
+            (
+                f"see what '{name}' refuses, {share} of all rows",
+                _query("rejected", f"WHERE rejected = '{name}'"),
+            )
+        )
+    advice += [
+        ("query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")),
+        ("look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"),
+        ("see all of it in one page: open reports/report.html", "dvc repro report"),
+        ("check every file", "paraforge verify data/corpus data/rejected"),
+        ("change a threshold of select in params.yaml: only select and publish run again", "dvc repro"),
+    ]
+    if all(source.startswith("sample") for source in summary.corpus.sources):
+        advice.append(
+            (
+                "your own bitext: name your files in a copy of configs/corpus/tatoeba.yaml",
+                "paraforge configure corpus=mine && dvc repro",
+            )
+        )
+    return advice
+
+
+def _query(dataset: str, condition: str) -> str:
+    # Shown to be typed, not run.
+    sql = " ".join(("SELECT reference, translation FROM", dataset, condition, "LIMIT 20"))
+    return f'paraforge query data/corpus "{sql}"'
+
+
+def band_rows(bands: Any) -> Iterable[tuple[str, dict[str, Any]]]:
+    """The score bands of ``metrics/publish.json`` in order."""
+    if isinstance(bands, dict):
+        for band in BANDS:
+            if isinstance(bands.get(band), dict):
+                yield band, bands[band]

@@ -1,0 +1,230 @@
+"""Checks a published corpus against its manifest: files, checksums, rows, columns and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraforge.errors import InputError, ParaforgeError
+from paraforge.files import read_json, sha256_file
+from paraforge.progress import progress
+from paraforge.publication.manifest import (
+    KEPT,
+    MANIFEST_NAME,
+    Manifest,
+    PublishedFile,
+    read_manifest,
+    schema_differences,
+)
+from paraforge.publication.publication import CARD_NAME
+from paraforge.publication.statistics import count_sources
+from paraforge.selection.fate import Counts
+from paraforge.selection.parallel import map_shards
+from paraforge.shards.schema import SCHEMA_VERSION
+from paraforge.shards.store import INDEX_NAME, read_parquet
+
+AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
+# What may lie beside the data without being listed.
+_COMPANIONS = {MANIFEST_NAME, INDEX_NAME, CARD_NAME}
+_COMPANION_STEMS = ("license", "licence", "citation", "changelog", "notice")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is not as the manifest says: which file, what is wrong, what to do."""
+
+    path: Path
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}. {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome; the corpus is sound if there are no problems."""
+
+    manifest: Manifest | None
+    problems: list[Problem] = field(default_factory=list)
+
+
+def verify(corpus: Path, workers: int = 2) -> Verification:
+    """Check everything that can be checked; all problems are listed, not only the first.
+
+    Args:
+        corpus: directory of a published corpus, kept or refused pairs.
+        workers: threads.
+    """
+    if not corpus.is_dir():
+        return Verification(
+            None, [Problem(corpus, "no such directory", "Name the directory of a published corpus.")]
+        )
+    try:
+        manifest = read_manifest(corpus)
+    except InputError as error:
+        remedy = error.remedy or AGAIN
+        return Verification(None, [Problem(Path(error.path or corpus), error.message, remedy)])
+    path = corpus / MANIFEST_NAME
+    problems = [Problem(path, message, AGAIN) for message in _count_problems(manifest)]
+    if manifest.schema_version > SCHEMA_VERSION:
+        message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
+        problems.append(Problem(path, message, "Upgrade paraforge."))
+    problems += _counterpart_problems(corpus, manifest)
+    problems += _strangers(corpus, manifest)
+    problems += _index_problems(corpus, manifest)
+    total = Counts()
+    by_source: dict[str, Counts] = {}
+    whole = True
+    with progress(total=manifest.rows, unit="pairs", description=f"verify {corpus.name}") as bar:
+        checks = map_shards(
+            lambda index: _check_file(corpus, manifest, manifest.files[index]), len(manifest.files), workers
+        )
+        for file, check in zip(manifest.files, checks, strict=True):
+            bar.update(file.rows)
+            problems += check.problems
+            whole = whole and check.sources is not None
+            for source, counts in (check.sources or {}).items():
+                by_source.setdefault(source, Counts()).add(counts)
+                total.add(counts)
+    if whole:
+        # Only where every file could be read do the sums mean anything.
+        problems += [Problem(path, message, AGAIN) for message in _sum_problems(manifest, total, by_source)]
+    return Verification(manifest, problems)
+
+
+def counterpart(corpus: Path) -> Path | None:
+    """The directory of refused pairs next to one of kept pairs, or the other way round; None without one."""
+    other = {"corpus": "rejected", "rejected": "corpus"}.get(corpus.resolve().name)
+    found = None if other is None else corpus.resolve().with_name(other)
+    if found is None or not found.is_dir():
+        return None
+    return corpus.parent / found.name if corpus.name else found
+
+
+def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
+    other = counterpart(corpus)
+    if other is None or not manifest.publication:
+        return
+    try:
+        found = read_manifest(other).publication
+    except InputError:
+        return  # what is wrong with it is said where it is verified itself
+    if found != manifest.publication:
+        yield Problem(
+            other / MANIFEST_NAME,
+            f"belongs to another publication than {corpus} (a run was killed between the two)",
+            AGAIN,
+        )
+
+
+def _count_problems(manifest: Manifest) -> Iterator[str]:
+    for name, counts in [("all", manifest.counts), *manifest.sources.items()]:
+        try:
+            counts.check(f"the counts of {name} do not add up")
+        except ParaforgeError as error:
+            yield str(error)
+    added = Counts()
+    for counts in manifest.sources.values():
+        added.add(counts)
+    if added != manifest.counts:
+        yield "the counts of the sources do not add up to those of the whole"
+    if manifest.rows != manifest.expected_rows:
+        yield f"its files have {manifest.rows:,} rows, by its counts it is {manifest.expected_rows:,}"
+
+
+def _strangers(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
+    listed = {file.path for file in manifest.files}
+    for path in sorted(corpus.iterdir()):
+        name = path.name
+        if name in listed or name in _COMPANIONS or name.startswith("."):
+            continue
+        if path.stem.lower().startswith(_COMPANION_STEMS) and path.suffix.lower() in (
+            "",
+            ".md",
+            ".txt",
+            ".cff",
+        ):
+            continue
+        yield Problem(
+            path, "not in the manifest", "Remove it: readers of the whole directory would read it too."
+        )
+
+
+def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
+    path = corpus / INDEX_NAME
+    try:
+        index = read_json(path)
+        shards = [(s["file"], s["rows"], s["sha256"]) for s in index["shards"]]
+    except InputError as error:
+        yield Problem(path, error.message, AGAIN)
+    except (KeyError, TypeError):
+        yield Problem(path, "not an index of shards", AGAIN)
+    else:
+        if shards != [(file.path, file.rows, file.sha256) for file in manifest.files]:
+            yield Problem(path, "does not list the same files as the manifest", AGAIN)
+
+
+@dataclass(frozen=True)
+class _FileCheck:
+    problems: list[Problem]
+    sources: dict[str, Counts] | None
+
+
+def _check_file(corpus: Path, manifest: Manifest, file: PublishedFile) -> _FileCheck:
+    path = corpus / file.path
+    if Path(file.path).name != file.path:
+        return _FileCheck([Problem(path, "the manifest names a file outside of the corpus", AGAIN)], None)
+    if not path.is_file():
+        return _FileCheck([Problem(path, "missing", AGAIN)], None)
+    problems = []
+    size = path.stat().st_size
+    if size != file.bytes:
+        problems.append(Problem(path, f"has {size:,} bytes, the manifest says {file.bytes:,}", AGAIN))
+    elif sha256_file(path) != file.sha256:
+        problems.append(
+            Problem(path, "its SHA-256 is not the manifest's: the content was changed or damaged", AGAIN)
+        )
+    try:
+        schema = pq.read_schema(path)
+        rows = pq.read_metadata(path).num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        return _FileCheck([*problems, Problem(path, f"cannot be read as Parquet: {error}", AGAIN)], None)
+    if rows != file.rows:
+        problems.append(Problem(path, f"has {rows:,} rows, the manifest says {file.rows:,}", AGAIN))
+    problems += [Problem(path, message, AGAIN) for message in schema_differences(schema, manifest.columns)]
+    if problems:
+        return _FileCheck(problems, None)
+    try:
+        return _FileCheck([], count_sources(read_parquet(path, ["source", *_fate(schema.names)])))
+    except ParaforgeError as error:
+        message = error.message if isinstance(error, InputError) else str(error)
+        return _FileCheck([Problem(path, message, AGAIN)], None)
+
+
+def _fate(names: Sequence[str]) -> list[str]:
+    return [name for name in ("rejected", "failed") if name in names]
+
+
+def _sum_problems(manifest: Manifest, total: Counts, by_source: dict[str, Counts]) -> Iterator[str]:
+    """Compare the rows themselves with the counts."""
+    if manifest.content == KEPT:
+        if total.left_out:
+            yield f"{total.left_out:,} rows of the corpus are marked as rejected or failed"
+        for source, counts in manifest.sources.items():
+            found = by_source.get(source, Counts()).kept
+            if found != counts.kept:
+                yield f"{source} has {found:,} rows, the counts say {counts.kept:,}"
+    else:
+        if total.kept:
+            yield f"{total.kept:,} rows are neither rejected nor failed"
+        for source, counts in manifest.sources.items():
+            found_counts = by_source.get(source, Counts())
+            if (found_counts.rejected, found_counts.failed) != (counts.rejected, counts.failed):
+                yield f"the reasons of {source} are not those that the counts list"
+    for source in by_source.keys() - manifest.sources.keys():
+        yield f"there are rows of '{source}', which the counts do not list"

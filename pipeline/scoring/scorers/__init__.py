@@ -1,0 +1,1 @@
+"""Scores of a pair, one column or family of columns a module."""

@@ -1,0 +1,103 @@
+"""Cosine of both sides under a sentence-transformers model from a local directory."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.errors import InputError, require
+from paraforge.files import sha256_file
+from paraforge.scoring.cosine import cosine_of_rows
+from paraforge.scoring.pairs import Pairs
+
+PACKAGE: Final = "sentence_transformers"
+EXTRA: Final = "sentence-transformers"
+# Bounds the memory of embeddings: 2 x 4096 x 1024 float32 are 32 MB.
+_BLOCK_ROWS: Final = 4096
+
+
+class SentenceTransformerCosine:
+    """Cosine of the embeddings of the reference and of the translation."""
+
+    columns = ("cosine",)
+
+    def __init__(self, directory: str | Path, device: str = "cpu", batch_size: int = 64) -> None:
+        """Load a model; nothing is fetched and no code from the directory is run.
+
+        Args:
+            directory: as `SentenceTransformer.save` writes it.
+            device: `cpu`, `cuda` or `cuda:N`.
+            batch_size: sentences embedded at once.
+
+        Raises:
+            MissingPackageError: sentence-transformers is not installed.
+            InputError: no such directory, or no model in it.
+        """
+        self._model = load_sentence_transformer(Path(directory), device)
+        self._batch_size = batch_size
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """float32, -1 to 1; null where an embedding is all zeros."""
+        cosine = np.full(len(pairs), np.nan, dtype=np.float32)
+        for first in range(0, len(pairs), _BLOCK_ROWS):
+            block = slice(first, first + _BLOCK_ROWS)
+            cosine[block] = cosine_of_rows(
+                self._embed(pairs.reference.slice(first, _BLOCK_ROWS)),
+                self._embed(pairs.translation.slice(first, _BLOCK_ROWS)),
+            )
+        return {"cosine": pa.array(cosine, mask=np.isnan(cosine))}
+
+    def _embed(self, texts: Any) -> npt.NDArray[np.float32]:
+        distinct = texts.dictionary_encode()
+        embeddings = self._model.encode(
+            distinct.dictionary.to_pylist(),
+            batch_size=self._batch_size,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        return np.asarray(embeddings, dtype=np.float32)[distinct.indices.to_numpy()]
+
+
+def load_sentence_transformer(directory: Path, device: str = "cpu") -> Any:
+    """Load a model from its directory; nothing is fetched and no code from the directory is run.
+
+    Raises:
+        MissingPackageError: sentence-transformers is not installed.
+        InputError: no such directory, or no model in it.
+    """
+    check_directory(directory)
+    package = require(PACKAGE, EXTRA)
+    try:
+        return package.SentenceTransformer(
+            str(directory), device=device, local_files_only=True, trust_remote_code=False
+        )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise InputError(f"cannot be loaded as a sentence-transformers model: {error}", directory) from error
+
+
+def check_directory(directory: Path) -> None:
+    """Refuse a directory that cannot be a sentence-transformers model.
+
+    Raises:
+        InputError: no such directory, or no `modules.json` in it.
+    """
+    if not (directory / "modules.json").is_file():
+        raise InputError(
+            "no sentence-transformers model here (no modules.json)",
+            directory,
+            remedy="Give a directory written by SentenceTransformer.save().",
+        )
+
+
+def fingerprint(directory: Path) -> str:
+    """SHA-256 over the names and contents of the model's files."""
+    check_directory(directory)
+    digest = hashlib.sha256()
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(directory).as_posix()} {sha256_file(path)}\n".encode())
+    return digest.hexdigest()

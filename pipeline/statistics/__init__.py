@@ -1,0 +1,1 @@
+"""Statistics of a corpus: sources, score bands, histograms, deciles, parses."""

@@ -1,0 +1,1 @@
+"""Text as every step sees it: lines of files, Unicode forms, tokens, units, vocabularies, word counts."""

@@ -1,0 +1,124 @@
+"""Inverse document frequency of words over the sentences of a background corpus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.errors import InputError
+from paraforge.interrupts import check_interrupt
+from paraforge.lexicon import kernels
+from paraforge.lexicon.wordlists import text_lines
+from paraforge.text.tokens import TokenColumn, tokenize_column
+
+_SENTENCES_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True)
+class Background:
+    """How many of so many sentences have a word.
+
+    Attributes:
+        name: what it was taken from.
+        documents: sentences.
+        counts: sentences with each word; words in none are not in it.
+    """
+
+    name: str
+    documents: int
+    counts: Mapping[str, int]
+
+    def idf(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
+        """``ln(N / #(u))`` of each word; one that the background lacks is taken to be in one sentence."""
+        counts = self.counts
+        found = np.fromiter((counts.get(word, 1) for word in words), np.float64, len(words))
+        return np.log(self.documents) - np.log(np.minimum(found, self.documents))
+
+
+def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Mean value of each sentence's tokens, repeats and all; NaN for a sentence without tokens.
+
+    Args:
+        tokens: sentences over a vocabulary.
+        values: one a word of the vocabulary.
+    """
+    totals = np.bincount(tokens.row_numbers, weights=values[tokens.ids], minlength=len(tokens))
+    lengths = tokens.lengths
+    means = np.full(len(tokens), np.nan)
+    np.divide(totals, lengths, out=means, where=lengths > 0)
+    return means
+
+
+def count_documents(tokens: TokenColumn) -> dict[str, int]:
+    """In how many sentences each word stands."""
+    counts = kernels.sentence_counts(tokens.ids, tokens.offsets, len(tokens.vocabulary))
+    return {tokens.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
+
+
+def background_of_sentences(path: Path) -> Background:
+    """Count a file of sentences, one a line, plain or compressed. Memory grows with the vocabulary alone.
+
+    Raises:
+        InputError: the file cannot be read, is not UTF-8, or has no sentence.
+    """
+    counts: dict[str, int] = {}
+    documents = 0
+    batch: list[str] = []
+
+    def flush() -> None:
+        nonlocal documents
+        check_interrupt()
+        for word, count in count_documents(tokenize_column(pa.array(batch, pa.string()))).items():
+            counts[word] = counts.get(word, 0) + count
+        documents += len(batch)
+        batch.clear()
+
+    for _, text in text_lines(path):
+        batch.append(text)
+        if len(batch) == _SENTENCES_AT_ONCE:
+            flush()
+    flush()
+    if not documents:
+        raise InputError("no sentence in this file", path)
+    return Background(path.name, documents, counts)
+
+
+def background_of_frequencies(path: Path, sentences: int | None) -> Background:
+    """Read words and their counts, one a line, e.g. ``the 167485604``; words are lower-cased and added up.
+
+    Args:
+        path: the file, plain or compressed.
+        sentences: sentences that the counts are of; None where they count running words: then their sum is
+            taken, and the IDF is the negative logarithm of the word's probability.
+
+    Raises:
+        InputError: with file and line: not a word and a positive whole number.
+    """
+    counts: dict[str, int] = {}
+    for number, text in text_lines(path):
+        fields = text.split("\t") if "\t" in text else text.split()
+        if len(fields) != 2 or not fields[1].isdecimal() or int(fields[1]) < 1:
+            raise InputError("a word and its count are expected", path, number)
+        word = fields[0].lower()
+        counts[word] = counts.get(word, 0) + int(fields[1])
+    if not counts:
+        raise InputError("no word in this file", path)
+    documents = sum(counts.values()) if sentences is None else sentences
+    return Background(path.name, documents, counts)
+
+
+def entropy(counts: Iterable[int]) -> float:
+    """Entropy in nats of the distribution that has these counts; 0 of none."""
+    values = np.fromiter(counts, np.float64)
+    total = float(values.sum())
+    if not total:
+        return 0.0
+    shares = values[values > 0] / total
+    # A single outcome gives -0.0 otherwise.
+    return abs(math.fsum((-shares * np.log(shares)).tolist()))

@@ -1,0 +1,146 @@
+"""Translating a text file or a pipe, line by line, into a TSV of hypotheses."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import math
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TextIO
+
+from paraforge.bitext.reasons import NAMES
+from paraforge.decoding.translator import Hypotheses, Translator
+from paraforge.errors import IncompleteError, InputError
+from paraforge.files import sync_directory
+from paraforge.progress import progress
+from paraforge.text.compression import compression_of
+from paraforge.text.lines import line_blocks
+
+PIPE = Path("-")
+_MARKS = ("output_truncated", "empty", "non_finite", "runaway")
+
+
+def read_sentences(path: Path) -> Iterator[str]:
+    """Lines of a file (plain, gz, bz2, xz, zst) or, for ``-``, of standard input.
+
+    The first line is read at once, so that a wrong path is an error before a model is loaded.
+
+    Raises:
+        InputError: no such file, empty, damaged, not UTF-8, or a line of over a megabyte; with the line.
+    """
+    if path != PIPE:
+        compression_of(path)  # there is such a file, and it is not empty
+    lines = _pipe_lines() if path == PIPE else _file_lines(path)
+    try:
+        first = next(lines)
+    except StopIteration:
+        raise InputError("there is nothing to translate", path) from None
+    return chain([first], lines)
+
+
+def _file_lines(path: Path) -> Iterator[str]:
+    for block in line_blocks(path, Counter(), strict=True):
+        for number, line, code in zip(
+            block.numbers.tolist(), block.lines.to_pylist(), block.codes, strict=True
+        ):
+            if code:
+                raise InputError(f"refused: {NAMES[code - 1]}", path, number)
+            yield line
+
+
+def _pipe_lines() -> Iterator[str]:
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8: {error.reason}", "standard input", number) from error
+
+
+def translate_lines(translator: Translator, sentences: Iterable[str], output: Path) -> Counter[str]:
+    """Translate sentences and write a TSV: input line from 1, rank, score, text.
+
+    The file appears under its name when it is complete; until then, and if the run is stopped, what has been
+    translated is in ``OUTPUT.part``.
+
+    Args:
+        translator: an open engine.
+        sentences: one a line, in order.
+        output: file to write (``.gz``: compressed), or ``-``.
+
+    Returns:
+        How many sentences, hypotheses, failures and marks of each kind.
+
+    Raises:
+        IncompleteError: sentences failed; the others are written.
+        Interrupted: SIGTERM or Ctrl-C.
+    """
+    counts: Counter[str] = Counter()
+    with (
+        _open_output(output) as file,
+        progress(total=None, unit="sentences", description="translate") as bar,
+    ):
+        for result in translator.translate(sentences):
+            counts["sentences"] += 1
+            file.writelines(_rows(counts["sentences"], result))
+            _count(counts, result)
+            bar.update(1)
+    _say(counts)
+    if counts["failed"]:
+        raise IncompleteError(
+            f"{counts['failed']} of {counts['sentences']} sentences failed; see the warnings"
+        )
+    return counts
+
+
+def _rows(line: int, result: Hypotheses) -> Iterator[str]:
+    if not result.hypotheses:
+        yield f"{line}\t0\t\t\n"
+    for rank, hypothesis in enumerate(result.hypotheses):
+        score = "" if math.isnan(hypothesis.score) else f"{hypothesis.score:.6f}"
+        yield f"{line}\t{rank}\t{score}\t{' '.join(hypothesis.text.split())}\n"
+
+
+def _count(counts: Counter[str], result: Hypotheses) -> None:
+    counts["hypotheses"] += len(result.hypotheses)
+    counts["failed"] += result.failed is not None
+    counts["source_truncated"] += result.source_truncated
+    for mark in _MARKS:
+        counts[mark] += sum(getattr(hypothesis, mark) for hypothesis in result.hypotheses)
+
+
+def _say(counts: Counter[str]) -> None:
+    marked = [f"{counts[mark]} {mark}" for mark in ("source_truncated", *_MARKS) if counts[mark]]
+    text = f"{counts['sentences']} sentences, {counts['hypotheses']} hypotheses"
+    print(", ".join([text, *marked]), file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _open_output(path: Path) -> Iterator[TextIO]:
+    if path == PIPE:
+        stream = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n")
+        try:
+            yield stream
+            stream.flush()
+        finally:
+            stream.detach()  # standard output is not ours to close
+        return
+    part = path.with_name(f"{path.name}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with part.open("wb") as raw:
+        # No name and no time in the header: the same input gives the same bytes.
+        packed = gzip.GzipFile("", "wb", 6, raw, 0) if path.suffix == ".gz" else None
+        with io.TextIOWrapper(packed or raw, encoding="utf-8", newline="\n", write_through=False) as file:
+            yield file
+            file.flush()
+            if packed is not None:
+                packed.close()
+            raw.flush()
+            os.fsync(raw.fileno())
+    part.replace(path)
+    sync_directory(path.parent)

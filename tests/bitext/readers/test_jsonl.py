@@ -1,0 +1,95 @@
+"""JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.bitext.readers.jsonl import read_jsonl
+from paraforge.bitext.readers.tsv import Condition
+from paraforge.errors import InputError
+from tests.bitext.helpers import COMPRESSORS, rows_of, write
+
+COLUMNS = {"cs": "cs", "reference": "en"}
+
+
+def read(path: Path, columns: dict[str, str] = COLUMNS, **options: object) -> list[tuple[object, ...]]:
+    return rows_of(read_jsonl(path, columns, Counter(), **{"strict": True, **options}))  # type: ignore[arg-type]
+
+
+text = st.text(st.characters(blacklist_categories=["Cs"]), max_size=15)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(st.tuples(text, text), min_size=1),
+    suffix=st.sampled_from(sorted(COMPRESSORS)),
+    ascii_only=st.booleans(),
+)
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], suffix: str, ascii_only: bool
+) -> None:
+    lines = [json.dumps({"en": en, "cs": cs}, ensure_ascii=ascii_only) for cs, en in rows]
+    path = write(tmp_path_factory.mktemp("jsonl") / f"a.jsonl{suffix}", "\n".join(lines))
+    assert read(path) == [(n, cs, en, None) for n, (cs, en) in enumerate(rows, start=1)]
+
+
+def test_nested_fields(tmp_path: Path) -> None:
+    line = '{"id": 1, "translation": {"cs": "Ahoj", "en": "Hello"}, "translation.en": "Hi"}'
+    path = write(tmp_path / "a.jsonl", line)
+    assert read(path, {"cs": "translation.cs", "reference": "translation.en"}) == [(1, "Ahoj", "Hi", None)]
+
+
+def test_null_and_blank_line_are_blank_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"cs": null, "en": "b"}\n\n')
+    assert read(path) == [(1, "", "b", None), (2, "", "", None)]
+    nested = write(tmp_path / "b.jsonl", '{"translation": null, "en": "b"}')
+    assert read(nested, {"cs": "translation.cs", "reference": "en"}) == [(1, "", "b", None)]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"cs": "a", "en": "b"', "Expecting"),
+        ('["a", "b"]', "not an object"),
+        ('{"cs": "a"}', "no field 'en'"),
+        ('{"cs": "a", "en": 3}', "reference is int, not a string"),
+        ("[" * 100_000, "recursion"),
+        ('{"cs": "a", "en": ' + "9" * 5000 + "}", ""),
+        ('{"cs": "\\ud800", "en": "b"}', "lone surrogate"),
+        ('{"cs": "a", "en": "b"} x', "Extra data"),
+    ],
+)
+def test_malformed(tmp_path: Path, line: str, problem: str) -> None:
+    path = write(tmp_path / "a.jsonl", f'{{"cs": "a", "en": "b"}}\n{line}\n{{"cs": "c", "en": "d"}}\n')
+    with pytest.raises(InputError, match=rf"a\.jsonl:2: .*{problem}"):
+        read(path)
+    assert [row[-1] for row in read(path, strict=False)] == [None, "malformed", None]
+
+
+def test_conditions(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", "".join(f'{{"cs": "a", "en": "b", "n": {n}}}\n' for n in range(3)))
+    where = Condition("n", frozenset(["1"]), negated=True)
+    assert [row[-1] for row in read(path, where=where)] == [None, "not_selected", None]
+
+
+def test_scores(tmp_path: Path) -> None:
+    lines = '{"r": "a", "t": "A", "s": 0.5}\n{"r": "b", "t": "B", "s": null}\n{"r": "c", "t": "C", "s": 2}\n'
+    path = write(tmp_path / "a.jsonl", lines)
+    columns = {"reference": "r", "translation": "t", "score": "s"}
+    (block,) = read_jsonl(path, columns, Counter(), strict=True)
+    assert block.scores is not None
+    assert block.scores.to_pylist() == [0.5, None, 2.0]
+
+
+@pytest.mark.parametrize("score", ['"0.5"', "true", "NaN", "1e999", "[1]"])
+def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
+    path = write(tmp_path / "a.jsonl", f'{{"r": "a", "t": "A", "s": {score}}}\n')
+    columns = {"reference": "r", "translation": "t", "score": "s"}
+    with pytest.raises(InputError, match=r"a\.jsonl:1: .*the score is"):
+        list(read_jsonl(path, columns, Counter(), strict=True))

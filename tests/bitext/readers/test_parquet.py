@@ -1,0 +1,143 @@
+"""Parquet sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.bitext.readers.parquet import read_parquet_rows
+from paraforge.bitext.readers.tsv import Condition
+from paraforge.errors import InputError
+from tests.bitext.helpers import rows_of
+
+COLUMNS = {"cs": "cs", "reference": "en"}
+
+
+def save(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    pq.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def read(path: Path, columns: dict[str, str] = COLUMNS, **options: Any) -> list[tuple[object, ...]]:
+    return rows_of(read_parquet_rows(path, columns, **{"strict": True, **options}))
+
+
+text = st.text(st.characters(blacklist_categories=["Cs"]), max_size=15)
+KINDS = [
+    pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.dictionary(pa.int32(), pa.string()),
+    pa.string_view(),
+]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(st.tuples(text, text), min_size=1),
+    kind=st.sampled_from(KINDS),
+    compression=st.sampled_from(["zstd", "snappy", "gzip", "none"]),
+)
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], kind: pa.DataType, compression: str
+) -> None:
+    columns = {
+        "en": pa.array([en for _, en in rows]).cast(kind),
+        "cs": pa.array([cs for cs, _ in rows]).cast(kind),
+    }
+    path = save(tmp_path_factory.mktemp("parquet") / "a.parquet", columns, compression=compression)
+    assert read(path) == [(n, cs, en, None) for n, (cs, en) in enumerate(rows, start=1)]
+
+
+def test_nested_columns(tmp_path: Path) -> None:
+    pairs = [{"cs": "Ahoj", "en": "Hello"}, {"cs": None, "en": "Hi"}, None]
+    path = save(tmp_path / "a.parquet", {"translation": pairs, "id": [1, 2, 3]})
+    assert read(path, {"cs": "translation.cs", "reference": "translation.en"}) == [
+        (1, "Ahoj", "Hello", None),
+        (2, "", "Hi", None),
+        (3, "", "", None),
+    ]
+
+
+def test_several_batches_keep_their_row_numbers(tmp_path: Path) -> None:
+    numbers = [str(n) for n in range(40_000)]
+    rows = read(save(tmp_path / "a.parquet", {"cs": numbers, "en": numbers}, row_group_size=7000))
+    assert [row[0] for row in rows] == list(range(1, 40_001))
+    assert [row[1] for row in rows] == numbers
+
+
+def test_without_a_footer(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"]})
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(InputError, match=r"a\.parquet: not a whole Parquet file"):
+        read(path)
+
+
+def test_no_parquet_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_text("cs\ten\n")
+    with pytest.raises(InputError, match="not a whole Parquet file"):
+        read(path)
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="empty"):
+        read(path)
+
+
+def test_a_damaged_page(tmp_path: Path) -> None:
+    numbers = [str(n) for n in range(20_000)]
+    path = save(tmp_path / "a.parquet", {"cs": numbers, "en": numbers}, write_page_checksum=True)
+    spoilt = bytearray(path.read_bytes())
+    spoilt[len(spoilt) // 2] ^= 1
+    path.write_bytes(bytes(spoilt))
+    with pytest.raises(InputError, match="not a whole Parquet file"):
+        read(path)
+
+
+def test_a_column_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": [1]})
+    with pytest.raises(InputError, match="no column 'de' for reference; it has cs, en"):
+        read(path, {"cs": "cs", "reference": "de"})
+    with pytest.raises(InputError, match=r"no column 'cs\.x' for cs"):
+        read(path, {"cs": "cs.x", "reference": "en"})
+    with pytest.raises(InputError, match="column 'en' for reference is int64, not text"):
+        read(path)
+    twice = tmp_path / "b.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 3, names=["cs", "cs", "en"]), twice)
+    with pytest.raises(InputError, match="more than one column 'cs' for cs"):
+        read(twice)
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    empty = pa.array([], pa.string())
+    with pytest.raises(InputError, match="no rows"):
+        read(save(tmp_path / "a.parquet", {"cs": empty, "en": empty}))
+
+
+def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": [b"a", b"\xff"], "en": [b"b", b"c"]})
+    with pytest.raises(InputError, match=r"a\.parquet:2: cs is not UTF-8"):
+        read(path)
+    assert read(path, strict=False)[1] == (2, "\ufffd", "c", "invalid_utf8")
+
+
+def test_conditions(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a", "b"], "en": ["c", "d"], "year": [2020, 2021]})
+    where = Condition("year", frozenset(["2021"]), negated=True)
+    assert [row[-1] for row in read(path, where=where)] == [None, "not_selected"]
+
+
+def test_scores(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"r": ["a", "b"], "t": ["c", "d"], "s": [0.5, None]})
+    columns = {"reference": "r", "translation": "t", "score": "s"}
+    (block,) = read_parquet_rows(path, columns, strict=True)
+    assert block.scores is not None
+    assert block.scores.to_pylist() == [0.5, None]
+    save(path, {"r": ["a"], "t": ["c"], "s": [float("nan")]})
+    with pytest.raises(InputError, match=":1: a score not finite"):
+        list(read_parquet_rows(path, columns, strict=True))
+    save(path, {"r": ["a"], "t": ["c"], "s": ["0.5"]})
+    with pytest.raises(InputError, match="for the score is string, not numbers"):
+        list(read_parquet_rows(path, columns, strict=True))

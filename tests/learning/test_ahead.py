@@ -1,0 +1,38 @@
+"""Computing ahead: same items, errors in their place, no thread left behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from paraforge.learning.ahead import ahead
+
+
+def test_same_items_in_order() -> None:
+    with ahead(iter(range(50)), 3) as items:
+        assert list(items) == list(range(50))
+
+
+def test_an_error_comes_after_the_items_before_it() -> None:
+    def failing() -> Iterator[int]:
+        yield 1
+        raise ValueError("here")
+
+    seen = []
+    with ahead(failing()) as items, pytest.raises(ValueError, match="here"):
+        for item in items:
+            seen.append(item)
+    assert seen == [1]
+
+
+def test_leaving_early_stops_the_thread() -> None:
+    def endless() -> Iterator[int]:
+        while True:
+            yield 1
+
+    before = threading.active_count()
+    with ahead(endless(), 2) as items:
+        assert next(items) == 1
+    assert threading.active_count() == before

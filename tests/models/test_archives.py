@@ -1,0 +1,101 @@
+"""Archives stay in their own folder and within bounds."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paraforge.errors import InputError
+from paraforge.models import archives
+from paraforge.models.archives import is_archive, unpacked
+
+pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")
+
+
+def _zip(path: Path, *members: tuple[str, bytes], mode: int = 0) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            information = zipfile.ZipInfo(name)
+            information.compress_type = zipfile.ZIP_DEFLATED
+            information.external_attr = mode << 16
+            archive.writestr(information, content)
+
+
+def _tar(path: Path, name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, link: str = "") -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        information = tarfile.TarInfo(name)
+        information.type, information.linkname, information.size = kind, link, len(content)
+        archive.addfile(information, io.BytesIO(content))
+
+
+def test_the_only_folder_is_the_model(tmp_path: Path) -> None:
+    _zip(tmp_path / "one.zip", ("model/a.txt", b"a"), ("model/sub/b.txt", b"b"))
+    _zip(tmp_path / "flat.zip", ("a.txt", b"a"), ("sub/b.txt", b"b"))
+    for name in ("one.zip", "flat.zip"):
+        assert is_archive(tmp_path / name)
+        with unpacked(tmp_path / name, tmp_path / "place") as folder:
+            assert (folder / "a.txt").read_bytes() == b"a"
+            assert (folder / "sub" / "b.txt").read_bytes() == b"b"
+        assert not list((tmp_path / "place").iterdir())
+
+
+def test_checkpoints_of_torch_are_no_archives(tmp_path: Path) -> None:
+    _zip(tmp_path / "checkpoint.pt", ("archive/data.pkl", b"x"))
+    assert not is_archive(tmp_path / "checkpoint.pt")
+    (tmp_path / "text").write_text("nothing")
+    assert not is_archive(tmp_path / "text")
+    assert not is_archive(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        pytest.param(lambda p: _zip(p, ("../out.txt", b"x")), "leads out of its folder", id="zip up"),
+        pytest.param(lambda p: _zip(p, ("/out.txt", b"x")), "leads out of its folder", id="zip root"),
+        pytest.param(lambda p: _zip(p, ("a\\..\\out", b"x")), "leads out of its folder", id="zip backslash"),
+        pytest.param(
+            lambda p: _zip(p, ("link", b"/etc/passwd"), mode=stat.S_IFLNK | 0o777), "a link", id="zip link"
+        ),
+        pytest.param(lambda p: _zip(p, ("a", b"x"), ("a", b"y")), "damaged|exists", id="zip twice"),
+        pytest.param(lambda p: _zip(p, ("a", bytes(70 << 20))), "refused: it swells", id="zip bomb"),
+        pytest.param(lambda p: _tar(p, "../out.txt"), "leads out of its folder", id="tar up"),
+        pytest.param(lambda p: _tar(p, "/out.txt"), "leads out of its folder", id="tar root"),
+        pytest.param(lambda p: _tar(p, "l", b"", tarfile.SYMTYPE, "/etc/passwd"), "a link", id="tar link"),
+        pytest.param(lambda p: _tar(p, "l", b"", tarfile.LNKTYPE, "../../x"), "a link", id="tar hard link"),
+        pytest.param(lambda p: _tar(p, "d", b"", tarfile.CHRTYPE), "a device", id="tar device"),
+        pytest.param(lambda p: _tar(p, "a", bytes(70 << 20)), "refused: it swells", id="tar bomb"),
+    ],
+)
+def test_tricks_are_refused(tmp_path: Path, write: Callable[[Path], None], message: str) -> None:
+    archive = tmp_path / "inside" / "archive"
+    archive.parent.mkdir()
+    write(archive)
+    with pytest.raises((InputError, FileExistsError), match=message), unpacked(archive, tmp_path / "inside"):
+        pass
+    # Nothing was written outside, and nothing is left inside.
+    assert [path.name for path in tmp_path.rglob("*")] == ["inside", "archive"]
+
+
+def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MOST_ENTRIES", 3)
+    _zip(tmp_path / "a.zip", *((str(number), b"x") for number in range(4)))
+    with pytest.raises(InputError, match="more than 3 files"), unpacked(tmp_path / "a.zip", tmp_path):
+        pass
+
+
+def test_damaged_archives(tmp_path: Path) -> None:
+    _tar(tmp_path / "a.tar.gz", "a", bytes(range(256)) * 400)
+    whole = gzip.decompress((tmp_path / "a.tar.gz").read_bytes())
+    (tmp_path / "cut.tar.gz").write_bytes(gzip.compress(whole)[:-40])
+    with (
+        pytest.raises(InputError, match="damaged or truncated archive"),
+        unpacked(tmp_path / "cut.tar.gz", tmp_path),
+    ):
+        pass

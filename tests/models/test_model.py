@@ -1,0 +1,140 @@
+"""Opening models: the project's own layout, bare directories, and what is missing in them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from paraforge.errors import InputError
+from paraforge.files import sha256_file
+from paraforge.models.model import open_model
+
+
+def write_model(path: Path, **changes: object) -> Path:
+    """A directory as the stage nmt writes it, with files that only have to be there."""
+    (path / "ctranslate2").mkdir(parents=True)
+    (path / "ctranslate2" / "model.bin").write_bytes(b"weights")
+    for name in ("source.spm", "target.spm"):
+        (path / name).write_bytes(b"pieces")
+    files = {
+        str(file.relative_to(path)): {"bytes": file.stat().st_size, "sha256": sha256_file(file)}
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+    }
+    index = {
+        "schema_version": 1,
+        "origin": "trained",
+        "engines": {"ctranslate2": "ctranslate2"},
+        "source_language": "cs",
+        "target_language": "en",
+        "sentencepiece": {"source": "source.spm", "target": "target.spm"},
+        "source_prefix": ["__cs__"],
+        "target_prefix": ["__en__"],
+        "maximum_source_tokens": 512,
+        "fingerprint": "a" * 64,
+        "files": files,
+        **changes,
+    }
+    (path / "model.json").write_text(json.dumps(index), encoding="utf-8")
+    return path
+
+
+def test_the_projects_own_layout(tmp_path: Path) -> None:
+    model = open_model(write_model(tmp_path / "nmt"), "ctranslate2")
+    assert model.folder("ctranslate2") == tmp_path / "nmt" / "ctranslate2"
+    assert model.source_sentencepiece == tmp_path / "nmt" / "source.spm"
+    assert (model.source_prefix, model.source_suffix, model.target_prefix) == (("__cs__",), (), ("__en__",))
+    assert model.maximum_source_tokens == 512
+    assert model.fingerprint == "a" * 64
+    with pytest.raises(InputError, match=r"not there for the engine 'fairseq'.*ctranslate2"):
+        model.folder("fairseq")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({"schema_version": 2}, "format 2", id="newer"),
+        pytest.param({"origin": "none"}, "no model", id="none"),
+        pytest.param({"engines": 3}, "damaged index", id="damaged"),
+        pytest.param({"sentencepiece": {}}, "damaged index", id="no vocabulary"),
+    ],
+)
+def test_an_index_that_does_not_hold_is_refused(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        open_model(write_model(tmp_path / "nmt", **changes))
+
+
+def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "nmt")
+    (path / "ctranslate2" / "model.bin").write_bytes(b"WEIGHTS")
+    with pytest.raises(InputError, match=r"model\.bin: it is not the file that model\.json names"):
+        open_model(path)
+    open_model(path, verify=False)
+    (path / "source.spm").unlink()
+    with pytest.raises(InputError, match=r"source\.spm: no such file"):
+        open_model(path, verify=False)
+
+
+def test_a_bare_ctranslate2_directory(tiny_ctranslate2: Path) -> None:
+    model = open_model(tiny_ctranslate2, "ctranslate2")
+    assert model.folders == {"ctranslate2": tiny_ctranslate2}
+    assert model.source_sentencepiece == model.target_sentencepiece
+
+
+def test_a_bare_fairseq_directory_translates_into_english(tiny_fairseq: Path) -> None:
+    model = open_model(tiny_fairseq, "fairseq")
+    assert model.folders == {"fairseq": tiny_fairseq}
+    assert (model.source_language, model.target_language) == ("cs", "en")
+
+
+def test_the_fingerprint_is_of_weights_and_vocabulary(tiny_fairseq: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny_fairseq, copy)
+    assert open_model(copy).fingerprint == open_model(tiny_fairseq).fingerprint
+    with (copy / "sentencepiece.model").open("ab") as file:
+        file.write(b"\0")
+    assert open_model(copy).fingerprint != open_model(tiny_fairseq).fingerprint
+
+
+def test_a_bare_directory_without_vocabulary_is_refused(tiny_ctranslate2: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny_ctranslate2, copy)
+    (copy / "sentencepiece.model").rename(copy / "kept.txt")
+    with pytest.raises(InputError, match="no SentencePiece model"):
+        open_model(copy)
+    (copy / "kept.txt").rename(copy / "sentencepiece.model")
+    for vocabulary in copy.glob("*vocabulary*"):
+        vocabulary.unlink()
+    with pytest.raises(InputError, match="no vocabulary"):
+        open_model(copy)
+
+
+def test_a_fairseq_directory_without_dictionaries_is_refused(tiny_fairseq: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny_fairseq, copy)
+    (copy / "dict.cs.txt").unlink()
+    with pytest.raises(InputError, match="not two dictionaries"):
+        open_model(copy)
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such directory with a model"):
+        open_model(tmp_path / "missing")
+
+
+def test_a_fairseq_directory_is_converted_once_for_ctranslate2(
+    tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = open_model(tiny_fairseq, "ctranslate2")
+    assert first.path.is_relative_to(tmp_path)
+    index = first.path / "model.json"
+    before = index.stat().st_mtime_ns
+    second = open_model(tiny_fairseq, "ctranslate2")
+    assert index.stat().st_mtime_ns == before
+    assert second == first

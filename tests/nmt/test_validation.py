@@ -1,0 +1,80 @@
+"""BLEU and chrF of a converted model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.errors import InputError
+from paraforge.nmt import validation
+from paraforge.nmt.validation import HeldOut, evaluate, score_hypotheses, translate_pieces
+from tests.models.tiny import bitext, write_ctranslate2, write_tiny_fairseq
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("validation")
+    fairseq = write_tiny_fairseq(folder / "fairseq", updates=60)
+    write_ctranslate2(fairseq, folder / "converted")
+    for side in ("source", "target"):
+        (folder / f"{side}.spm").write_bytes((fairseq / "sentencepiece.model").read_bytes())
+    pairs = bitext(30, seed=3)
+    table = pa.table({"cs": [cs for cs, _ in pairs], "reference": [en for _, en in pairs]})
+    pq.write_table(table, folder / "held_out.parquet")
+    return folder
+
+
+def test_scores_are_sacrebleus() -> None:
+    # The unigrams to 4-grams of an identical corpus all match.
+    scores = score_hypotheses(["a dog runs in the park"], ["a dog runs in the park"])
+    assert scores.bleu == pytest.approx(100)
+    assert scores.chrf == pytest.approx(100)
+    assert scores.bleu_signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert scores.chrf_signature.startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:")
+    # Precisions 5/6, 3/5, 1/4 and, smoothed, 1/6: (5/6 * 3/5 * 1/4 * 1/6) ** (1/4) = 0.37992.
+    assert score_hypotheses(["a dog runs in the park"], ["a dog runs at the park"]).bleu == pytest.approx(
+        100 * (5 / 6 * 3 / 5 * 1 / 4 * 1 / 6) ** 0.25
+    )
+
+
+@pytest.mark.parametrize(("hypotheses", "references"), [(["a"], ["a", "b"]), ([], [])])
+def test_what_cannot_be_scored(hypotheses: list[str], references: list[str]) -> None:
+    with pytest.raises(InputError, match="cannot be scored"):
+        score_hypotheses(hypotheses, references)
+
+
+def test_evaluation(directory: Path) -> None:
+    held_out = HeldOut.read(directory)
+    scores = evaluate(directory / "converted", held_out, beam=3, threads=1, maximum_tokens=30)
+    assert 0 < scores.bleu <= 100
+    assert scores == evaluate(directory / "converted", held_out, beam=3, threads=2, maximum_tokens=30)
+
+
+def test_hypotheses_are_bounded_by_the_sources(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def translate(*arguments: object, maximum_tokens: int, **options: object) -> list[list[str]]:
+        seen.append(maximum_tokens)
+        return [["a"]] * 30
+
+    monkeypatch.setattr(validation, "translate_pieces", translate)
+    held_out = HeldOut.read(directory)
+    longest = max(map(len, held_out.source_processor.encode(held_out.sources)))
+    for maximum in (1000, 5):
+        evaluate(directory / "converted", held_out, beam=1, threads=1, maximum_tokens=maximum)
+    assert seen == [2 * longest + 10, 5]
+
+
+def test_a_forced_prefix_is_not_given_back(directory: Path) -> None:
+    held_out = HeldOut.read(directory)
+    pieces = held_out.source_processor.encode(held_out.sources[:5], out_type=str)
+    free = translate_pieces(directory / "converted", pieces, beam=1, threads=1, maximum_tokens=30)
+    for row, hypothesis in zip(pieces, free, strict=True):
+        first, *rest = hypothesis
+        forced = translate_pieces(
+            directory / "converted", [row], beam=1, threads=1, maximum_tokens=30, target_prefix=[first]
+        )
+        assert forced == [rest]
