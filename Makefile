@@ -8,11 +8,12 @@ READY       := $(VENV)/.ready
 EXTRAS      := pipeline,fairseq-needs,test
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup corpus test lint types tests clean
+.PHONY: help setup corpus test lint types tests results clean
 
 help:
 	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
 	@echo "make test     set everything up and run the checks and the tests"
+	@echo "make results  write docs/results.md from the measurements in results/"
 	@echo "make setup    only set up $(VENV); with a GPU: make setup CONSTRAINTS="
 	@echo "make clean    remove what runs have made (data, models, work), not $(VENV)"
 
@@ -42,6 +43,9 @@ types: setup
 
 tests: setup
 	python -m pytest -n auto --dist worksteal
+
+results: setup
+	python -m benchmarks.results
 
 clean:
 	rm -rf data/ingested data/translated data/scored data/selected data/corpus data/rejected data/lexicon \

@@ -19,6 +19,7 @@ import typer
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
 
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 from benchmarks.scaling import write_sentences
 from paraforge.planning.simulation import Cluster, Outcome, simulate
 from paraforge.shards.cluster import ATTEMPTS
@@ -129,17 +130,22 @@ def cluster(
         _after_start(simulate(tasks * sentences, sentences, model, seed), restart) for seed in range(400)
     ]
     print(f"mean restart of a worker: {restart:.1f} s\n")
-    print("| | seconds | lost, s | kills |")
-    print("|---|---:|---:|---:|")
-    for number, one in enumerate(found, start=1):
-        print(f"| run {number} | {one['seconds']:.1f} | {one['lost']:.1f} | {one['kills']:.0f} |")
     for name, rows in (
         ("measured", [(o["seconds"], o["lost"], o["kills"]) for o in found]),
         ("simulated", predicted),
     ):
         means = [fmean(column) for column in zip(*rows, strict=True)]
         spread = stdev(row[0] for row in rows) if len(rows) > 1 else 0.0
-        print(f"| {name}, mean | {means[0]:.1f} (±{spread:.1f}) | {means[1]:.1f} | {means[2]:.1f} |")
+        append(
+            "cluster",
+            f"{name}, mean",
+            {"seconds": means[0], "lost_seconds": means[1], "kills": means[2]},
+            deviations={"seconds": spread},
+            workers=workers,
+            tasks=tasks,
+            task_seconds=task_seconds,
+            mean_life_seconds=life,
+        )
 
 
 def _after_start(one: Outcome, restart: float) -> tuple[float, float, float]:

@@ -10,6 +10,7 @@ import typer
 from benchmarks.bitext import read_bitext
 from benchmarks.cells import Cell, Task
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 from benchmarks.ways import in_own_process
 from paraforge.nmt.validation import score_hypotheses
 
@@ -42,14 +43,22 @@ def main(
     fairseq = _measured(
         "teacher", teacher, Cell("fairseq", "float32", 12, 0), sources[:few], references[:few], threads
     )
-    print(
-        "| model | engine | type | beam | sentences a CPU second | times fairseq | BLEU | chrF | chrF lost "
-        "| peak MiB |\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|"
-    )
-    print(
-        f"| teacher | fairseq | float32 | 12 | {fairseq['rate']:.1f} | 1.0 "
-        f"| first {few}: {fairseq['bleu']:.2f} | first {few}: {fairseq['chrf']:.2f} "
-        f"|  | {fairseq['memory']:.0f} |"
+    append(
+        "distillation",
+        "teacher, fairseq float32, beam 12",
+        {
+            "sentences_per_cpu_second": fairseq["rate"],
+            "times_fairseq": 1,
+            "bleu": fairseq["bleu"],
+            "chrf": fairseq["chrf"],
+            "peak_mib": fairseq["memory"],
+        },
+        note=f"BLEU and chrF on the first {few} sentences",
+        model="teacher",
+        engine="fairseq",
+        compute_type="float32",
+        beam=12,
+        threads=threads,
     )
     lossless: float | None = None
     for name, model in (("teacher", teacher), ("student", student)):
@@ -62,11 +71,22 @@ def main(
                 )
                 # The teacher in float32 at the widest beam has fairseq's hypotheses (docs/results.md).
                 lossless = found["chrf"] if lossless is None else lossless
-                print(
-                    f"| {name} | ctranslate2 | {kind} | {width} | {found['rate']:.1f} "
-                    f"| {found['rate'] / fairseq['rate']:.1f} | {found['bleu']:.2f} | {found['chrf']:.2f} "
-                    f"| {lossless - found['chrf']:.2f} | {found['memory']:.0f} |",
-                    flush=True,
+                append(
+                    "distillation",
+                    f"{name}, ctranslate2 {kind}, beam {width}",
+                    {
+                        "sentences_per_cpu_second": found["rate"],
+                        "times_fairseq": found["rate"] / fairseq["rate"],
+                        "bleu": found["bleu"],
+                        "chrf": found["chrf"],
+                        "chrf_loss": lossless - found["chrf"],
+                        "peak_mib": found["memory"],
+                    },
+                    model=name,
+                    engine="ctranslate2",
+                    compute_type=kind,
+                    beam=width,
+                    threads=threads,
                 )
 
 

@@ -19,6 +19,7 @@ import typer
 
 from benchmarks.bitext import read_bitext
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Placement
 from paraforge.scoring.pairs import Pairs
@@ -110,10 +111,6 @@ def main(
         f"{hardware()}; {len(sources)} sentences of {', '.join(path.name for path in bitext)}; beam {_BEAM}, "
         f"{compute_type}; vectors of {len(table)} words\n"
     )
-    print(
-        "| hypotheses | a sentence | sentences/s | BLEU | trigram overlap | of each other | paraphrase score "
-        "| score, lower decile | usable pairs a sentence |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-    )
     floor = float("nan")
     for way in ways(count):
         translator = open_translator(
@@ -133,11 +130,21 @@ def main(
             floor = float(np.nanquantile(pairs.score, 0.25))
         usable = (pairs.score >= floor) & (pairs.overlap <= most_overlap)
         bleu = sacrebleu.corpus_bleu([one.hypotheses[0].text for one in found], [references]).score
-        print(
-            f"| {way.name} | {len(pairs.text) / len(texts):.2f} | {len(sources) / seconds:.1f} | {bleu:.1f} "
-            f"| {pairs.overlap.mean():.3f} | {likeness(texts):.3f} | {np.nanmean(pairs.score):.3f} "
-            f"| {np.nanquantile(pairs.score, 0.1):.3f} | {usable.sum() / len(texts):.2f} |",
-            flush=True,
+        append(
+            "diversity",
+            way.name,
+            {
+                "hypotheses_per_sentence": len(pairs.text) / len(texts),
+                "sentences_per_second": len(sources) / seconds,
+                "bleu": bleu,
+                "overlap": float(pairs.overlap.mean()),
+                "overlap_of_each_other": likeness(texts),
+                "paraphrase_score": float(np.nanmean(pairs.score)),
+                "score_lower_decile": float(np.nanquantile(pairs.score, 0.1)),
+                "usable_pairs_per_sentence": float(usable.sum() / len(texts)),
+            },
+            sentences=len(sources),
+            compute_type=compute_type,
         )
         if results is not None:
             with results.open("a", encoding="utf-8") as file:

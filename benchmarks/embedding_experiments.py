@@ -29,6 +29,7 @@ from pydantic import TypeAdapter
 from benchmarks.embedding_pairs import UNITS, Pool
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import SOURCES, data_directory
+from benchmarks.results import append, sts_figures
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
 from paraforge.embeddings.initial import frequency_weights, random_table
@@ -358,7 +359,17 @@ def run(
             line = {"key": key, **asdict(experiment), "seed": number, **outcome}
             with results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
-            print(_row([line]), flush=True)
+            append(
+                "sts",
+                experiment.name,
+                sts_figures(outcome["years"]) | {"pairs_per_second": outcome["pairs_per_second"]},
+                seeds=[number],
+                note="stopped before its end" if outcome["stopped"] else None,
+                experiment=experiment.group,
+                pairs=outcome["pairs"],
+                pairs_seen=outcome["seen"],
+                seed=number,
+            )
     print(f"peak memory {peak_memory():,.0f} MiB")
 
 

@@ -21,6 +21,7 @@ import typer
 from benchmarks.bitext import read_bitext
 from benchmarks.cells import Cell, Task
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 from benchmarks.ways import compare, in_own_process
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -97,7 +98,7 @@ def run(
             }
             with results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    table(results)
+    table(results, record=True)
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
@@ -109,7 +110,10 @@ def read_results(path: Path) -> list[dict[str, Any]]:
 
 
 @app.command()
-def table(results: Path = typer.Argument(..., help="JSON lines")) -> None:
+def table(
+    results: Path = typer.Argument(..., help="JSON lines"),
+    record: bool = typer.Option(False, help="append the measurements to results/ too"),
+) -> None:
     """Print the table of what has been measured."""
     import sacrebleu
 
@@ -156,6 +160,30 @@ def table(results: Path = typer.Argument(..., help="JSON lines")) -> None:
             f"{head}| {count / line['seconds']:.1f} | {per_cpu} | {line['tokens'] / line['seconds']:.0f} "
             f"| {line['memory']:.0f} | {bleu:.2f} | {chrf:.2f} | {mean:.4f} | {same} |"
         )
+        if record:
+            batched = f"{line['batch_tokens'] or 'own'}{batch}"
+            append(
+                "engines",
+                f"{name} {line['compute_type']}, beam {line['beam']}, batch {batched}",
+                {
+                    "sentences_per_second": count / line["seconds"],
+                    "sentences_per_cpu_second": count / line["cpu_seconds"] if line["cpu_seconds"] else None,
+                    "target_tokens_per_second": line["tokens"] / line["seconds"],
+                    "peak_mib": line["memory"],
+                    "bleu": bleu,
+                    "chrf": chrf,
+                    "mean_score": mean,
+                    "as_fairseq_percent": float(same.rstrip("%")) if same else None,
+                },
+                engine=name,
+                compute_type=line["compute_type"],
+                beam=line["beam"],
+                batch_tokens=batched,
+                sentences=count,
+                model=Path(line["model"]).name,
+                threads=line["threads"],
+                device=line["device"],
+            )
     for line in best.values():
         if line.get("gpu"):
             print(f"\n{line['engine']} {line['compute_type']} beam {line['beam']}: {line['gpu']['summary']}")

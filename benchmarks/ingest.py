@@ -27,6 +27,7 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.lexicon import Usage
+from benchmarks.results import append
 from paraforge.bitext.ingest import ingest
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.bitext.report import IngestReport
@@ -151,9 +152,6 @@ def main(
 ) -> None:
     """Generate, ingest and print a table."""
     typer.echo(f"{hardware()}; load at the start {os.getloadavg()[0]:.1f}")
-    typer.echo("")
-    typer.echo("| input | files | MB | pairs | workers | s | pairs/s | CPU µs/pair | peak MiB | as planted |")
-    typer.echo("|---|---:|---:|---:|---:|---:|---:|---:|---:|---|")
     for size in pairs or [100_000, 1_000_000]:
         for kind in layout or list(Layout):
             for packed in compression or [Compression.none, Compression.gz]:
@@ -163,11 +161,21 @@ def main(
                     for count in workers or [2]:
                         report, usage, seconds = run(Path(name), sources, count)
                         expected = planted_in_files(size, files)
-                        typer.echo(
-                            f"| {kind.value} {packed.value} | {files} | {megabytes:.0f} | {size:,} | {count} "
-                            f"| {seconds:.1f} | {size / seconds:,.0f} "
-                            f"| {usage.processor_seconds / size * 1e6:.1f} | {usage.bytes / 2**20:,.0f} "
-                            f"| {'yes' if report.rejected == expected else f'NO: {report.rejected}'} |"
+                        append(
+                            "ingest",
+                            f"{kind.value} {packed.value}, {size:,} pairs",
+                            {
+                                "seconds": seconds,
+                                "pairs_per_second": size / seconds,
+                                "cpu_microseconds_per_pair": usage.processor_seconds / size * 1e6,
+                                "peak_mib": usage.bytes / 2**20,
+                                "refused_as_planted": int(report.rejected == expected),
+                            },
+                            input=f"{kind.value} {packed.value}",
+                            files=files,
+                            megabytes=round(megabytes),
+                            pairs=size,
+                            workers=count,
                         )
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import platform
 import shutil
 import tempfile
 import threading
@@ -26,12 +25,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from benchmarks.results import append
 from paraforge.files import read_json, write_json
 from paraforge.lexicon.lexicon import extract_lexicon
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.shards.jobs import open_jobs
-from paraforge.shards.resources import Resources, available_cores
+from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 app = typer.Typer(help=__doc__)
@@ -179,17 +179,26 @@ def run(
         lexicon.lookup([name])
     look_up = (time.perf_counter() - started) / 100
     size = sum(file.stat().st_size for file in lexicon.files)
-    typer.echo(f"machine: {platform.processor() or platform.machine()}, {available_cores()} cores")
-    typer.echo(f"input: {report.rows:,} pairs, {TOKENS} tokens a side, {made['words']:,} word types")
-    typer.echo(f"workers: {resources.worker_count()}")
-    typer.echo(f"seconds: {report.seconds:.1f} ({report.rows / report.seconds:,.0f} pairs/s)")
-    typer.echo(f"processor seconds of all processes: {usage.processor_seconds:.1f}")
-    typer.echo(f"peak memory of all processes: {usage.bytes / 1e9:.2f} GB")
-    typer.echo(f"lexicon: {report.entries:,} entries, {size / 1e6:,.0f} MB")
-    typer.echo(f"look-up: {1000 * look_up:.1f} ms a word")
+    append(
+        "lexicon_speed",
+        f"{report.rows:,} pairs",
+        {
+            "seconds": report.seconds,
+            "pairs_per_second": report.rows / report.seconds,
+            "cpu_seconds": usage.processor_seconds,
+            "peak_gb": usage.bytes / 1e9,
+            "entries": report.entries,
+            "output_gb": size / 1e9,
+            "milliseconds_per_look_up": 1000 * look_up,
+            "planted_recalled_in_first_five": sum(found.values()),
+            "planted": len(planted),
+        },
+        pairs=report.rows,
+        word_types=made["words"],
+        workers=resources.worker_count(),
+    )
     for name, (hits, total) in _strata(found, planted, made["words"]).items():
         typer.echo(f"planted pairs recalled, words of rank {name}: {hits:,} of {total:,}")
-    typer.echo(f"planted pairs recalled: {sum(found.values()):,} of {len(planted):,}")
     shutil.rmtree(resources.work, ignore_errors=True)
 
 

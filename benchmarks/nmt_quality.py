@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
+from benchmarks.results import append
 from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Placement
 from paraforge.nmt.validation import score_hypotheses
@@ -58,9 +59,20 @@ def main(
             seconds = time.perf_counter() - started
             scores = score_hypotheses(hypotheses, [en for _, en in rows])
             signatures |= {scores.bleu_signature, scores.chrf_signature}
-            print(
-                f"{name}, {len(rows)} rows, {engine} {kind}: BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f}, "
-                f"{len(rows) / seconds:.1f} sentences/s"
+            append(
+                "translation_quality",
+                f"{model}, {name}, {kind}",
+                {
+                    "bleu": round(scores.bleu, 1),
+                    "chrf": round(scores.chrf, 1),
+                    "sentences_per_second": len(rows) / seconds,
+                },
+                note=f"signatures {scores.bleu_signature} and {scores.chrf_signature}",
+                model=str(model),
+                test_set=name,
+                engine=engine,
+                compute_type=kind,
+                beam=beam,
             )
     print(f"peak memory {peak_memory():.0f} MiB")
     for signature in sorted(signatures):

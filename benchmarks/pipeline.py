@@ -22,6 +22,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 from paraforge.corpus.sample import sample_pairs
 from paraforge.files import read_json
 from paraforge.publication.datasets import open_published
@@ -90,9 +91,8 @@ def read_metrics(project: Path) -> dict[str, dict[str, Any]]:
     return {path.stem: read_json(path) for path in sorted((project / "metrics").glob("*.json"))}
 
 
-def print_stages(seen: dict[str, Watched], metrics: dict[str, dict[str, Any]]) -> None:
-    """A row a stage that ran."""
-    print("\n| stage | wall s | CPU s | rows | rows/s | peak MiB |\n|---|---:|---:|---:|---:|---:|")
+def record_stages(corpus: str, seen: dict[str, Watched], metrics: dict[str, dict[str, Any]]) -> None:
+    """A measurement a stage that ran."""
     for stage, watched in seen.items():
         values = metrics.get(stage, {})
         rows = (
@@ -103,33 +103,48 @@ def print_stages(seen: dict[str, Watched], metrics: dict[str, dict[str, Any]]) -
         elif stage == "nmt":
             rows = values.get("trained_on", {}).get("pairs", 0)
         wall = max(watched.end - watched.begin, _EVERY)
-        rate = "" if stage == "nmt" or not rows else f"{rows / wall:,.0f}"
-        count = f"{rows:,}" if rows else ""  # a report has none
-        print(
-            f"| {stage} | {wall:,.1f} | {sum(watched.cpu.values()):,.1f} | {count} | {rate} "
-            f"| {watched.peak_bytes / 2**20:,.0f} |"
+        append(
+            "stages",
+            f"{corpus}, {stage}",
+            {
+                "seconds": wall,
+                "cpu_seconds": sum(watched.cpu.values()),
+                "rows": rows or None,
+                "peak_mib": watched.peak_bytes / 2**20,
+            },
+            corpus=corpus,
+            stage=stage,
         )
 
 
-def print_corpus(metrics: dict[str, dict[str, Any]]) -> None:
+def record_corpus(corpus: str, metrics: dict[str, dict[str, Any]]) -> None:
     """Translation quality, where the rows went, and the score bands."""
-    nmt, translated = metrics.get("nmt", {}), metrics.get("translate", {})
-    print(f"\nModel: BLEU {nmt.get('bleu')}, chrF {nmt.get('chrf')} on the rows held out.")
-    print(f"Marks of translate: {translated.get('marks')}; failed: {translated.get('failed')}.")
-    selected = metrics["select"]
-    print(f"\n| of {selected['rows_in']:,} rows | |\n|---|---:|\n| kept | {selected['kept']:,} |")
-    for reason, count in selected["rejected"].items():
-        print(f"| rejected: {reason} | {count:,} |")
-    for reason, count in selected["failed"].items():
-        print(f"| failed: {reason} | {count:,} |")
-    print(
-        "\n| score band | scored | trigram overlap | kept | trigram overlap of these |"
-        "\n|---|---:|---:|---:|---:|"
+    nmt, selected = metrics.get("nmt", {}), metrics["select"]
+    append(
+        "corpus",
+        corpus,
+        {
+            "rows": selected["rows_in"],
+            "kept": selected["kept"],
+            **{f"rejected_{reason}": count for reason, count in selected["rejected"].items()},
+            **{f"failed_{reason}": count for reason, count in selected["failed"].items()},
+            "bleu": nmt.get("bleu"),
+            "chrf": nmt.get("chrf"),
+        },
+        corpus=corpus,
     )
     for band, values in band_rows(metrics["publish"]["bands"]):
-        print(
-            f"| {band} | {values['pairs']:,} | {values['overlap_3']:.2f} | {values['kept']:,} "
-            f"| {values['kept_overlap_3']:.2f} |"
+        append(
+            "score_bands",
+            f"{corpus} {band}",
+            {
+                "scored": values["pairs"],
+                "overlap": values["overlap_3"],
+                "kept": values["kept"],
+                "overlap_of_kept": values["kept_overlap_3"],
+            },
+            corpus=corpus,
+            band=band,
         )
 
 
@@ -152,8 +167,9 @@ def main(
     seen, seconds = watch([sys.executable, "-m", "dvc", "repro"], project)
     metrics = read_metrics(project)
     print(f"\ndvc repro: {seconds:,.1f} s")
-    print_stages(seen, metrics)
-    print_corpus(metrics)
+    corpus = ", ".join(metrics["ingest"]["sources"])
+    record_stages(corpus, seen, metrics)
+    record_corpus(corpus, metrics)
     print_pairs(sample_pairs(open_published(project / "data" / "corpus"), pairs, seed).pairs)
 
 

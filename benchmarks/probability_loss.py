@@ -13,6 +13,7 @@ import typer
 
 from benchmarks.bitext import read_bitext
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -54,7 +55,6 @@ def main(
         f"{hardware()}; {len(sources)} sentences of {', '.join(path.name for path in bitext)}; float32, beam "
         f"{beam}: chrF {chrf(best):.2f}\n"
     )
-    print("| type | beam | chrF lost | nats a token | identical |\n|---|---:|---:|---:|---:|")
     for kind, width in [("int8", beam), *(("float32", width) for width in (4, 2, 1) if width < beam)]:
         found = translations(kind, width)
         losses = [
@@ -62,9 +62,19 @@ def main(
             for one, other, mine, theirs in zip(best, found, own, judge.score(sources, found), strict=True)
         ]
         loss = probability_loss(BothWays(best, found, losses), kind)
-        print(
-            f"| {kind} | {width} | {chrf(best) - chrf(found):.2f} | {loss.loss:.4f} ± {loss.error:.4f} "
-            f"| {loss.identical:.1%} |"
+        append(
+            "probability_loss",
+            f"{kind}, beam {width}",
+            {
+                "chrf_loss": chrf(best) - chrf(found),
+                "nats_per_token": loss.loss,
+                "nats_standard_error": loss.error,
+                "identical_percent": 100 * loss.identical,
+            },
+            compute_type=kind,
+            beam=width,
+            sentences=len(sources),
+            model=model.name,
         )
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 from paraforge.publication.manifest import Manifest, PublishedFile, describe_columns
 from paraforge.selection.fate import Counts
 from paraforge.shards.schema import COLUMNS, schema_of
@@ -106,10 +107,18 @@ def measure(corpus: Path, what: str, repeats: int) -> None:
         seconds.append(time.perf_counter() - started)
         busy.append(time.process_time() - used)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"| {what} | {min(seconds):.2f} | {statistics.median(seconds):.2f} | {seconds[0]:.2f} | "
-        f"{statistics.median(busy):.2f} | "
-        f"{peak:,.0f} | {quality} |"
+    append(
+        "query",
+        what,
+        {
+            "fastest_seconds": min(seconds),
+            "median_seconds": statistics.median(seconds),
+            "first_seconds": seconds[0],
+            "median_cpu_seconds": statistics.median(busy),
+            "peak_mib": peak,
+        },
+        note=f"{repeats} repeats; {quality}",
+        pairs=dataset.rows,
     )
 
 
@@ -126,8 +135,6 @@ def main(
     generate(corpus, pairs)
     size = sum(path.stat().st_size for path in corpus.glob("*.parquet"))
     print(f"{hardware()}; {pairs:,} pairs, {size / 1e9:.2f} GB\n", flush=True)
-    print("| query | fastest s | median s | first s | median CPU s | peak MB | result |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | --- |", flush=True)
     for what in ("count", "sample", "sample of a band"):
         command = [sys.executable, "-m", "benchmarks.query", "--corpus", str(corpus), "--only", what]
         subprocess.run([*command, "--repeats", str(repeats)], check=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 from paraforge.shards.cluster import connect
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import run_step
@@ -71,18 +72,25 @@ def scaling(
     logging.disable(logging.WARNING)
     sentences = round(rate * task_seconds)
     print(f"{hardware()}; {rate:g} sentences/s a worker, tasks of {sentences} sentences\n")
-    print("| workers | tasks | seconds | sentences/s | of linear | beside a task's sentences, ms |")
-    print("|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
         for count in map(int, workers.split(",")):
             tasks = count * tasks_a_worker
             seconds = seconds_of(Path(folder), count, tasks, sentences, rate)
             speed = tasks * sentences / seconds
             beside = (seconds - tasks_a_worker * sentences / rate) / tasks_a_worker
-            print(
-                f"| {count} | {tasks} | {seconds:.2f} | {speed:.1f} | {speed / (count * rate):.3f} "
-                f"| {1000 * beside:.0f} |",
-                flush=True,
+            append(
+                "scaling",
+                f"{count} workers",
+                {
+                    "seconds": seconds,
+                    "sentences_per_second": speed,
+                    "of_linear": speed / (count * rate),
+                    "overhead_milliseconds": 1000 * beside,
+                },
+                workers=count,
+                tasks=tasks,
+                sentences_a_task=sentences,
+                rate=rate,
             )
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
+from benchmarks.results import append
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.score import score_step
 from paraforge.scoring.vectors import WordVectors
@@ -95,11 +96,18 @@ def measure(place: Path, vectors: Path, identify_language: bool, workers: int) -
     report = run_step(step, [place / "translated"], place / f"scored{workers}", resources)
     times = os.times()
     processor_seconds = times.user + times.system + times.children_user + times.children_system
-    print(
-        f"{workers} process{'es' if workers > 1 else ''}: {report.rows / report.seconds:,.0f} pairs/s, "
-        f"{report.seconds:.1f} s, {report.rows / processor_seconds:,.0f} pairs a processor second "
-        f"(start included), at most {peak_memory(children=workers > 1):,.0f} MiB a process",
-        flush=True,
+    append(
+        "score",
+        f"{report.rows:,} pairs, {workers} processes",
+        {
+            "pairs_per_second": report.rows / report.seconds,
+            "seconds": report.seconds,
+            "pairs_per_cpu_second": report.rows / processor_seconds,
+            "peak_mib_per_process": peak_memory(children=workers > 1),
+        },
+        note="start included in pairs a CPU second",
+        pairs=report.rows,
+        processes=workers,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import resource
 import shutil
 import tempfile
@@ -16,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from benchmarks.results import append
 from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.publication import publish
 from paraforge.publication.verification import verify
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.select import select
-from paraforge.shards.resources import Resources, available_cores
+from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
@@ -155,11 +155,6 @@ def main(
 
 def measure(root: Path, inputs: list[Path], resources: Resources) -> None:
     """Print the table."""
-    print(
-        f"{platform.processor() or platform.machine()}, {available_cores()} cores, pyarrow {pa.__version__}"
-    )
-    print("| filters | pairs | kept | select pairs/s | publish | both | both per core-s | verify | peak MB |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, filters in (("wieting2021", WIETING2021), ("paranmt", PARANMT)):
         parameters = SelectParameters.model_validate(filters)
         processor = time.process_time()
@@ -179,11 +174,21 @@ def measure(root: Path, inputs: list[Path], resources: Resources) -> None:
         sound = all(not verify(root / kind).problems for kind in ("corpus", "rejected"))
         checked = time.monotonic() - started
         both = selected.seconds + published.seconds
-        print(
-            f"| {name} | {rows:,} | {selected.counts.kept:,} | {rows / selected.seconds:,.0f} "
-            f"| {rows / published.seconds:,.0f} | {rows / both:,.0f} "
-            f"| {rows / processor:,.0f} | {rows / checked:,.0f} "
-            f"| {peak_megabytes():,.0f} |{'' if sound else ' DAMAGED'}"
+        append(
+            "select_publish",
+            f"{name}, {rows:,} pairs",
+            {
+                "kept": selected.counts.kept,
+                "select_pairs_per_second": rows / selected.seconds,
+                "publish_pairs_per_second": rows / published.seconds,
+                "pairs_per_second": rows / both,
+                "pairs_per_core_second": rows / processor,
+                "verify_pairs_per_second": rows / checked,
+                "peak_mib": peak_megabytes(),
+            },
+            note=None if sound else "DAMAGED",
+            filters=name,
+            pairs=rows,
         )
 
 

@@ -19,6 +19,7 @@ import typer
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import data_directory, paraphrases, sts_sets
+from benchmarks.results import append, sts_figures
 from paraforge.errors import require
 from paraforge.evaluation.baselines.sif import SifOfEachSet
 from paraforge.evaluation.baselines.weighting import (
@@ -29,7 +30,6 @@ from paraforge.evaluation.baselines.weighting import (
 )
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.opening import open_word_vectors
-from paraforge.evaluation.report import text_table
 from paraforge.evaluation.similarity import Comparable
 from paraforge.evaluation.sts import evaluate_sts
 from paraforge.scoring.vectors import WordVectors
@@ -142,15 +142,20 @@ def compare(
             "WR": SifOfEachSet(weighted),
         }
         begin = time.perf_counter()
-        rows = []
         for name, model in variants.items():
             groups = evaluate_sts(model, sets).groups
-            rows.append([name, *(f"{group.pearson:.1f}" for group in groups)])
+            append(
+                "sif",
+                f"{path.name}, {name}",
+                sts_figures({group.name: group.pearson for group in groups}),
+                vectors=path.name,
+                method=name,
+                a=a,
+            )
         seconds = time.perf_counter() - begin
         print(
             f"\n{path}: {len(table):,} words, {table.dimension} dimensions; {seconds:.1f} s for five models"
         )
-        print("\n".join(text_table(["", *(group.name for group in groups)], rows)))
 
 
 if __name__ == "__main__":

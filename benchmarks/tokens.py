@@ -13,6 +13,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 from paraforge.text.tokens import tokenize_column
 
 _BATCH = 50_000
@@ -88,7 +89,17 @@ def main(
         column_seconds, moses_seconds = column_seconds + seconds[0], moses_seconds + seconds[1]
     if not total:
         raise typer.BadParameter("no texts found: set PARAFORGE_DATA or give --directory")
-    print(f"{'all':48} {total:9,} {wrong:10,} {total / column_seconds:9,.0f} {total / moses_seconds:12,.0f}")
+    append(
+        "tokens",
+        "every field of every text file",
+        {
+            "texts": total,
+            "differing": wrong,
+            "texts_per_second": total / column_seconds,
+            "sacremoses_texts_per_second": total / moses_seconds,
+        },
+        texts=total,
+    )
     raise typer.Exit(1 if wrong else 0)
 
 

@@ -24,6 +24,7 @@ from pydantic import TypeAdapter
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import SOURCES, paraphrases, sts_sets
+from benchmarks.results import append, sts_figures
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, named_encoder
 from paraforge.embeddings.encoders.protocol import Encoder
@@ -139,11 +140,21 @@ def speed(
         with contextlib.suppress(_EnoughError):
             trainer.run()
         (begin, cpu, first), (end, cpu_end, last) = marks[1], marks[-1]
-        print(
-            f"{encoder} {dimension}: {(last - first) / (end - begin):,.0f} pairs/s, "
-            f"{(last - first) / (cpu_end - cpu):,.0f} pairs per second of a core, {last - first:,} pairs, "
-            f"batch {parameters.batch_size}, M {parameters.mega_batch}, {threads} threads, "
-            f"peak memory {peak_memory():,.0f} MiB"
+        append(
+            "training_speed",
+            f"{encoder} {dimension}",
+            {
+                "pairs_per_second": (last - first) / (end - begin),
+                "pairs_per_core_second": (last - first) / (cpu_end - cpu),
+                "peak_mib": peak_memory(),
+            },
+            seeds=[parameters.seed],
+            pairs=len(pairs),
+            batch=parameters.batch_size,
+            mega_batch=parameters.mega_batch,
+            precision=parameters.precision,
+            threads=threads,
+            device=device,
         )
 
 
@@ -184,7 +195,15 @@ def quality(
             print(entry)
         print(f"{report.pairs_per_second:,.0f} pairs/s")
         groups = evaluate_sts(model, sets).groups
-        print({group.name: round(group.pearson, 1) for group in groups if group.pearson is not None})
+        append(
+            "sts",
+            f"{encoder} {dimension}",
+            sts_figures({group.name: group.pearson for group in groups}),
+            seeds=[parameters.seed],
+            experiment="quality",
+            pairs=len(pairs),
+            settings=" ".join(settings or []),
+        )
         if output is not None:
             model.save(output, {"training": parameters.model_dump(mode="json")})
 
@@ -210,7 +229,9 @@ def memory(pairs: int = 5_000_000, vocabulary: int = 50_000, mega_batches: int =
         trainer = Trainer(encoder, store, parameters, threads=2, observe=observe)
         with contextlib.suppress(_EnoughError):
             trainer.run()
-        print(f"trained {trainer.state.pairs:,} pairs, peak memory {peak_memory():,.0f} MiB")
+        append(
+            "training_speed", f"memory, {pairs:,} pairs", {"peak_mib_training": peak_memory()}, pairs=pairs
+        )
 
 
 def _generated(pairs: int, vocabulary: int) -> Iterator[PairBlock]:

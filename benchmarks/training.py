@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
+from benchmarks.results import append
 from paraforge.bitext.ingest import ingest
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.nmt.parameters import NmtParameters
@@ -73,10 +74,23 @@ def main(
             seconds = time.perf_counter() - started
             first, last = result.history[0], result.history[-1]
             rate = (last["target_tokens"] - first["target_tokens"]) / (last["seconds"] - first["seconds"])
-            print(
-                f"{chosen}: {rate:.0f} target tokens/s; {updates} updates and preparation {seconds:.0f} s "
-                f"({_cpu_seconds() - cpu:.0f} CPU seconds), validation loss {last['valid_loss']:.3f} bits, "
-                f"BLEU {last['bleu']:.1f}, memory of a process {peak_memory(children=True):.0f} MiB"
+            append(
+                "nmt_training_speed",
+                chosen,
+                {
+                    "target_tokens_per_second": rate,
+                    "seconds": seconds,
+                    "cpu_seconds": _cpu_seconds() - cpu,
+                    "validation_loss_bits": last["valid_loss"],
+                    "bleu": last["bleu"],
+                    "peak_mib": peak_memory(children=True),
+                },
+                updates=updates,
+                width=width,
+                vocabulary=vocabulary,
+                tokens_an_update=batch_tokens,
+                processes=processes,
+                threads=threads,
             )
 
 

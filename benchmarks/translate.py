@@ -15,6 +15,7 @@ import typer
 from benchmarks.bitext import read_bitext
 from benchmarks.cells import Cell, Task
 from benchmarks.hardware import hardware
+from benchmarks.results import append
 from benchmarks.ways import compare, in_own_process
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -68,21 +69,28 @@ def speed(
                 raise typer.BadParameter(f"{name}: {found['failed']}")
             if number not in best or found["seconds"] < best[number]["seconds"]:
                 best[number] = found
-    print(
-        "| way | type | sentences/s | target tokens/s | sentences per CPU second | peak MiB "
-        "| BLEU | chrF | same as first |"
-    )
-    print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for number, (name, cell) in enumerate(cells):
         found, count = best[number], len(sources)
         bleu = sacrebleu.corpus_bleu(found["texts"], [references]).score
         chrf = sacrebleu.corpus_chrf(found["texts"], [references]).score
         same = sum(one == other for one, other in zip(found["texts"], best[0]["texts"], strict=True))
-        rate = f"{found['tokens'] / found['seconds']:.0f}" if found["tokens"] else ""
-        print(
-            f"| {name} | {cell.compute_type} | {count / found['seconds']:.1f} | {rate} | "
-            f"{count / found['cpu_seconds']:.1f} | {found['memory']:.0f} | {bleu:.2f} | {chrf:.2f} | "
-            f"{same / count:.1%} |"
+        append(
+            "translate_speed",
+            f"{name}, {cell.compute_type}",
+            {
+                "sentences_per_second": count / found["seconds"],
+                "target_tokens_per_second": found["tokens"] / found["seconds"] if found["tokens"] else None,
+                "sentences_per_cpu_second": count / found["cpu_seconds"],
+                "peak_mib": found["memory"],
+                "bleu": round(bleu, 2),
+                "chrf": round(chrf, 2),
+                "same_as_first_percent": 100 * same / count,
+            },
+            way=name,
+            compute_type=cell.compute_type,
+            beam=beam,
+            sentences=count,
+            model=model.name,
         )
 
 

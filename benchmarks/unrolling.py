@@ -23,6 +23,7 @@ import typer
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import data_directory
+from benchmarks.results import append
 from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.errors import InputError
 from paraforge.evaluation.sts import Compared, score
@@ -133,6 +134,19 @@ def _train_and_evaluate(
     rate = trainer.run()
     model = DecoderModel(network, parameters, store.vocabulary)
     model.save(directory)
+    scores = evaluate(model)
+    for representation, years in scores.items():
+        append(
+            "unrolling",
+            f"{name} {representation}",
+            {f"sts{year}": pearson for year, (pearson, _) in years.items()}
+            | {f"sts{year}_spearman": spearman for year, (_, spearman) in years.items()}
+            | {"loss": trainer.state.history[-1]["loss"], "sentences_per_second": rate},
+            seeds=[parameters.training.seed],
+            model=f"{parameters.network.encoder}-{parameters.network.decoder}",
+            representation=representation,
+            updates=trainer.state.updates,
+        )
     write_json(
         result,
         {
@@ -143,7 +157,7 @@ def _train_and_evaluate(
             "loss": trainer.state.history[-1]["loss"],
             "sentences_per_second": round(rate, 1),
             "peak_mib": round(peak_memory()),
-            "scores": evaluate(model),
+            "scores": scores,
         },
     )
 

@@ -1,0 +1,261 @@
+"""Measurements as data: benchmarks append to ``results/``, ``make results`` writes docs/results.md."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "results.md"
+Value = str | int | float | bool | None
+
+
+class Paper(BaseModel):
+    """What a paper reports for the same thing, by the names of our figures, and where it says so."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    source: str
+    figures: dict[str, int | float]
+
+
+class Measurement(BaseModel):
+    """One line of ``results/*.jsonl``; what is not known is null.
+
+    Attributes:
+        task: name of the file without ``.jsonl``.
+        configuration: what was measured; ``name`` labels it for people. A later line with the same
+            configuration takes the place of an earlier one on the page.
+        figures: numbers by name; the name ends with the unit where there is one (``seconds``, ``peak_mib``).
+        deviations: standard deviations over the seeds, for some of the figures.
+        seeds: random seeds of the runs that the figures are of, or are the mean of.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    task: str = Field(pattern=r"^[a-z0-9_]+$")
+    configuration: dict[str, Value]
+    figures: dict[str, int | float] = Field(min_length=1)
+    deviations: dict[str, int | float] | None = None
+    seeds: list[int] | None = None
+    command: str | None = None
+    commit: str | None = None
+    hardware: str | None = None
+    date: str | None = None
+    note: str | None = None
+    paper: Paper | None = None
+
+
+class Table(BaseModel):
+    """One table of the page (``results/page.yaml``).
+
+    Attributes:
+        tasks: the measurements shown, in the order of their files.
+        where: only those whose configuration has one of these values.
+        columns: heading of each column of figures, by the figure's name.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    title: str
+    text: str = ""
+    tasks: list[str]
+    where: dict[str, list[Value]] = {}
+    columns: dict[str, str]
+
+
+def directory() -> Path:
+    """Where measurements are: ``results/`` of the checkout, or ``PARAFORGE_RESULTS``."""
+    return Path(os.environ.get("PARAFORGE_RESULTS") or ROOT / "results")
+
+
+def _commit() -> str | None:
+    """The checked-out commit, with ``+`` where tracked files differ from it; None outside a checkout."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results", ":!docs")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _command() -> str:
+    """The command line of this process, as it can be typed again."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    start = f"python -m {main.name}" if main and main.name else shlex.quote(sys.argv[0])
+    return " ".join([start, *map(shlex.quote, sys.argv[1:])])
+
+
+def sts_figures(scores: Mapping[str, float | None]) -> dict[str, float]:
+    """Figures of Pearson x 100 by group of STS sets: ``sts2012``, ``stsb_dev``."""
+    named = {group.lower().replace("-", "_"): score for group, score in scores.items()}
+    return {
+        f"sts{name}" if name.isdigit() else name: round(score, 1)
+        for name, score in named.items()
+        if score is not None
+    }
+
+
+def _rounded(value: float) -> int | float:
+    return value if isinstance(value, int) else float(f"{value:.6g}")
+
+
+def append(
+    task: str,
+    name: str,
+    figures: Mapping[str, float | None],
+    *,
+    seeds: Sequence[int] | None = None,
+    deviations: Mapping[str, float] | None = None,
+    note: str | None = None,
+    **configuration: Value,
+) -> Measurement:
+    """Print and record a measurement; command, commit, hardware and date are filled in.
+
+    Args:
+        task: file to append to, without ``.jsonl``.
+        name: what was measured, in words.
+        figures: numbers by name with unit; those that are None are left out.
+        seeds: random seeds of the runs.
+        deviations: standard deviations over the seeds.
+        note: what a reader has to know to use the figures.
+        configuration: what else tells this measurement from others.
+
+    Returns:
+        The line that was written.
+    """
+    from benchmarks.hardware import hardware
+
+    line = Measurement(
+        task=task,
+        configuration={"name": name, **configuration},
+        figures={key: _rounded(value) for key, value in figures.items() if value is not None},
+        deviations=dict(deviations) if deviations else None,
+        seeds=list(seeds) if seeds else None,
+        command=_command(),
+        commit=_commit(),
+        hardware=hardware(),
+        date=datetime.date.today().isoformat(),
+        note=note,
+    )
+    shown = ", ".join(f"{key} {_number(value, _decimals([value]))}" for key, value in line.figures.items())
+    print(f"{name}: {shown}", flush=True)
+    path = directory() / f"{task}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line.model_dump(), ensure_ascii=False) + "\n")
+    return line
+
+
+def read(path: Path) -> list[Measurement]:
+    """Measurements of a file.
+
+    Raises:
+        ValueError: if a line is not one, naming file and line.
+    """
+    found = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            found.append(Measurement.model_validate_json(text))
+            if found[-1].task != path.stem:
+                raise ValueError(f"task {found[-1].task!r} belongs in {found[-1].task}.jsonl")
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from error
+    return found
+
+
+def latest(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """The last measurement of each configuration, in the order of the first ones."""
+    kept: dict[str, Measurement] = {}
+    for one in measurements:
+        kept[json.dumps(one.configuration, sort_keys=True)] = one
+    return list(kept.values())
+
+
+def _number(value: float, decimals: int) -> str:
+    return f"{value:,.{decimals}f}" if abs(value) >= 1e-3 or value == 0 else f"{value:.1e}"
+
+
+def _decimals(values: Iterable[float]) -> int:
+    """Decimals that show the values of a column as they were recorded, at most three."""
+    return min(3, max((len(repr(v).partition(".")[2]) for v in values if isinstance(v, float)), default=0))
+
+
+def _column(rows: Sequence[Measurement], figure: str) -> list[str]:
+    """Cells of a column: our figures with their deviations, the paper's in parentheses."""
+    known = [one.figures[figure] for one in rows if figure in one.figures]
+    decimals = _decimals(known) if not all(float(v).is_integer() for v in known) else 0
+    cells = []
+    for one in rows:
+        text = _number(one.figures[figure], decimals) if figure in one.figures else ""
+        if one.deviations and figure in one.deviations:
+            text += f" ± {_number(one.deviations[figure], decimals)}"
+        if one.paper and figure in one.paper.figures:
+            text += f" ({_number(one.paper.figures[figure], decimals)})"
+        cells.append(text.strip())
+    return cells
+
+
+def _table(table: Table, measurements: Mapping[str, Sequence[Measurement]]) -> list[str]:
+    """Title, text, rows and the papers' tables of one table."""
+    rows = [
+        one
+        for task in table.tasks
+        for one in latest(measurements[task])
+        if all(one.configuration.get(key) in values for key, values in table.where.items())
+    ]
+    if not rows:
+        raise ValueError(f"results/page.yaml, {table.title!r}: no measurement of {table.tasks} is chosen")
+    lines = [f"## {table.title}", "", *([table.text.strip(), ""] if table.text else [])]
+    lines += [f"| | {' | '.join(table.columns.values())} |", f"|---|{'---:|' * len(table.columns)}"]
+    names = [str(one.configuration["name"]) for one in rows]
+    if len(table.tasks) > 1:
+        names = [f"{one.task}: {name}" for one, name in zip(rows, names, strict=True)]
+    columns = [_column(rows, figure) for figure in table.columns]
+    lines += [f"| {' | '.join(cells)} |" for cells in zip(names, *columns, strict=True)]
+    shown = set(table.columns)
+    sources = dict.fromkeys(one.paper.source for one in rows if one.paper and shown & set(one.paper.figures))
+    if sources:
+        lines += ["", f"In parentheses: {'; '.join(sources)}."]
+    return [*lines, ""]
+
+
+def render() -> str:
+    """Text of docs/results.md from ``results/page.yaml`` and the measurements."""
+    page = yaml.safe_load((ROOT / "results" / "page.yaml").read_text(encoding="utf-8"))
+    measurements = {path.stem: read(path) for path in sorted((ROOT / "results").glob("*.jsonl"))}
+    lines = ["# Results", "", page["introduction"].strip(), ""]
+    for entry in page["tables"]:
+        lines += _table(Table.model_validate(entry), measurements)
+    lines += ["## Everything else", "", page["rest"].strip(), ""]
+    lines += [", ".join(f"`{task}` ({len(rows)})" for task, rows in measurements.items()) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write docs/results.md; with ``--check`` only compare."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--check", action="store_true", help="only compare, exit 1 where they differ")
+    text = render()
+    if parser.parse_args().check:
+        if PAGE.read_text(encoding="utf-8") != text:
+            print("docs/results.md is out of date: run 'make results'", file=sys.stderr)
+            return 1
+        return 0
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

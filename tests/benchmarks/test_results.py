@@ -1,0 +1,94 @@
+"""Measurements are valid, the page is what they give, and benchmarks record by themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import results
+from benchmarks.results import Measurement, Paper, Table, _table, append, latest, read, render
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "results").glob("*.jsonl"))
+# Benchmarks that measure nothing: one builds a vocabulary map, the other is the recorder.
+NOT_MEASURING = {"shortlist.py", "results.py"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_lines_are_measurements(path: Path) -> None:
+    assert read(path)
+
+
+def test_the_page_is_what_the_data_give() -> None:
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == render(), "run 'make results'"
+
+
+def test_the_page_is_short_enough_to_read() -> None:
+    assert len(render().split()) < 3000
+
+
+def test_a_benchmark_records_command_commit_machine_and_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path))
+    written = append("speed", "of light", {"seconds": 1 / 3, "kept": 13396, "lost": None}, seeds=[1], beam=12)
+    assert read(tmp_path / "speed.jsonl") == [written]
+    assert written.figures == {"seconds": 0.333333, "kept": 13396}
+    assert written.configuration == {"name": "of light", "beam": 12}
+    assert written.command and written.hardware and re.fullmatch(r"\d{4}-\d\d-\d\d", written.date or "")
+    assert written.commit is None or re.fullmatch(r"[0-9a-f]{12}\+?", written.commit)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"task": "speed"}', "{", '{"task": "other", "configuration": {}, "figures": {"x": 1}}']
+)
+def test_a_line_that_is_none_is_named(tmp_path: Path, line: str) -> None:
+    good = json.dumps({"task": "speed", "configuration": {}, "figures": {"x": 1}})
+    (tmp_path / "speed.jsonl").write_text(f"{good}\n{line}\n")
+    with pytest.raises(ValueError, match=r"speed\.jsonl, line 2"):
+        read(tmp_path / "speed.jsonl")
+
+
+def test_the_last_measurement_of_a_configuration_is_shown_beside_the_papers_figure() -> None:
+    def line(value: float, paper: float | None = None) -> Measurement:
+        known = Paper(source="Table 8", figures={"sts": paper}) if paper else None
+        return Measurement(
+            task="t",
+            configuration={"name": "Word"},
+            figures={"sts": value},
+            deviations={"sts": 0.2},
+            paper=known,
+        )
+
+    old, new = line(60.0), line(66.25, 66.2)
+    assert latest([old, new]) == [new]
+    table = Table(title="STS", tasks=["t"], columns={"sts": "2012"})
+    shown = "\n".join(_table(table, {"t": [old, new]}))
+    assert "| Word | 66.25 ± 0.20 (66.20) |" in shown
+    assert "60" not in shown.replace("66.20", "")
+    assert "In parentheses: Table 8." in shown
+
+
+def test_a_table_without_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="no measurement"):
+        _table(Table(title="STS", tasks=["t"], where={"name": ["none"]}, columns={"x": "x"}), {"t": []})
+
+
+def test_every_benchmark_records() -> None:
+    programs = [path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()]
+    assert len(programs) > 15
+    silent = {path.name for path in programs if "append(" not in path.read_text().replace(".append(", "")}
+    assert silent == NOT_MEASURING - {"results.py"}
+
+
+def test_the_check_of_the_page_fails_where_it_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "results.md"
+    page.write_text(render().replace("66.8", "86.8", 1))
+    monkeypatch.setattr(results, "PAGE", page)
+    monkeypatch.setattr("sys.argv", ["results", "--check"])
+    assert results.main() == 1
