@@ -116,6 +116,11 @@ def require(module: str, extra: str) -> ModuleType:
         raise
 
 
+def one_line(text: object) -> str:
+    """A library's error, or text from a user's file, without its line breaks."""
+    return " ".join(str(text).split())
+
+
 def describe_os_error(error: OSError) -> str:
     """One line for a user about the machine's trouble: what, where, and what to do if that is known."""
     text = str(error)

@@ -47,6 +47,33 @@ class Block:
         self.codes[rows & (self.codes == 0)] = CODES[reason]
 
 
+@dataclass(frozen=True)
+class Condition:
+    """Which rows of a source are taken: those whose column has one of the values, or none of them.
+
+    Values are compared as texts, those of typed formats as :func:`text_of` writes them.
+    """
+
+    column: int | str
+    values: frozenset[str]
+    negated: bool = False
+
+    def holds(self, texts: pa.Array) -> NDArray[np.bool_]:
+        """For each row, whether it is taken."""
+        found = pc.is_in(texts, pa.array(sorted(self.values), pa.string())).to_numpy(zero_copy_only=False)
+        return ~found if self.negated else found
+
+
+def text_of(value: str | bool | float | None) -> str:
+    """A value of a typed format as the text that conditions compare: ``1``, ``1.0``, ``true``; null is blank.
+
+    The same in JSON and Parquet: the shortest decimal number that reads back as the same value.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
 def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
     """A string array of Python strings, and which of them are no Unicode text (lone surrogates).
 

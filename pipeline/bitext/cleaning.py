@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ _BLANK = {"cs": "blank_source", "reference": "blank_reference", "translation": "
 Mask = NDArray[np.bool_]
 
 
-def clean(block: Block, settings: Cleaning, path: Path, changes: Changes) -> Block:
+def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], changes: Changes) -> Block:
     """Clean the texts of a block and find the rows to refuse; no row is removed.
 
     The order is that of :data:`reasons.REASONS`, the first reason found stays. Duplicates and
@@ -42,7 +43,7 @@ def clean(block: Block, settings: Cleaning, path: Path, changes: Changes) -> Blo
     Args:
         block: as read.
         settings: what to mend and to refuse.
-        path: the file, for errors.
+        paths: the file of each text column, for errors.
         changes: where rows mended are counted: ``line_breaks``, ``control_characters``, ``normalised``,
             ``trimmed``.
 
@@ -54,7 +55,7 @@ def clean(block: Block, settings: Cleaning, path: Path, changes: Changes) -> Blo
     """
     cleaned = Block(block.lines, dict(block.texts), block.codes.copy(), block.scores)
     for name, texts in block.texts.items():
-        texts = _control_characters(name, texts, cleaned, settings, path, changes)
+        texts = _control_characters(name, texts, cleaned, settings, paths[name], changes)
         if settings.normalise:
             texts = _normalise(texts, changes)
         cleaned.texts[name] = _trim(texts, changes)

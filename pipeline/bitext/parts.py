@@ -78,13 +78,14 @@ def read_parts(
     changes: Changes = Counter()
     rejected: Counter[str] = Counter()
     writer = ShardWriter(directory, part_schema(kind), PART_ROWS)
+    paths = {name: file.path_of(name) for name in TEXTS[kind]}
     rows = last_line = 0
     for block in read_file(file, cleaning, changes):
         check_interrupt()
         if not len(block):
             continue
         block.texts = {name: block.texts[name] for name in TEXTS[kind]}
-        cleaned = clean(block, cleaning, file.main_path, changes)
+        cleaned = clean(block, cleaning, paths, changes)
         table = _table(cleaned, kind)
         rejected.update(_count(table.column("rejected")))
         writer.write(table)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paraforge.bitext.block import Block, Changes
+from paraforge.bitext.block import Block, Changes, Condition
+from paraforge.bitext.cleaning import clean
 from paraforge.bitext.parameters import (
     CatalogueSource,
     Cleaning,
@@ -30,7 +31,7 @@ from paraforge.bitext.readers.jsonl import read_jsonl
 from paraforge.bitext.readers.moses import read_moses
 from paraforge.bitext.readers.parquet import read_parquet_rows
 from paraforge.bitext.readers.tmx import read_tmx
-from paraforge.bitext.readers.tsv import Condition, read_tsv
+from paraforge.bitext.readers.tsv import read_tsv
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.files import hash_json, sha256_file
 from paraforge.text.lines import line_blocks
@@ -39,6 +40,8 @@ from paraforge.text.paths import UnsetVariableError, files_of
 logger = logging.getLogger(__name__)
 
 _ONLY = "file"  # the name under which a source of one file keeps its path
+_DIGITS_OF_A_ROW = 19  # any number of fewer digits fits int64
+_PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in each of a thousand files
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,10 @@ class SourceFile:
     def main_path(self) -> Path:
         """The file that errors are told of."""
         return next(iter(self.paths.values()))
+
+    def path_of(self, column: str) -> Path:
+        """The file that a column is read from."""
+        return self.paths.get(column, self.main_path)
 
     @property
     def size(self) -> int:
@@ -103,7 +110,8 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
             files = _resolve_files(source, problems)
             if files is not None:
                 found[source.name] = files
-    problems.check()
+    if len(problems):
+        raise ConfigurationError(problems.listed())
     several: dict[str, list[SourceFiles]] = {name: [one] for name, one in found.items()}
     for source in made:
         several[source.name] = (
@@ -115,6 +123,51 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     if twice:
         raise ConfigurationError(twice)
     return resolved
+
+
+def problems(parameters: IngestParameters) -> list[str]:
+    """Everything wrong with the sources that shows without reading them whole.
+
+    Checks their paths, and the first rows of each file as ingest would read and clean them. Nothing is made,
+    fetched or written.
+
+    Args:
+        parameters: section ``ingest``.
+
+    Returns:
+        The problems, each naming its source and, where there is one, file and line.
+    """
+    found = _Problems()
+    for source in parameters.sources:
+        if isinstance(source, (SampleSource, CatalogueSource)):
+            continue
+        files = _resolve_files(source, found)
+        if files is None:
+            continue
+        before = len(found)
+        for file in files.files:
+            try:
+                _check_first_rows(file, parameters.cleaning)
+            except (InputError, OSError) as error:
+                found.add(source.name, error)
+            if len(found) - before == _PROBLEMS_A_SOURCE:
+                found.add(source.name, "further files were not checked")
+                break
+        if files.drop_rows is not None:
+            try:
+                next(_row_numbers(files.drop_rows))
+            except (InputError, OSError) as error:
+                found.add(source.name, error)
+    return found.listed()
+
+
+def _check_first_rows(file: SourceFile, cleaning: Cleaning) -> None:
+    changes = Changes()
+    for block in read_file(file, cleaning, changes):
+        if len(block):
+            clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, changes)
+            return
+    raise InputError("the file has no rows", file.main_path)
 
 
 class _Problems:
@@ -133,16 +186,15 @@ class _Problems:
         else:
             self._texts.append(f"source {source!r}: {problem}")
 
-    def check(self) -> None:
-        """Raise what there is."""
+    def listed(self) -> list[str]:
+        """Each problem as a sentence or two."""
         unset = [
             f"the environment variable {variable} is not set, and these sources name it: "
             f"{', '.join(dict.fromkeys(sources))}. Set it to the directory that is meant "
             f"(export {variable}=/some/directory)"
             for variable, sources in self._unset.items()
         ]
-        if len(self):
-            raise ConfigurationError(unset + self._texts)
+        return unset + self._texts
 
 
 def _resolve_files(source: FileSource, problems: _Problems) -> SourceFiles | None:
@@ -273,15 +325,19 @@ def read_row_numbers(path: Path) -> NDArray[np.int64]:
     Raises:
         InputError: a line that does not begin with a row number.
     """
-    numbers: set[int] = set()
+    return np.array(sorted(set().union(*_row_numbers(path))), dtype=np.int64)
+
+
+def _row_numbers(path: Path) -> Iterator[set[int]]:
     for block in line_blocks(path, Changes(), strict=True):
+        numbers = set()
         for row, line in enumerate(block.lines.to_pylist()):
             first = line.split("\t")[0].strip()
-            if first.isascii() and first.isdigit():
+            if first.isascii() and first.isdigit() and len(first) < _DIGITS_OF_A_ROW:
                 numbers.add(int(first))
             elif line.strip() and block.first + row > 1:
-                raise InputError(f"{first!r} is not a row number", path, block.first + row)
-    return np.array(sorted(numbers), dtype=np.int64)
+                raise InputError(f"{first[:40]!r} is not a row number", path, block.first + row)
+        yield numbers
 
 
 def file_key(file: SourceFile, cleaning: Cleaning, kind: str, version: int, digests: dict[str, str]) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.bitext.readers.tsv import read_tsv
-from paraforge.errors import InputError
+from paraforge.errors import InputError, one_line
 from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
@@ -159,7 +159,7 @@ def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[An
             for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
                 yield pa.Table.from_batches([batch]).rename_columns([renamed.get(n, n) for n in names])
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"not a whole Parquet file: {error}", path) from error
+        raise InputError(f"not a whole Parquet file: {one_line(error)}", path) from error
 
 
 def _scored(tables: Iterator[Any], arguments: Mapping[str, Any], workers: int) -> Iterator[Any]:

@@ -6,13 +6,13 @@ import lzma
 import queue
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
-from paraforge.errors import InputError
+from paraforge.errors import InputError, one_line
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -141,6 +141,9 @@ def read_ahead(path: Path, size: int) -> Iterator[bytes]:
             yield item
     finally:
         abandoned.set()
+        with suppress(queue.Empty):
+            while True:
+                blocks.get_nowait()  # makes room: the thread may be waiting for it
         thread.join()
 
 
@@ -199,7 +202,8 @@ class _Checked:
             data = self._stream.read(size)
         except (OSError, EOFError, lzma.LZMAError, pa.ArrowException) as error:
             raise InputError(
-                f"damaged or truncated {self._name} data after {self._bytes:,} bytes of text ({error})",
+                f"damaged or truncated {self._name} data after {self._bytes:,} bytes of text "
+                f"({one_line(error)})",
                 self._path,
                 remedy="Fetch or make the file again.",
             ) from error

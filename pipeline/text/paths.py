@@ -55,13 +55,28 @@ def files_of(text: str) -> list[Path]:
         if glob.has_magic(str(parent)) and parent.is_dir():
             expanded = f"{glob.escape(str(parent))}/{Path(expanded).name}"
         found = [Path(name) for name in sorted(glob.glob(expanded, recursive=True))]  # noqa: PTH207 - may be absolute
-        files = [path for path in found if path.is_file()]
+        files = [path for path in found if not path.is_dir()]
         if not files:
             raise InputError("no file matches this pattern", expanded)
+        for path in files:
+            require_regular(path)
         return files
     path = Path(expanded)
     if path.is_dir():
         raise InputError("this is a directory", path, remedy=f"Name its files, e.g. {path}/*.tsv.gz.")
-    if not path.exists():
-        raise InputError("no such file", path)
+    require_regular(path)
     return [path]
+
+
+def require_regular(path: Path) -> None:
+    """Refuse what cannot be read twice from its beginning: pipes, devices, sockets.
+
+    Raises:
+        InputError: that; or there is no such file, or it is a link to none.
+    """
+    if path.is_file():
+        return
+    if path.exists():
+        raise InputError("not a regular file", path, remedy="Write what it gives to a file first.")
+    problem = "a link to a file that does not exist" if path.is_symlink() else "no such file"
+    raise InputError(problem, path)

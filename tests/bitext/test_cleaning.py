@@ -20,7 +20,7 @@ from paraforge.bitext.parameters import Cleaning
 from paraforge.bitext.reasons import CODES, NAMES
 from paraforge.errors import InputError
 
-FILE = Path("a.tsv")
+FILES = {name: Path(f"{name}.txt") for name in ("cs", "reference", "translation")}
 
 
 def block_of(pairs: list[tuple[str, str]], codes: list[int] | None = None) -> Block:
@@ -38,7 +38,7 @@ def cleaned(
     *pairs: tuple[str, str], **options: object
 ) -> tuple[list[tuple[str, str]], list[str | None], Counter[str]]:
     changes: Counter[str] = Counter()
-    result = clean(block_of(list(pairs)), Cleaning(**options), FILE, changes)  # type: ignore[arg-type]
+    result = clean(block_of(list(pairs)), Cleaning(**options), FILES, changes)  # type: ignore[arg-type]
     texts = list(zip(result.texts["cs"].to_pylist(), result.texts["reference"].to_pylist(), strict=True))
     reasons = [NAMES[code - 1] if code else None for code in result.codes.tolist()]
     return texts, reasons, +changes
@@ -62,7 +62,7 @@ def test_normalisation_form_c() -> None:
 def test_normalisation_is_that_of_the_standard_library(texts: list[str]) -> None:
     pairs = [(text, "reference") for text in texts]
     result = clean(
-        block_of(pairs), Cleaning(control_characters="remove", malformed="reject"), FILE, Counter()
+        block_of(pairs), Cleaning(control_characters="remove", malformed="reject"), FILES, Counter()
     )
     for text, got in zip(texts, result.texts["cs"].to_pylist(), strict=True):
         assert unicodedata.is_normalized("NFC", got)
@@ -112,7 +112,7 @@ def test_what_is_no_control_character(letter: str) -> None:
 
 
 def test_a_null_byte_is_an_error_with_its_line_or_counted() -> None:
-    with pytest.raises(InputError, match=r"a\.tsv:2: a NUL character in reference"):
+    with pytest.raises(InputError, match=r"reference\.txt:2: a NUL character in reference"):
         cleaned(("a", "b"), ("c", "d\0e"))
     texts, reasons, _ = cleaned(("a", "b"), ("c", "d\0e"), malformed="reject")
     assert reasons == [None, "null_byte"]
@@ -132,7 +132,7 @@ def test_blank_translation() -> None:
         {"reference": pa.array(["a"]), "translation": pa.array([" "])},
         np.zeros(1, dtype=np.uint8),
     )
-    assert clean(block, Cleaning(), FILE, Counter()).codes.tolist() == [CODES["blank_translation"]]
+    assert clean(block, Cleaning(), FILES, Counter()).codes.tolist() == [CODES["blank_translation"]]
 
 
 def test_too_many_characters() -> None:
@@ -178,13 +178,13 @@ def test_length_ratio() -> None:
 
 def test_the_first_reason_stays() -> None:
     block = block_of([("", "a\x01"), ("", "b")], codes=[0, CODES["not_selected"]])
-    result = clean(block, Cleaning(), FILE, Counter())
+    result = clean(block, Cleaning(), FILES, Counter())
     assert result.codes.tolist() == [CODES["control_characters"], CODES["not_selected"]]
 
 
 def test_the_input_is_left_alone() -> None:
     block = block_of([(" a ", "b\x01")])
-    clean(block, Cleaning(), FILE, Counter())
+    clean(block, Cleaning(), FILES, Counter())
     assert block.codes.tolist() == [0]
     assert block.texts["cs"].to_pylist() == [" a "]
 
@@ -201,8 +201,8 @@ def test_a_row_is_treated_alike_alone_and_in_a_slice(
         {name: array.slice(start, length) for name, array in whole.texts.items()},
         whole.codes[start : start + length],
     )
-    expected = clean(whole, options, FILE, Counter())
-    got = clean(part, options, FILE, Counter())
+    expected = clean(whole, options, FILES, Counter())
+    got = clean(part, options, FILES, Counter())
     assert got.codes.tolist() == expected.codes[start : start + length].tolist()
     for name, array in got.texts.items():
         assert array.to_pylist() == expected.texts[name].to_pylist()[start : start + length]

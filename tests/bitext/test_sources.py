@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from paraforge.bitext.parameters import Cleaning, IngestParameters
-from paraforge.bitext.sources import file_key, read_file, read_row_numbers, resolve
+from paraforge.bitext.parts import read_parts
+from paraforge.bitext.sources import file_key, problems, read_file, read_row_numbers, resolve
 from paraforge.errors import ConfigurationError, InputError
 from tests.bitext.helpers import rows_of, write
 
@@ -80,6 +86,92 @@ def test_patterns_that_do_not_pair(tmp_path: Path, names: list[str], problem: st
     paths = {"cs": f"{tmp_path}/*.cs", "reference": f"{tmp_path}/*.en"}
     with pytest.raises(ConfigurationError, match=problem):
         resolve(parameters({"name": "m", "format": "moses", "paths": paths}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("one", "float_one", "yes"), [("1", "1.0", "true"), ("2", "2.5", "false"), ("3", "0.1", "true")]
+)
+def test_conditions_compare_values_the_same_way_in_every_format(
+    tmp_path: Path, one: str, float_one: str, yes: str
+) -> None:
+    rows = [(1, 1.0, True, "x"), (2, 2.5, False, "1.0"), (3, 0.1, True, ""), (10**17, 1e17, None, None)]
+    names = ("int", "float", "bool", "text")
+    texts = [["" if v is None else json.dumps(v).strip('"') for v in row] for row in rows]
+    write(tmp_path / "a.tsv", "".join("\t".join(["a", "b", *row]) + "\n" for row in texts))
+    items = [{"cs": "a", "en": "b", **dict(zip(names, row, strict=True))} for row in rows]
+    write(tmp_path / "a.jsonl", "".join(json.dumps(item) + "\n" for item in items))
+    columns = {name: [item[name] for item in items] for name in items[0]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    single = pa.table(columns).set_column(3, "float", pa.array(columns["float"], pa.float32()))
+    pq.write_table(single, tmp_path / "b.parquet")
+    conditions = [("int", one), ("float", float_one), ("float", "1"), ("bool", yes), ("text", "1.0")]
+    for number, (name, value) in enumerate([*conditions, ("bool", ""), ("float", "1e+17")]):
+        taken = []
+        for file in ("a.tsv", "a.jsonl", "a.parquet", "b.parquet"):
+            kind = file.partition(".")[2]
+            place = lambda n, k=kind: ["cs", "en", *names].index(n) if k == "tsv" else n  # noqa: E731
+            source = {
+                "name": "s", "format": kind, "path": str(tmp_path / file),
+                "columns": {"cs": place("cs"), "reference": place("en")},
+                "where": {"column": place(name), "values": [value]},
+            }  # fmt: skip
+            (found,) = resolve(parameters(source), tmp_path)
+            taken.append([row[-1] for row in rows_of(read_file(found.files[0], Cleaning(), Counter()))])
+        assert taken.count(taken[0]) == 4, (number, name, value, taken)
+
+
+def test_a_nul_is_reported_for_the_file_that_has_it(tmp_path: Path) -> None:
+    write(tmp_path / "x.cs", "a\nb\n")
+    write(tmp_path / "x.en", "c\nd\0\n")
+    paths = {"cs": f"{tmp_path}/x.cs", "reference": f"{tmp_path}/x.en"}
+    for order in (paths, dict(reversed(paths.items()))):
+        wanted = parameters({"name": "m", "format": "moses", "paths": order})
+        (source,) = resolve(wanted, tmp_path)
+        with pytest.raises(InputError, match=r"x\.en:2: a NUL character in reference"):
+            read_parts(source.files[0], Cleaning(), "bitext", source.files[0].digests(), tmp_path / "parts")
+        assert len(problems(wanted)) == 1
+        assert "x.en:2: a NUL" in problems(wanted)[0]
+
+
+def test_problems_are_found_by_the_first_rows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    good = write(tmp_path / "good.tsv.gz", "a\tb\n" * 3_000_000)
+    os.mkfifo(tmp_path / "pipe.tsv")
+    for number in range(8):
+        write(tmp_path / f"many{number}.tsv", "a\n")
+    write(tmp_path / "a.jsonl", '{"cs": "a"}\n')
+    write(tmp_path / "rows", "row\n-1\n")
+    wanted = parameters(
+        tsv(str(good), "good"),
+        tsv(str(good), "column", columns={"cs": 7, "reference": 0}),
+        tsv(f"{tmp_path}/missing.tsv", "missing"),
+        tsv("$NOT_SET/a.tsv", "unset"),
+        tsv(f"{tmp_path}/pipe.tsv", "pipe"),
+        tsv("/dev/zero", "zero"),
+        tsv(str(write(tmp_path / "header.tsv", "a\tb\n")), "header", header=True),
+        tsv(str(good), "rows", drop_rows=f"{tmp_path}/rows"),
+        tsv(f"{tmp_path}/many*.tsv", "many"),
+        {"name": "json", "format": "jsonl", "path": f"{tmp_path}/a.jsonl",
+         "columns": {"cs": "cs", "reference": "en"}},
+    )  # fmt: skip
+    found = problems(wanted)
+    expected = [
+        "NOT_SET is not set",
+        "'column': .*good.tsv.gz:1: no column 7 for cs: the first line has 2",
+        "'missing': .*missing.tsv: no such file",
+        "'pipe': .*pipe.tsv: not a regular file",
+        "'zero': /dev/zero: not a regular file",
+        "'header': .*header.tsv: the file has no rows",
+        "'rows': .*rows:2: '-1' is not a row number",
+        *[rf"'many': .*many{number}.tsv:1: no column 1" for number in range(5)],
+        "'many': further files were not checked",
+        "'json': .*a.jsonl:1: .*no field 'en'",
+    ]
+    assert len(found) == len(expected)
+    for problem, pattern in zip(found, expected, strict=True):
+        assert re.search(pattern, problem), (pattern, problem)
+    assert problems(parameters(tsv(str(good), "good"))) == []
+    assert problems(parameters({"name": "s", "format": "sample"})) == []
 
 
 def test_row_numbers(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,14 @@ def test_a_pattern_in_a_directory_with_a_bracket(tmp_path: Path) -> None:
     (tmp_path / "corpus [1]").mkdir()
     (tmp_path / "corpus [1]" / "a.tsv").touch()
     assert [path.name for path in files_of(f"{tmp_path}/corpus [1]/*.tsv")] == ["a.tsv"]
+
+
+def test_what_is_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.tsv")
+    for name in (f"{tmp_path}/a.tsv", f"{tmp_path}/*.tsv", "/dev/zero"):
+        with pytest.raises(InputError, match="not a regular file"):
+            files_of(name)
+    (tmp_path / "b.tmx").symlink_to(tmp_path / "gone")
+    for name in ("b.tmx", "*.tmx"):
+        with pytest.raises(InputError, match=r"b\.tmx: a link to a file that does not exist"):
+            files_of(f"{tmp_path}/{name}")

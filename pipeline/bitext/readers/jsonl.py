@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from paraforge.bitext.block import REJECT_MALFORMED, Block, Changes, text_array
-from paraforge.bitext.readers.tsv import Condition
+from paraforge.bitext.block import REJECT_MALFORMED, Block, Changes, Condition, text_array, text_of
 from paraforge.errors import InputError
 from paraforge.text.lines import MAX_LINE_BYTES, LineBlock, line_blocks
+
+_LARGEST_SCORE = float(np.finfo(np.float32).max)
 
 
 def read_jsonl(
@@ -32,11 +33,12 @@ def read_jsonl(
         columns: the field of each text column and of ``score``; ``a.b`` is field b of the object in field a
             where there is no field of the name ``a.b`` itself.
         changes, strict, max_line_bytes: see :func:`paraforge.text.lines.line_blocks`.
-        where: which rows are taken; the others are refused as ``not_selected``. Values are compared as texts.
+        where: which rows are taken; the others are refused as ``not_selected``.
 
     Raises:
         InputError: see :func:`paraforge.text.lines.line_blocks`; ``strict`` and a line that is not a JSON
-            object with these fields, a text that is not a string, or a score that is not a number.
+            object with these fields, a text that is not a string, or a score that is not a number (in single
+            precision: 1e300 is none).
     """
     for block in line_blocks(path, changes, strict=strict, max_line_bytes=max_line_bytes):
         yield _parse(path, block, columns, strict, where)
@@ -61,6 +63,10 @@ def _parse(
                     raise ValueError("not an object")
                 values = {name: _field(item, field) for name, field in columns.items()}
                 value = _field(item, str(where.column)) if where is not None else None
+                if isinstance(value, (dict, list)):
+                    raise TypeError(
+                        f"{where and where.column!r} is {type(value).__name__}, not a single value"
+                    )
             _append(texts, scores, values)
         # A RecursionError is the answer to a line of ten thousand brackets.
         except (ValueError, TypeError, LookupError, RecursionError) as error:
@@ -72,7 +78,7 @@ def _parse(
             malformed[row] = True
             _append(texts, scores, dict.fromkeys(columns))
             value = None
-        tested.append("" if value is None else value if isinstance(value, str) else json.dumps(value))
+        tested.append(text_of(value))
     arrays = {name: text_array(values) for name, values in texts.items()}
     for array_name, (_, broken) in arrays.items():
         if strict and broken.any():
@@ -107,8 +113,8 @@ def _append(texts: dict[str, list[str]], scores: list[float | None], values: Map
         if name == "score":
             if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
                 raise TypeError(f"the score is {value!r}, not a number")
-            if value is not None and not abs(value) < float("inf"):
-                raise TypeError(f"the score is {value!r}, not a finite number")
+            if value is not None and not abs(value) <= _LARGEST_SCORE:
+                raise TypeError("the score is not a finite number in single precision")
         elif value is not None and not isinstance(value, str):
             raise TypeError(f"{name} is {type(value).__name__}, not a string")
     for name, collected in texts.items():

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paraforge.bitext.block import REJECT_MALFORMED, Block
-from paraforge.bitext.readers.tsv import Condition
-from paraforge.errors import InputError
+from paraforge.bitext.block import REJECT_MALFORMED, Block, Condition, text_of
+from paraforge.errors import InputError, one_line
 
 _BATCH_ROWS = 16_384
 
@@ -26,10 +25,11 @@ def read_parquet_rows(
         path: the file.
         columns: the column of each text and of ``score``; ``a.b`` is field b of struct column a.
         strict: whether bytes that are not UTF-8, or a score that is not finite, are an error or refused.
-        where: which rows are taken; the others are refused as ``not_selected``. Values are compared as texts.
+        where: which rows are taken; the others are refused as ``not_selected``.
 
     Raises:
-        InputError: not Parquet, damaged or truncated; no such column; a text column that is no text.
+        InputError: not Parquet, damaged or truncated, a feature that is not read; no such column; a text
+            column that is no text.
     """
     wanted = dict(columns) if where is None else {**columns, "where": str(where.column)}
     if not path.stat().st_size:
@@ -47,9 +47,16 @@ def read_parquet_rows(
                 arrays = {name: _resolve(batch, field) for name, field in fields.items()}
                 yield _block(path, arrays, row, strict, where)
                 row += batch.num_rows
-    except (pa.ArrowException, OSError) as error:
+            if row != file.metadata.num_rows:
+                raise InputError(
+                    f"not a whole Parquet file: {row:,} rows, its footer says {file.metadata.num_rows:,}",
+                    path,
+                )
+    except pa.ArrowNotImplementedError as error:
+        raise InputError(f"uses a feature of Parquet that is not read: {one_line(error)}", path) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last of a column's name
         where_it_was = f"after row {row:,}: " if row else ""
-        raise InputError(f"not a whole Parquet file: {where_it_was}{error}", path) from error
+        raise InputError(f"not a whole Parquet file: {where_it_was}{one_line(error)}", path) from error
 
 
 def _check(path: Path, schema: pa.Schema, name: str, column: str) -> tuple[str, ...]:
@@ -59,8 +66,11 @@ def _check(path: Path, schema: pa.Schema, name: str, column: str) -> tuple[str, 
     for part in parts:
         if pa.types.is_struct(kind) and [field.name for field in kind].count(part) > 1:
             raise InputError(f"more than one column {part!r} for {name}", path)
-        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
-            raise InputError(f"no column {column!r} for {name}; it has {', '.join(schema.names)}", path)
+        if not pa.types.is_struct(kind):
+            raise InputError(f"no column {column!r} for {name}: there is {kind} before {part!r}", path)
+        if kind.get_field_index(part) < 0:
+            names = one_line(", ".join(schema.names))
+            raise InputError(f"no column {column!r} for {name}; it has {names}", path)
         kind = kind.field(part).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -68,6 +78,8 @@ def _check(path: Path, schema: pa.Schema, name: str, column: str) -> tuple[str, 
     is_text = is_text or pa.types.is_large_binary(kind) or kind == pa.string_view()
     if name == "score" and not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         raise InputError(f"column {column!r} for the score is {kind}, not numbers", path)
+    if name == "where" and pa.types.is_nested(kind):
+        raise InputError(f"column {column!r} of the condition 'where' is {kind}, not a single value", path)
     if name not in ("score", "where") and not is_text:
         raise InputError(f"column {column!r} for {name} is {kind}, not text", path)
     return parts
@@ -94,8 +106,19 @@ def _block(path: Path, arrays: dict[str, pa.Array], row: int, strict: bool, wher
         elif name != "where":
             block.texts[name] = _text(path, block, name, array, strict)
     if where is not None:
-        block.refuse(~where.holds(pc.fill_null(arrays["where"].cast(pa.string()), "")), "not_selected")
+        block.refuse(~where.holds(_tested(path, block, arrays["where"], strict)), "not_selected")
     return block
+
+
+def _tested(path: Path, block: Block, array: pa.Array, strict: bool) -> pa.Array:
+    """The values of the condition's column as texts."""
+    if pa.types.is_floating(array.type):
+        # numpy's numbers: a float32 0.1 reads "0.1", a Python number made of it 0.10000000149011612.
+        numbers = array.drop_null().to_numpy()
+        texts = np.full(len(array), text_of(None), dtype=object)
+        texts[array.is_valid().to_numpy(zero_copy_only=False)] = [text_of(number) for number in numbers]
+        return pa.array(texts, pa.string())
+    return _text(path, block, "the column of 'where'", array, strict)
 
 
 def _text(path: Path, block: Block, name: str, array: pa.Array, strict: bool) -> pa.Array:

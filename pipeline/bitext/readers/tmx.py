@@ -29,7 +29,7 @@ def read_tmx(
 
     A unit without one of the languages is a row with a blank side. Of several variants in one language the
     first is taken (``extra_variant``). A document type that only names a DTD is accepted and not
-    fetched; any declared entity is an error.
+    fetched; a declared entity is an error, and so is a reference to one that the DTD may declare.
 
     Args:
         path: the file.
@@ -39,8 +39,8 @@ def read_tmx(
         max_line_bytes: longest segment that is read whole; a longer one makes its row ``overlong_line``.
 
     Raises:
-        InputError: a damaged or truncated file; XML that is not well formed; an entity declaration; no
-            ``<tu>``; a language that no unit has.
+        InputError: a damaged or truncated file; XML that is not well formed; an entity other than those of
+            XML itself; a unit or segment inside another; no ``<tu>``; a language that no unit has.
     """
     collector = _Collector(path, languages, changes, max_line_bytes)
     try:
@@ -53,8 +53,11 @@ def read_tmx(
         raise InputError(
             f"not well-formed XML: {expat.errors.messages.get(error.code, str(error))}", path, error.lineno
         ) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"not text in its encoding: {error.reason}", path) from error
+    except (ValueError, LookupError) as error:
+        # Of Python's codecs, which expat asks about encodings that it does not know itself.
+        raise InputError(
+            f"its encoding is not supported: {error}", path, remedy="Convert it to UTF-8."
+        ) from error
     if collector.lines:
         yield collector.take()
     collector.check_found()
@@ -86,8 +89,9 @@ class _Collector:
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
         self.parser.EntityDeclHandler = self._entity
-        # A reference to anything outside the file is passed over, never followed.
+        # A DTD outside the file is never fetched. What it may declare would be left out of the text silently.
         self.parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        self.parser.SkippedEntityHandler = self._undeclared_entity
 
     def feed(self, data: bytes) -> None:
         self.parser.Parse(data, False)
@@ -95,11 +99,7 @@ class _Collector:
         # A tag without an end would be kept in memory until one comes.
         pending = self.fed - max(self.parser.CurrentByteIndex, 0)
         if pending > self.max_bytes + 2 * _READ_BYTES:
-            raise InputError(
-                f"a tag, comment or attribute of more than {self.max_bytes:,} bytes",
-                self.path,
-                self.parser.CurrentLineNumber,
-            )
+            self._refuse(f"a tag, comment or attribute of more than {self.max_bytes:,} bytes")
 
     def take(self) -> Block:
         """The units collected so far, as a block."""
@@ -124,15 +124,25 @@ class _Collector:
                     self.path,
                 )
 
+    def _refuse(self, problem: str, remedy: str | None = None) -> None:
+        raise InputError(problem, self.path, self.parser.CurrentLineNumber, remedy)
+
     def _entity(self, name: str, *declaration: object) -> None:
-        raise InputError(
+        self._refuse(
             f"the document type declares the entity {name!r}; entities are refused",
-            self.path,
-            self.parser.CurrentLineNumber,
             "Remove the declaration and write the characters themselves.",
         )
 
+    def _undeclared_entity(self, name: str, is_parameter: bool) -> None:
+        self._refuse(
+            f"the entity {'%' if is_parameter else '&'}{name}; is not declared in the file, and the document "
+            "type outside it is not fetched",
+            "Write the character itself.",
+        )
+
     def _start(self, element: str, attributes: dict[str, str]) -> None:
+        if (element == "tu" and self._unit is not None) or (element == "seg" and self._parts is not None):
+            self._refuse(f"a <{element}> inside a <{element}>")
         if self._parts is not None:
             if element in _CODE_ELEMENTS:
                 self._code_depth += 1

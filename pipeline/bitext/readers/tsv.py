@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,23 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.bitext.block import REJECT_MALFORMED, Block, Changes, parse_scores
+from paraforge.bitext.block import REJECT_MALFORMED, Block, Changes, Condition, parse_scores
 from paraforge.errors import InputError
 from paraforge.text.lines import MAX_LINE_BYTES, LineBlock, line_blocks
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Which rows of a source are taken: those whose column has one of the values, or none of them."""
-
-    column: int | str
-    values: frozenset[str]
-    negated: bool = False
-
-    def holds(self, texts: pa.Array) -> NDArray[np.bool_]:
-        """For each row, whether it is taken."""
-        found = pc.is_in(texts, pa.array(sorted(self.values), pa.string())).to_numpy(zero_copy_only=False)
-        return ~found if self.negated else found
 
 
 def read_tsv(

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paraforge.bitext.block import Condition
 from paraforge.bitext.readers.jsonl import read_jsonl
-from paraforge.bitext.readers.tsv import Condition
+from paraforge.bitext.reasons import CODES
 from paraforge.errors import InputError
 from tests.bitext.helpers import COMPRESSORS, rows_of, write
 
@@ -87,9 +88,11 @@ def test_scores(tmp_path: Path) -> None:
     assert block.scores.to_pylist() == [0.5, None, 2.0]
 
 
-@pytest.mark.parametrize("score", ['"0.5"', "true", "NaN", "1e999", "[1]"])
+@pytest.mark.parametrize("score", ['"0.5"', "true", "NaN", "Infinity", "1e999", "1e300", "9" * 400, "[1]"])
 def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
     path = write(tmp_path / "a.jsonl", f'{{"r": "a", "t": "A", "s": {score}}}\n')
     columns = {"reference": "r", "translation": "t", "score": "s"}
     with pytest.raises(InputError, match=r"a\.jsonl:1: .*the score is"):
         list(read_jsonl(path, columns, Counter(), strict=True))
+    (block,) = read_jsonl(path, columns, Counter(), strict=False)
+    assert block.codes.tolist() == [CODES["malformed"]]

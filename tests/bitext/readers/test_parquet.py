@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paraforge.bitext.block import Condition
 from paraforge.bitext.readers.parquet import read_parquet_rows
-from paraforge.bitext.readers.tsv import Condition
 from paraforge.errors import InputError
 from tests.bitext.helpers import rows_of
 
@@ -127,6 +127,24 @@ def test_conditions(tmp_path: Path) -> None:
     path = save(tmp_path / "a.parquet", {"cs": ["a", "b"], "en": ["c", "d"], "year": [2020, 2021]})
     where = Condition("year", frozenset(["2021"]), negated=True)
     assert [row[-1] for row in read(path, where=where)] == [None, "not_selected"]
+
+
+def test_a_column_of_lists(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"], "tags": [["x", "y"]]})
+    kind = "list<element: string>"
+    with pytest.raises(InputError, match=rf"a\.parquet: column 'tags' of the condition 'where' is {kind}"):
+        read(path, where=Condition("tags", frozenset(["x"])))
+    with pytest.raises(InputError, match=rf"column 'tags' for cs is {kind}, not text"):
+        read(path, {"cs": "tags", "reference": "en"})
+    with pytest.raises(InputError, match=rf"no column 'tags\.x' for cs: there is {kind} before 'x'"):
+        read(path, {"cs": "tags.x", "reference": "en"})
+
+
+def test_fewer_rows_than_the_footer_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"]})
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: iter(()))
+    with pytest.raises(InputError, match="0 rows, its footer says 1"):
+        read(path)
 
 
 def test_scores(tmp_path: Path) -> None:

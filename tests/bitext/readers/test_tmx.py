@@ -96,8 +96,32 @@ def test_entities_are_refused(tmp_path: Path, doctype: str) -> None:
 
 
 def test_an_undeclared_entity(tmp_path: Path) -> None:
+    body = unit(en="10&nbsp;km &mdash; more", cs="b")
     with pytest.raises(InputError, match=r"a\.tmx:3: not well-formed XML: undefined entity"):
-        read(write(tmp_path / "a.tmx", document(unit(en="&nbsp;", cs="b"))))
+        read(write(tmp_path / "a.tmx", document(body)))
+    # A DTD elsewhere may declare it, so XML allows it: it would be left out of the text.
+    external = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+    with pytest.raises(InputError, match=r"a\.tmx:4: the entity &nbsp; is not declared in the file"):
+        read(write(tmp_path / "a.tmx", document(body, HEAD + external)))
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("<tu><tu></tu></tu>", "a <tu> inside a <tu>"),
+        ('<tu><tuv xml:lang="en"><seg>a<seg>b</seg>c</seg></tuv></tu>', "a <seg> inside a <seg>"),
+    ],
+)
+def test_nested_elements_that_would_lose_text(tmp_path: Path, body: str, problem: str) -> None:
+    with pytest.raises(InputError, match=rf"a\.tmx:3: {problem}"):
+        read(write(tmp_path / "a.tmx", document(body)))
+
+
+@pytest.mark.parametrize("encoding", ["x-none", "gb2312"])
+def test_an_encoding_that_is_not_supported(tmp_path: Path, encoding: str) -> None:
+    head = f'<?xml version="1.0" encoding="{encoding}"?>\n'
+    with pytest.raises(InputError, match=r"a\.tmx: its encoding is not supported"):
+        read(write(tmp_path / "a.tmx", document(unit(en="a", cs="b"), head)))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.bitext.readers.tsv import Condition, read_tsv
+from paraforge.bitext.block import Condition
+from paraforge.bitext.readers.tsv import read_tsv
 from paraforge.errors import InputError
 from tests.bitext.helpers import COMPRESSORS, rows_of, write
 
