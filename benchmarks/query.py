@@ -70,7 +70,7 @@ def shard(number: int, rows: int) -> pa.Table:
 
 def generate(directory: Path, pairs: int, rows: int = 50_000) -> None:
     """Write a corpus unless it is there."""
-    if (directory / "manifest.json").is_file():
+    if (directory / "_manifest.json").is_file():
         return
     directory.mkdir(parents=True, exist_ok=True)
     files = []

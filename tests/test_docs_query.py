@@ -18,7 +18,13 @@ from tests.selection.published import publish_pairs
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "query.md"
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-PACKAGES = {"duckdb": "duckdb", "polars": "polars", "dask": "dask.dataframe", "datasets": "datasets"}
+PACKAGES = {
+    "pandas": "pandas",
+    "duckdb": "duckdb",
+    "polars": "polars",
+    "dask": "dask.dataframe",
+    "datasets": "datasets",
+}
 
 
 def blocks(language: str) -> list[str]:
@@ -40,7 +46,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def test_there_are_recipes() -> None:
-    assert len(blocks("python")) == 5 and len(blocks("sql")) == 4 and len(blocks("")) == 3
+    assert len(blocks("python")) == 6 and len(blocks("sql")) == 4 and len(blocks("")) == 3
 
 
 @pytest.mark.parametrize("recipe", blocks("python"), ids=lambda text: text.split()[1].partition(".")[0])

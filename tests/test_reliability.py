@@ -39,7 +39,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_rows_in_are_kept_and_rejected_and_failed(finished: Path) -> None:
-    manifest = read_json(finished / "data/corpus/manifest.json")
+    manifest = read_json(finished / "data/corpus/_manifest.json")
     ingested = read_json(finished / "metrics/ingest.json")
     counts = manifest["counts"]
     kept, rejected, failed = counts["kept"], sum(counts["rejected"].values()), sum(counts["failed"].values())

@@ -53,7 +53,7 @@ class IngestReport:
     pairs_per_second: int = 0
 
     def metrics(self) -> dict[str, Any]:
-        """The numbers alone, for ``dvc metrics show``; the files and their SHA-256 stand in shards.json."""
+        """The numbers alone, for ``dvc metrics show``; the files and their SHA-256 are in _shards.json."""
         numbers = asdict(self)
         for source in numbers["sources"].values():
             del source["files"]

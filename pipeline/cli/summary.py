@@ -205,7 +205,7 @@ def _places(summary: Summary) -> RenderableType:
     files = len(summary.corpus.files)
     size = f"{files:,} Parquet {'file' if files == 1 else 'files'}, {summary.megabytes:,.1f} MB"
     corpus = _escaped(str(summary.root / "data" / "corpus"))
-    table.add_row("corpus", f"{corpus}  ({size}; with README.md and manifest.json)")
+    table.add_row("corpus", f"{corpus}  ({size}; with _README.md and _manifest.json)")
     table.add_row(
         "refused", f"{_escaped(str(summary.root / 'data' / 'rejected'))}  (each row with its reason)"
     )

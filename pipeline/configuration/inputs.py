@@ -17,7 +17,7 @@ from paraforge.embeddings.parameters import EmbeddingsParameters
 from paraforge.errors import InputError
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.selection.parameters import DecontaminationParameters, SelectParameters
-from paraforge.shards.store import INDEX_NAME
+from paraforge.shards.store import index_path
 from paraforge.text.paths import expand, files_of
 
 INPUTS = Path("inputs")
@@ -70,7 +70,7 @@ def _ingest_files(parameters: IngestParameters) -> list[Path]:
 def _nmt_files(parameters: NmtParameters) -> list[Path]:
     if isinstance(parameters.bitext, Path):
         # The index has the SHA-256 of every shard.
-        index = parameters.bitext / INDEX_NAME
+        index = index_path(parameters.bitext)
         return [index] if index.is_file() else []
     return [] if parameters.bitext is None else _ingest_files(parameters.bitext)
 

@@ -19,8 +19,8 @@ from paraforge.evaluation.sentence_pairs import SentencePairs
 from paraforge.evaluation.sts_sets import read_sets
 from paraforge.files import hash_json, sha256_file
 from paraforge.publication.datasets import open_published
-from paraforge.publication.manifest import MANIFEST_NAME
-from paraforge.shards.store import INDEX_NAME, ShardDirectory
+from paraforge.publication.manifest import MANIFEST_NAME, manifest_path
+from paraforge.shards.store import INDEX_NAME, ShardDirectory, index_path
 from paraforge.text.paths import expand
 
 _BATCH_ROWS = 50_000
@@ -110,7 +110,7 @@ def _digest(pairs: SentencePairs) -> str:
 
 
 def _is_published(directory: Path) -> bool:
-    return (directory / MANIFEST_NAME).is_file()
+    return manifest_path(directory).is_file()
 
 
 def _corpus_digests(directory: Path) -> list[str]:
@@ -118,7 +118,7 @@ def _corpus_digests(directory: Path) -> list[str]:
         manifest = open_published(directory).manifest
         assert manifest is not None
         return [file.sha256 for file in manifest.files]
-    if directory.is_dir() and not (directory / INDEX_NAME).is_file():
+    if directory.is_dir() and not index_path(directory).is_file():
         raise InputError(
             "neither a published corpus nor shards",
             directory,

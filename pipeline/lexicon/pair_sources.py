@@ -23,7 +23,7 @@ from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_file
 from paraforge.interrupts import check_interrupt
 from paraforge.lexicon.parameters import LexiconFilters
-from paraforge.shards.store import INDEX_NAME, ROWS_PER_SHARD, ShardView, ShardWriter, read_aligned
+from paraforge.shards.store import ROWS_PER_SHARD, ShardView, ShardWriter, index_path, read_aligned
 from paraforge.text.compression import open_bytes, refuse_binary
 from paraforge.text.tokens import TokenColumn, tokenize_columns
 
@@ -118,12 +118,12 @@ def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -
     missing = [path for path in inputs if not path.exists()]
     if missing:
         raise InputError("no such file or directory", missing[0])
-    if all((path / INDEX_NAME).is_file() for path in inputs):
+    if all(index_path(path).is_file() for path in inputs):
         return _shards(inputs, filters)
     if len(inputs) > 1:
         raise InputError(
             "only shard directories can be read side by side",
-            next(p for p in inputs if not (p / INDEX_NAME).is_file()),
+            next(p for p in inputs if not index_path(p).is_file()),
         )
     path = inputs[0]
     if path.is_dir():
@@ -185,7 +185,7 @@ def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
         raise InputError(_NO_SCORE, path, 1, _SCORE_REMEDY)
     fingerprint = sha256_file(path)
     directory = scratch / f"text-{fingerprint[:40]}"
-    if not (directory / INDEX_NAME).is_file():
+    if not index_path(directory).is_file():
         writer = ShardWriter(directory, TEXT_SCHEMA)
         for block in read_tsv(path, columns, Counter(), header=False, strict=True):
             check_interrupt()

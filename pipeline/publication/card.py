@@ -1,17 +1,18 @@
-"""The dataset card of a published corpus: README.md with the front matter that the Hugging Face Hub reads."""
+"""The dataset card of a published corpus, with the front matter that the Hugging Face Hub reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import yaml
 
+from paraforge.markdown import Code, clip, code, escape, table
 from paraforge.publication.manifest import KEPT, Manifest
 from paraforge.publication.parameters import PublishParameters
-from paraforge.publication.statistics import Statistics
+from paraforge.publication.statistics import AVERAGED, Statistics
 from paraforge.selection.fate import Counts
 from paraforge.selection.reasons import explain_reasons
+from paraforge.shards.schema import LABELS
 
 FILES = "shard-*.parquet"
 _SIZES = (
@@ -26,16 +27,6 @@ _SIZES = (
     (10**11, "10B<n<100B"),
     (10**12, "100B<n<1T"),
 )
-_MEANS = {
-    "reference_tokens": "tokens of the reference",
-    "translation_tokens": "tokens of the translation",
-    "translation_score": "translation score",
-    "paraphrase_score": "paraphrase score",
-    "overlap_1": "unigram overlap",
-    "overlap_2": "bigram overlap",
-    "overlap_3": "trigram overlap",
-    "copy_rate": "copy rate",
-}
 
 
 def size_category(rows: int) -> str:
@@ -45,7 +36,6 @@ def size_category(rows: int) -> str:
 
 def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:
     """The card's metadata as the Hub reads it."""
-    split = "train" if manifest.content == KEPT else "rejected"
     return {
         "pretty_name": manifest.name,
         "license": parameters.licence,
@@ -55,17 +45,18 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
         "size_categories": [size_category(manifest.rows)],
         "task_categories": ["sentence-similarity", "text-generation"],
         "tags": list(parameters.tags),
-        "configs": [
-            {
-                "config_name": "default",
-                "data_files": [{"split": split, "path": FILES}],
-            }
-        ],
+        **file_configs(manifest.content),
     }
 
 
+def file_configs(content: str) -> dict[str, Any]:
+    """Which files are which split, as the Hub and ``datasets`` read it."""
+    split = "train" if content == KEPT else "rejected"
+    return {"configs": [{"config_name": "default", "data_files": [{"split": split, "path": FILES}]}]}
+
+
 def dataset_card(manifest: Manifest, statistics: Statistics, parameters: PublishParameters) -> str:
-    """The text of README.md."""
+    """The text of the card. Everything that a user can name or that comes from a corpus is escaped."""
     metadata = yaml.safe_dump(front_matter(manifest, parameters), sort_keys=False, allow_unicode=True)
     sections = [_introduction(manifest), _use(manifest), _counts(manifest)]
     if manifest.content == KEPT:
@@ -88,17 +79,21 @@ def _introduction(manifest: Manifest) -> str:
             "pair) or could not be translated (`failed` says why). They are kept so that every row that came "
             "in can be looked up; they are not part of the corpus."
         )
-    return f"# {manifest.name}\n\n{what}\n\nSignature: `{manifest.signature}`"
+    return f"# {escape(manifest.name)}\n\n{what}\n\nSignature: {code(manifest.signature)}"
 
 
 def _use(manifest: Manifest) -> str:
     split = "train" if manifest.content == KEPT else "rejected"
-    # FILES is a pattern that all of these readers understand.
+    # The directory as it is, or the pattern, is what each of these readers understands.
     text = """## Use
 
 ```python
 from datasets import load_dataset
-pairs = load_dataset("parquet", data_files="FILES", split="train")  # or load_dataset(PATH, split="SPLIT")
+pairs = load_dataset("parquet", data_files="FILES", split="train")
+# or load_dataset(PATH, split="SPLIT"), a directory or a name on the Hub
+
+import pandas
+pandas.read_parquet("PATH", columns=["reference", "translation"])
 
 import duckdb
 duckdb.sql("SELECT reference, translation FROM 'FILES' WHERE paraphrase_score > 0.8 LIMIT 10")
@@ -107,7 +102,7 @@ import polars
 polars.scan_parquet("FILES").filter(polars.col("overlap_3") < 0.3).collect()
 ```
 
-`paraforge verify PATH` checks every file against `manifest.json`."""
+`paraforge verify PATH` checks every file against `_manifest.json`."""
     return text.replace("FILES", FILES).replace("SPLIT", split)
 
 
@@ -151,7 +146,7 @@ def _bands(statistics: Statistics) -> str:
 
 def _means(statistics: Statistics) -> str:
     means = statistics.means()
-    rows = [[text, f"{means[name]:.3f}"] for name, text in _MEANS.items() if name in means]
+    rows = [[LABELS[name], f"{means[name]:.3f}"] for name in AVERAGED if name in means]
     return f"## Means over kept pairs\n\n{table(['', 'mean'], rows, right=[1])}" if rows else ""
 
 
@@ -167,21 +162,16 @@ def _examples(statistics: Statistics) -> str:
     return f"## Examples\n\nDrawn at random from each score band.\n\n{table(head, rows, right=[0])}"
 
 
-def clip(text: str | None, length: int = 200) -> str:
-    """A sentence for a table, cut where it is very long."""
-    text = " ".join((text or "").split())
-    return text if len(text) <= length else text[: length - 1] + "…"
-
-
 def _columns(manifest: Manifest) -> str:
-    rows = [[f"`{c['name']}`", c["type"], c["description"]] for c in manifest.columns]
+    rows = [[Code(c["name"]), c["type"], c["description"]] for c in manifest.columns]
     return f"## Columns\n\n{table(['column', 'type', 'meaning'], rows)}"
 
 
 def _licences(manifest: Manifest, parameters: PublishParameters) -> str:
     rows = [[source, manifest.licences.get(source, "not stated")] for source in sorted(manifest.sources)]
     text = "Each pair is under the licence of the text it was made from, which the column `source` names."
-    return f"## Licences\n\n{text} The whole: `{parameters.licence}`.\n\n{table(['source', 'licence'], rows)}"
+    whole = f"The whole: {code(parameters.licence)}."
+    return f"## Licences\n\n{text} {whole}\n\n{table(['source', 'licence'], rows)}"
 
 
 def _origin(manifest: Manifest) -> str:
@@ -189,28 +179,10 @@ def _origin(manifest: Manifest) -> str:
     for name, step in manifest.steps.items():
         fingerprints = step.get("fingerprints") or {}
         rows += [
-            [name, what, f"`{str(digest)[:16]}`"] for what, digest in sorted(fingerprints.items()) if digest
+            [name, what, Code(str(digest)[:16])] for what, digest in sorted(fingerprints.items()) if digest
         ]
     made = table(["step", "file", "fingerprint"], rows) if rows else "No model was used."
     return (
         f"## Origin\n\nMade by paraforge {manifest.version}, schema {manifest.schema_version}. "
-        f"All parameters are in `manifest.json`.\n\n{made}"
+        f"All parameters are in `_manifest.json`.\n\n{made}"
     )
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """A Markdown table; ``right`` are the columns to align to the right."""
-    aligned = set(right)
-    lines = [
-        "| " + " | ".join(head) + " |",
-        "|" + "|".join("---:" if place in aligned else "---" for place in range(len(head))) + "|",
-    ]
-    lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    # Angle brackets and ampersands would be taken for HTML, bars for the end of the cell.
-    escaped = text.replace("\\", "\\\\") if "`" not in text else text
-    escaped = escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return " ".join(escaped.replace("|", "\\|").split())

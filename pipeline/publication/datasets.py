@@ -10,7 +10,14 @@ import pyarrow.parquet as pq
 
 from paraforge.errors import InputError
 from paraforge.files import read_json
-from paraforge.publication.manifest import KEPT, MANIFEST_NAME, REJECTED, Manifest, read_manifest
+from paraforge.publication.manifest import (
+    KEPT,
+    MANIFEST_NAME,
+    REJECTED,
+    Manifest,
+    manifest_path,
+    read_manifest,
+)
 from paraforge.shards.schema import SCHEMA_VERSION
 
 LEXICON = "lexicon"
@@ -51,7 +58,7 @@ def open_published(directory: Path) -> Dataset:
     """
     if not directory.is_dir():
         raise InputError("no such directory", directory, remedy="Name the directory of a published corpus.")
-    if not (directory / MANIFEST_NAME).is_file():
+    if not manifest_path(directory).is_file():
         inside = next((d for d in (directory / KEPT, directory / "data" / KEPT) if d.is_dir()), None)
         raise InputError(
             f"not a published corpus: there is no {MANIFEST_NAME} in it",
@@ -62,11 +69,11 @@ def open_published(directory: Path) -> Dataset:
     if manifest.schema_version > SCHEMA_VERSION:
         raise InputError(
             f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}",
-            directory / MANIFEST_NAME,
+            manifest_path(directory),
             remedy="Upgrade paraforge.",
         )
     if manifest.content not in (KEPT, REJECTED):
-        raise InputError(f"unknown content '{manifest.content}'", directory / MANIFEST_NAME)
+        raise InputError(f"unknown content '{manifest.content}'", manifest_path(directory))
     files = [_whole(directory, file.path, file.bytes) for file in manifest.files]
     schema = pa.schema([(column["name"], _type(column["type"])) for column in manifest.columns])
     return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest)

@@ -15,7 +15,9 @@ from paraforge.files import hash_json, read_json, write_json
 from paraforge.selection.fate import Counts
 from paraforge.shards.schema import SCHEMA_VERSION
 
-MANIFEST_NAME = "manifest.json"
+# Readers of a directory of Parquet files pass over names that begin with an underscore.
+MANIFEST_NAME = "_manifest.json"
+_OLDER_MANIFEST_NAME = "manifest.json"
 FORMAT = 1
 KEPT, REJECTED = "corpus", "rejected"
 
@@ -32,7 +34,7 @@ class PublishedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What ``manifest.json`` says.
+    """What ``_manifest.json`` says.
 
     Attributes:
         content: ``corpus`` (kept pairs) or ``rejected`` (refused and failed pairs).
@@ -94,17 +96,23 @@ class Manifest:
         return value
 
     def write(self, directory: Path) -> None:
-        """Write ``manifest.json``."""
+        """Write ``_manifest.json``."""
         write_json(directory / MANIFEST_NAME, self.as_dict())
 
 
+def manifest_path(directory: Path) -> Path:
+    """The manifest of a published corpus: ``_manifest.json``, or ``manifest.json`` of an older version."""
+    path, older = directory / MANIFEST_NAME, directory / _OLDER_MANIFEST_NAME
+    return older if older.is_file() and not path.is_file() else path
+
+
 def read_manifest(directory: Path) -> Manifest:
-    """Read ``manifest.json`` and check that it is as it was written.
+    """Read ``_manifest.json`` (``manifest.json`` of an older version) and check that it is as it was written.
 
     Raises:
         InputError: it is missing, not JSON, of a newer format, incomplete, or was changed.
     """
-    path = directory / MANIFEST_NAME
+    path = manifest_path(directory)
     value = read_json(path)
     try:
         if int(value["format"]) > FORMAT:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import yaml
 
 from paraforge.errors import IncompleteError, InputError
 from paraforge.files import atomic_path, hash_json
 from paraforge.progress import progress
-from paraforge.publication.card import dataset_card
+from paraforge.publication.card import dataset_card, file_configs
 from paraforge.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
 from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.plan import FilePlan, plan_files
@@ -35,7 +36,10 @@ from paraforge.versions import PUBLISH
 logger = logging.getLogger(__name__)
 
 STEP = "publish"
-CARD_NAME = "README.md"
+# The Hub wants it as README.md, which readers of a directory of Parquet files would take for Parquet.
+CARD_NAME = "_README.md"
+# So that datasets finds the split without the card.
+CONFIGS_NAME = ".huggingface.yaml"
 _UNPUBLISHED = ("first_row",)
 
 
@@ -254,6 +258,8 @@ class _Publication:
         manifest.write(directory)
         with atomic_path(directory / CARD_NAME) as path:
             path.write_text(dataset_card(manifest, statistics, self.parameters), encoding="utf-8")
+        with atomic_path(directory / CONFIGS_NAME) as path:
+            path.write_text(yaml.safe_dump(file_configs(content), sort_keys=False), encoding="utf-8")
         return manifest
 
 

@@ -44,7 +44,7 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
 
     Args:
         sources: names of the bitexts.
-        steps: what ``shards.json`` says of each step that ran: parameters and fingerprints.
+        steps: what ``_shards.json`` says of each step that ran: parameters and fingerprints.
         select: the filters.
 
     Returns:

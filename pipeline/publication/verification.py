@@ -14,22 +14,23 @@ from paraforge.files import read_json, sha256_file
 from paraforge.progress import progress
 from paraforge.publication.manifest import (
     KEPT,
-    MANIFEST_NAME,
     Manifest,
     PublishedFile,
+    manifest_path,
     read_manifest,
     schema_differences,
 )
-from paraforge.publication.publication import CARD_NAME
 from paraforge.publication.statistics import count_sources
 from paraforge.selection.fate import Counts
 from paraforge.selection.parallel import map_shards
 from paraforge.shards.schema import SCHEMA_VERSION
-from paraforge.shards.store import INDEX_NAME, read_parquet
+from paraforge.shards.store import index_path, read_parquet
 
 AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
-# What may lie beside the data without being listed.
-_COMPANIONS = {MANIFEST_NAME, INDEX_NAME, CARD_NAME}
+# What may be next to the data without being listed; on the Hub and in older versions without underscore.
+_COMPANIONS = {
+    prefix + name for prefix in ("_", "") for name in ("README.md", "manifest.json", "shards.json")
+}
 _COMPANION_STEMS = ("license", "licence", "citation", "changelog", "notice")
 
 
@@ -69,7 +70,7 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     except InputError as error:
         remedy = error.remedy or AGAIN
         return Verification(None, [Problem(Path(error.path or corpus), error.message, remedy)])
-    path = corpus / MANIFEST_NAME
+    path = manifest_path(corpus)
     problems = [Problem(path, message, AGAIN) for message in _count_problems(manifest)]
     if manifest.schema_version > SCHEMA_VERSION:
         message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
@@ -116,7 +117,7 @@ def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[Problem]
         return  # what is wrong with it is said where it is verified itself
     if found != manifest.publication:
         yield Problem(
-            other / MANIFEST_NAME,
+            manifest_path(other),
             f"belongs to another publication than {corpus} (a run was killed between the two)",
             AGAIN,
         )
@@ -156,7 +157,7 @@ def _strangers(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
 
 
 def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
-    path = corpus / INDEX_NAME
+    path = index_path(corpus)
     try:
         index = read_json(path)
         shards = [(s["file"], s["rows"], s["sha256"]) for s in index["shards"]]

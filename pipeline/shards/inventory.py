@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from paraforge.errors import InputError
 from paraforge.files import read_json
-from paraforge.shards.store import INDEX_NAME
+from paraforge.shards.store import index_path
 from paraforge.shards.work import CURRENT_NAME, LOCK_NAME
 
 State = Literal["current", "unfinished", "old"]
@@ -124,10 +124,10 @@ class _Published:
 
     @classmethod
     def below(cls, root: Path, published: Sequence[Path]) -> _Published:
-        indices = [index for place in published for index in place.glob(f"*/{INDEX_NAME}")]
-        indices += root.glob(f"*/published/*/{INDEX_NAME}")
+        directories = [path for place in published for path in place.glob("*/")]
+        indices = [index_path(path) for path in [*directories, *root.glob("*/published/*/")]]
         shards: set[str] = set()
-        for index in indices:
+        for index in filter(Path.is_file, indices):
             value = _json(index)
             listed = value.get("shards", []) if isinstance(value, dict) else []
             shards |= {str(shard.get("sha256")) for shard in listed if isinstance(shard, dict)}

@@ -63,6 +63,21 @@ _DECLARED = [
 
 COLUMNS: dict[str, pa.Field] = {field.name: field for field in _DECLARED}
 
+# What people call the columns: in tables, pictures and explanations.
+LABELS: dict[str, str] = {name: name.replace("_", " ") for name in COLUMNS} | {
+    "cs": "foreign side",
+    "reference_tokens": "tokens of the reference",
+    "translation_tokens": "tokens of the translation",
+    "overlap_1": "unigram overlap",
+    "overlap_2": "bigram overlap",
+    "overlap_3": "trigram overlap",
+    "digit_mismatch": "different numbers",
+    "source_truncated": "foreign side cut off",
+    "output_truncated": "translation cut off",
+    "non_finite": "score not finite",
+    "runaway": "repeated without end",
+}
+
 
 def schema_of(names: Iterable[str], extra: Iterable[pa.Field] = ()) -> pa.Schema:
     """The schema with the named columns, in the project's order, then ``extra`` fields.

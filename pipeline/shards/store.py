@@ -14,7 +14,9 @@ from paraforge.errors import IncompleteError, InputError
 from paraforge.files import atomic_path, read_json, sha256_file, write_json
 
 ROWS_PER_SHARD = 50_000
-INDEX_NAME = "shards.json"
+# Readers of a directory of Parquet files pass over names that begin with an underscore.
+INDEX_NAME = "_shards.json"
+_OLDER_INDEX_NAME = "shards.json"
 INDEX_FORMAT = 1
 # Text hardly repeats within a shard: a dictionary costs time and saves nothing. These columns do repeat.
 DICTIONARY_COLUMNS = ("source", "rejected", "failed", "reference_language", "translation_language")
@@ -22,11 +24,17 @@ DICTIONARY_COLUMNS = ("source", "rejected", "failed", "reference_language", "tra
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """One line of ``shards.json``: file name, rows and SHA-256 of the file."""
+    """One line of ``_shards.json``: file name, rows and SHA-256 of the file."""
 
     file: str
     rows: int
     sha256: str
+
+
+def index_path(directory: Path) -> Path:
+    """The index of a directory of shards: ``_shards.json``, or ``shards.json`` of an older version."""
+    path, older = directory / INDEX_NAME, directory / _OLDER_INDEX_NAME
+    return older if older.is_file() and not path.is_file() else path
 
 
 def shard_name(index: int) -> str:
@@ -89,7 +97,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def write_index(directory: Path, records: Sequence[ShardRecord], description: dict[str, Any]) -> None:
-    """Write ``shards.json``: what made the shards, and the rows and SHA-256 of each."""
+    """Write ``_shards.json``: what made the shards, and the rows and SHA-256 of each."""
     write_json(
         directory / INDEX_NAME,
         {
@@ -102,11 +110,11 @@ def write_index(directory: Path, records: Sequence[ShardRecord], description: di
 
 
 class ShardDirectory:
-    """A directory with ``shard-00000.parquet`` ... and ``shards.json``.
+    """A directory with ``shard-00000.parquet`` ... and ``_shards.json``.
 
     Attributes:
         records: rows and SHA-256 of each shard, in order.
-        description: what else ``shards.json`` says (step, version, parameters, ...).
+        description: what else ``_shards.json`` says (step, version, parameters, ...).
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -118,19 +126,20 @@ class ShardDirectory:
         self.path = Path(path)
         if not self.path.is_dir():
             raise InputError("no such directory of shards", self.path, remedy="Run 'dvc repro' to make it.")
-        index = read_json(self.path / INDEX_NAME)
+        path = index_path(self.path)
+        index = read_json(path)
         try:
             if index["format"] > INDEX_FORMAT:
                 raise InputError(
                     f"written in format {index['format']}, this version reads {INDEX_FORMAT}",
-                    self.path / INDEX_NAME,
+                    path,
                     remedy="Upgrade paraforge.",
                 )
             self.records = [
                 ShardRecord(str(s["file"]), int(s["rows"]), str(s["sha256"])) for s in index["shards"]
             ]
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"damaged index: {error!r}", self.path / INDEX_NAME) from error
+            raise InputError(f"damaged index: {error!r}", path) from error
         self.description = {
             key: value for key, value in index.items() if key not in ("format", "rows", "shards")
         }
@@ -296,7 +305,7 @@ class ShardWriter:
         self.records.append(write_shard(shard, self.directory / shard_name(len(self.records))))
 
     def close(self, description: dict[str, Any] | None = None) -> list[ShardRecord]:
-        """Write what is left and, if a description is given, ``shards.json``."""
+        """Write what is left and, if a description is given, ``_shards.json``."""
         if self._pending_rows:
             self._flush(self._pending_rows)
         if description is not None:

@@ -120,7 +120,7 @@ class WorkDirectory:
     def publish(
         self, keys: Sequence[str], records: Sequence[ShardRecord], output: Path, description: dict[str, Any]
     ) -> None:
-        """Give the finished shards to ``output`` as ``shard-00000.parquet`` ... with ``shards.json``.
+        """Give the finished shards to ``output`` as ``shard-00000.parquet`` ... with ``_shards.json``.
 
         Files are hard-linked where the file system allows it, otherwise copied.
         ``output`` is replaced as a whole.

@@ -67,7 +67,7 @@ def test_rows(tmp_path: Path) -> None:
     assert report.changes == {"trimmed": 1}
     assert report.metrics()["sources"]["a"]["rejected"] == report.rejected
     assert "files" not in report.metrics()["sources"]["a"]
-    index = json.loads((tmp_path / "ingested" / "shards.json").read_text())
+    index = json.loads((tmp_path / "ingested" / "_shards.json").read_text())
     assert index["counts"] == {"rows": 5, "kept": 3, "rejected": report.rejected}
     assert index["sources"]["a"]["files"][0]["rows"] == 5
 

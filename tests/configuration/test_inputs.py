@@ -40,7 +40,7 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
         {"name": "d", "format": "sample"},
     ]
     (tmp_path / "teacher").mkdir()
-    (tmp_path / "teacher" / "shards.json").touch()
+    (tmp_path / "teacher" / "_shards.json").touch()
     content["nmt"]["bitext"] = str(tmp_path / "teacher")
     content["paragram"]["vectors"] = "$SOME_PLACE/vectors.txt"
     content["select"]["filters"] = [
@@ -55,7 +55,7 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
         "003-1.tsv": tmp_path / "1.tsv",
         "004-2.tsv": tmp_path / "2.tsv",
     }
-    assert links(root / "nmt") == {"000-shards.json": tmp_path / "teacher" / "shards.json"}
+    assert links(root / "nmt") == {"000-_shards.json": tmp_path / "teacher" / "_shards.json"}
     assert links(root / "paragram") == {"000-vectors.txt": tmp_path / "vectors.txt"}
     assert links(root / "select") == {"000-held.txt": tmp_path / "held.txt"}
     (tmp_path / "held.txt").unlink()

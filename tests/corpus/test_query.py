@@ -141,7 +141,7 @@ ATTEMPTS = [
     "SELECT * FROM '/etc/passwd'",
     "SELECT * FROM read_text('/etc/passwd')",
     "SELECT * FROM read_blob('{corpus}/../secret.txt')",
-    "SELECT * FROM read_text('{corpus}/manifest.json')",
+    "SELECT * FROM read_text('{corpus}/_manifest.json')",
     "SELECT * FROM read_parquet('{shard}/../../secret.txt')",
     "SELECT * FROM glob('/etc/*')",
     "SELECT * FROM sniff_csv('/etc/passwd')",
@@ -309,8 +309,8 @@ def rewrite(path: Path, **changes: object) -> None:
 
 
 def test_a_corpus_without_manifest(own_corpus: Path) -> None:
-    (own_corpus / "manifest.json").unlink()
-    with pytest.raises(InputError, match=r"there is no manifest\.json"):
+    (own_corpus / "_manifest.json").unlink()
+    with pytest.raises(InputError, match=r"there is no _manifest\.json"):
         ask(own_corpus, "SELECT 1")
     with pytest.raises(InputError, match=r"Did you mean .*corpus\?"):
         ask(own_corpus.parent, "SELECT 1")
@@ -319,7 +319,7 @@ def test_a_corpus_without_manifest(own_corpus: Path) -> None:
 
 
 def test_a_corpus_of_a_newer_schema(own_corpus: Path) -> None:
-    rewrite(own_corpus / "manifest.json", schema_version=99)
+    rewrite(own_corpus / "_manifest.json", schema_version=99)
     with pytest.raises(InputError, match=r"schema 99.*Upgrade"):
         ask(own_corpus, "SELECT 1")
 
@@ -353,9 +353,9 @@ def test_a_file_with_a_flipped_byte(own_corpus: Path) -> None:
 
 
 def test_a_file_outside_of_the_corpus(own_corpus: Path) -> None:
-    manifest = json.loads((own_corpus / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((own_corpus / "_manifest.json").read_text(encoding="utf-8"))
     files = [dict(file, path="../../etc/passwd") for file in manifest["files"]]
-    rewrite(own_corpus / "manifest.json", files=files)
+    rewrite(own_corpus / "_manifest.json", files=files)
     with pytest.raises(InputError, match="outside of it"):
         ask(own_corpus, "SELECT 1")
 

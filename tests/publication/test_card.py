@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-from paraforge.publication.card import size_category, table
+from paraforge.markdown import table
+from paraforge.publication.card import size_category
 from paraforge.publication.manifest import read_manifest
+from paraforge.publication.verification import verify
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
+from tests.test_markdown import RENDER, Seen, plain
 
 
 def split(text: str) -> tuple[dict[str, object], str]:
-    _, metadata, body = text.split("---\n", 2)
+    _, metadata, body = re.split(r"^---\n", text, maxsplit=2, flags=re.MULTILINE)
     return yaml.safe_load(metadata), body
 
 
@@ -22,7 +26,7 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
     publish_pairs(
         tmp_path, name="My corpus", licence="cc-by-4.0", languages=["en", "cs"], tags=["paraphrase"]
     )
-    metadata, body = split((tmp_path / "corpus" / "README.md").read_text(encoding="utf-8"))
+    metadata, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
     manifest = read_manifest(tmp_path / "corpus")
     assert metadata["license"] == "cc-by-4.0"
     assert metadata["language"] == ["en", "cs"]
@@ -37,7 +41,7 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
     assert f"| all | 1,000 | {manifest.rows:,} |" in body
     assert "| (0.8, 1.0] |" in body
     assert "## Examples" in body
-    refused, text = split((tmp_path / "rejected" / "README.md").read_text(encoding="utf-8"))
+    refused, text = split((tmp_path / "rejected" / "_README.md").read_text(encoding="utf-8"))
     assert refused["configs"] == [
         {"config_name": "default", "data_files": [{"split": "rejected", "path": "shard-*.parquet"}]}
     ]
@@ -47,7 +51,7 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
 def test_the_hub_accepts_the_front_matter(tmp_path: Path) -> None:
     hub = pytest.importorskip("huggingface_hub")
     publish_pairs(tmp_path, rows=100)
-    card = hub.DatasetCard.load(tmp_path / "corpus" / "README.md")
+    card = hub.DatasetCard.load(tmp_path / "corpus" / "_README.md")
     assert card.data.pretty_name == "Paraforge corpus"
     assert card.data.license == "other"
 
@@ -62,7 +66,7 @@ def test_a_pair_with_markup_in_the_card(tmp_path: Path) -> None:
     place = pairs.column_names.index("reference")
     texts = ["a | b <script> \n c"] * 30
     publish_pairs(tmp_path, table=pairs.set_column(place, pairs.schema.field(place), [texts]), filters={})
-    _, body = split((tmp_path / "corpus" / "README.md").read_text(encoding="utf-8"))
+    _, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
     assert "a \\| b &lt;script&gt; c" in body
     assert "<script>" not in body
 
@@ -73,3 +77,46 @@ def test_a_pair_with_markup_in_the_card(tmp_path: Path) -> None:
 )
 def test_size_categories(rows: int, category: str) -> None:
     assert size_category(rows) == category
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "![x](javascript:alert(1))",
+    "a | b\n# c `d",
+    "---\nlicense: mit\n---",
+    "**bold** _it_ ~~no~~ $x$",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_users_name_is_text(tmp_path: Path, text: str) -> None:
+    """Corpus, sources, licences, tags and sentences: in front matter, headings, tables and code."""
+    pairs = random_pairs(60, seed=1)
+    for name in ("reference", "translation", "source"):
+        place = pairs.column_names.index(name)
+        pairs = pairs.set_column(place, pairs.schema.field(place), [[text] * 60])
+    publish_pairs(tmp_path, table=pairs, filters={}, name=text, licences={text: text}, tags=[text])
+    card = (tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8")
+    metadata, body = split(card)
+    assert (metadata["pretty_name"], metadata["tags"], metadata["license"]) == (text, [text], "other")
+    seen = Seen(RENDER.render(body))
+    assert seen.tags.count("h1") == 1 and seen.text.startswith(plain(text))
+    known = ["h1", "h2", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "pre"]
+    assert set(seen.tags) <= set(known)
+    assert "javascript" not in RENDER.render(body) or "javascript" in seen.text
+    rows = seen.text.count(plain(text))
+    assert rows >= 3 + 2 * 2  # the title, the source and its licence, and two examples
+
+
+def test_a_directory_for_the_hub(tmp_path: Path) -> None:
+    """Uploaded, the card is README.md, whose front matter names the split and the files."""
+    datasets = pytest.importorskip("datasets")
+    publish_pairs(tmp_path, rows=100)
+    for name, split_name in (("corpus", "train"), ("rejected", "rejected")):
+        repository = tmp_path / name
+        (repository / "_README.md").rename(repository / "README.md")
+        loaded = datasets.load_dataset(str(repository), cache_dir=str(tmp_path / "cache"))
+        assert {key: len(rows) for key, rows in loaded.items()} == {
+            split_name: read_manifest(repository).rows
+        }
+        assert verify(repository).problems == []

@@ -106,7 +106,6 @@ def test_datasets_reads_it(published: Path, tmp_path: Path) -> None:
     files = str(published / "corpus" / "*.parquet")
     loaded = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path))
     assert loaded.num_rows == rows
-    # By the front matter of its card, as the Hub would.
     by_card = datasets.load_dataset(str(published / "corpus"), cache_dir=str(tmp_path))
     assert {name: split.num_rows for name, split in by_card.items()} == {"train": rows}
     refused = datasets.load_dataset(str(published / "rejected"), cache_dir=str(tmp_path))

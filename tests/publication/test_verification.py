@@ -54,7 +54,7 @@ def edit_manifest(change: Callable[[dict[str, Any]], Any], seal: bool = True) ->
     """A damage of the manifest; ``seal`` makes it look as if it had been written so."""
 
     def damage(corpus: Path) -> None:
-        path = corpus / "manifest.json"
+        path = corpus / "_manifest.json"
         content = json.loads(path.read_text(encoding="utf-8"))
         change(content)
         if seal:
@@ -96,9 +96,9 @@ def rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
             entry["bytes"], entry["sha256"] = path.stat().st_size, sha256_file(path)
 
         edit_manifest(record)(corpus)
-        index = json.loads((corpus / "shards.json").read_text(encoding="utf-8"))
+        index = json.loads((corpus / "_shards.json").read_text(encoding="utf-8"))
         index["shards"][1]["sha256"] = sha256_file(path)
-        (corpus / "shards.json").write_text(json.dumps(index), encoding="utf-8")
+        (corpus / "_shards.json").write_text(json.dumps(index), encoding="utf-8")
 
     return damage
 
@@ -117,18 +117,18 @@ def other_source(table: pa.Table) -> pa.Table:
         (lambda c: (c / "shard-00001.parquet").unlink(), "shard-00001.parquet", "missing"),
         (lambda c: (c / "shard-00001.parquet").write_bytes(b""), "shard-00001.parquet", "has 0 bytes"),
         (lambda c: shutil.copy(c / "shard-00001.parquet", c / "b.parquet"), "b.parquet", "not in the"),
-        (lambda c: (c / "shards.json").unlink(), "shards.json", "no such file"),
-        (lambda c: (c / "shards.json").write_text('{"shards": []}'), "shards.json", "does not list"),
-        (lambda c: (c / "shards.json").write_text("[]"), "shards.json", "not an index"),
-        (lambda c: (c / "manifest.json").unlink(), "manifest.json", "no such file"),
-        (lambda c: (c / "manifest.json").write_text("{"), "manifest.json", "not JSON"),
-        (lambda c: (c / "manifest.json").write_text("[]"), "manifest.json", "not a manifest"),
-        (lambda c: (c / "manifest.json").write_text("{}"), "manifest.json", "not a manifest"),
-        (edit_manifest(lambda m: m.update(name="x"), seal=False), "manifest.json", "was changed"),
-        (edit_manifest(lambda m: m.update(format=99)), "manifest.json", "written in format 99"),
-        (edit_manifest(lambda m: m["counts"].update(kept=1)), "manifest.json", "do not add up"),
-        (edit_manifest(lambda m: m["files"].pop()), "manifest.json", "by its counts it is"),
-        (edit_manifest(lambda m: m["sources"].pop("news")), "manifest.json", "sources do not add up"),
+        (lambda c: (c / "_shards.json").unlink(), "_shards.json", "no such file"),
+        (lambda c: (c / "_shards.json").write_text('{"shards": []}'), "_shards.json", "does not list"),
+        (lambda c: (c / "_shards.json").write_text("[]"), "_shards.json", "not an index"),
+        (lambda c: (c / "_manifest.json").unlink(), "_manifest.json", "no such file"),
+        (lambda c: (c / "_manifest.json").write_text("{"), "_manifest.json", "not JSON"),
+        (lambda c: (c / "_manifest.json").write_text("[]"), "_manifest.json", "not a manifest"),
+        (lambda c: (c / "_manifest.json").write_text("{}"), "_manifest.json", "not a manifest"),
+        (edit_manifest(lambda m: m.update(name="x"), seal=False), "_manifest.json", "was changed"),
+        (edit_manifest(lambda m: m.update(format=99)), "_manifest.json", "written in format 99"),
+        (edit_manifest(lambda m: m["counts"].update(kept=1)), "_manifest.json", "do not add up"),
+        (edit_manifest(lambda m: m["files"].pop()), "_manifest.json", "by its counts it is"),
+        (edit_manifest(lambda m: m["sources"].pop("news")), "_manifest.json", "sources do not add up"),
         (edit_manifest(lambda m: m["files"][0].update(rows=1)), "shard-00000.parquet", "the manifest says 1"),
         (edit_manifest(lambda m: m["files"][0].update(path="../shard-00000.parquet")), "shard-00000.parquet",
          "outside of the corpus"),
@@ -137,7 +137,7 @@ def other_source(table: pa.Table) -> pa.Table:
         (rewrite(lambda t: t.drop_columns(["cs"])), "shard-00001.parquet", "column 'cs' is missing"),
         (rewrite(lambda t: t.select(t.column_names[::-1])), "shard-00001.parquet", "another order"),
         (rewrite(lambda t: t.slice(1)), "shard-00001.parquet", "rows, the manifest says"),
-        (rewrite(other_source), "manifest.json", "which the counts do not list"),
+        (rewrite(other_source), "_manifest.json", "which the counts do not list"),
     ],
 )  # fmt: skip
 def test_damage(copy: Path, damage: Callable[[Path], Any], file: str, message: str) -> None:
@@ -165,7 +165,7 @@ def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
 
 
 def test_a_newer_schema(copy: Path) -> None:
-    path = copy / "manifest.json"
+    path = copy / "_manifest.json"
     value = {key: part for key, part in read_json(path).items() if key != "sha256"}
     value["schema_version"] = 99
     write_json(path, {**value, "sha256": hash_json(value)})

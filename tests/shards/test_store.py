@@ -91,7 +91,7 @@ def test_rows_other_than_the_index_says(tmp_path: Path) -> None:
 def test_missing_directory_and_newer_format(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dvc repro"):
         ShardDirectory(tmp_path / "nowhere")
-    (tmp_path / "shards.json").write_text('{"format": 99, "shards": []}')
+    (tmp_path / "_shards.json").write_text('{"format": 99, "shards": []}')
     with pytest.raises(InputError, match="Upgrade"):
         ShardDirectory(tmp_path)
 

@@ -81,9 +81,9 @@ def test_publish_replaces_the_output_as_a_whole(tmp_path: Path) -> None:
     records = [work.commit(key, pa.table({"a": [index]})) for index, key in enumerate(["x", "y"])]
     work.publish(["x", "y"], records, output, {"step": "step"})
     assert sorted(path.name for path in output.iterdir()) == [
+        "_shards.json",
         "shard-00000.parquet",
         "shard-00001.parquet",
-        "shards.json",
     ]
     assert [table.to_pydict() for table in ShardDirectory(output).tables()] == [{"a": [0]}, {"a": [1]}]
 

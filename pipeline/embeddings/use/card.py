@@ -7,6 +7,7 @@ from typing import Any
 
 from paraforge import __version__
 from paraforge.embeddings.encoders.parameters import CombinationParameters, EncoderParameters
+from paraforge.markdown import Code, code, escape, table
 
 
 def describe_encoder(parameters: EncoderParameters) -> str:
@@ -37,7 +38,13 @@ def model_card(
     header = ["---", "language: en", "pipeline_tag: sentence-similarity"]
     header += [f"library_name: {library}"] if library else []
     header += ["tags: [sentence-similarity, paraphrase, feature-extraction]", "---"]
-    lines = [*header, "", f"# {name}", "", "Paraphrastic sentence embeddings, trained with Paraforge."]
+    lines = [
+        *header,
+        "",
+        f"# {escape(name)}",
+        "",
+        "Paraphrastic sentence embeddings, trained with Paraforge.",
+    ]
     lines += ["", "| | |", "| --- | --- |", f"| architecture | {describe_encoder(parameters)} |"]
     lines.append(f"| dimension | {dimension} |")
     lines += [f"| {unit} vocabulary | {size:,} |" for unit, size in vocabularies.items()]
@@ -47,27 +54,23 @@ def model_card(
         lines.append(f"| development score | {about['best_score']:.2f} |")
     lines.append(f"| Paraforge | {__version__} |")
     if about.get("signature"):
-        # Its fields are parted by |, which a table cannot hold.
-        lines += ["", f"Data signature: `{about['signature']}`"]
+        lines += ["", f"Data signature: {code(about['signature'])}"]
     lines += ["", "## Loading", "", usage.strip(), ""]
     lines += _scores("Scores by year (Pearson and Spearman x 100)", about.get("years"))
     lines += _scores("Scores by set", about.get("sets"))
     lines += _leakage(about.get("leakage"))
     training = about.get("training")
     if training:
-        lines += ["## Training", "", "| parameter | value |", "| --- | --- |"]
-        lines += [f"| `{key}` | {value} |" for key, value in training.items()]
-        lines.append("")
+        settings = [(Code(key), str(value)) for key, value in training.items()]
+        lines += ["## Training", "", table(["parameter", "value"], settings), ""]
     return "\n".join(lines)
 
 
 def _scores(title: str, rows: Mapping[str, Mapping[str, Any]] | None) -> Sequence[str]:
     if not rows:
         return []
-    table = [
-        f"| {name} | {_number(row['pearson'])} | {_number(row['spearman'])} |" for name, row in rows.items()
-    ]
-    return [f"## {title}", "", "| set | Pearson | Spearman |", "| --- | ---: | ---: |", *table, ""]
+    cells = [(name, _number(row["pearson"]), _number(row["spearman"])) for name, row in rows.items()]
+    return [f"## {title}", "", table(["set", "Pearson", "Spearman"], cells, right=[1, 2]), ""]
 
 
 def _leakage(leakage: Mapping[str, Any] | None) -> Sequence[str]:

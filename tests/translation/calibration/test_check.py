@@ -108,7 +108,7 @@ def test_what_loses_too_much_is_translated_in_float32(
     assert loss.agreement < 90
     assert loss.score_loss is not None
     assert loss.score_loss > 0.5
-    # What metrics/translate.json will hold, and what shards.json says of the shards.
+    # What metrics/translate.json will hold, and what _shards.json says of the shards.
     assert json.loads(json.dumps(asdict(report)))["calibration"]["loss"]["loss"] == loss.loss
     published = ShardDirectory(tmp_path / "checked" / "translated")
     assert published.description["parameters"]["compute_type"] == "float32"

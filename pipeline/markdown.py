@@ -1,0 +1,54 @@
+"""Markdown from text that anybody may have written: no character of it is taken for markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+# What begins emphasis, code, links, images, formulas, headings and cells; an underscore in a word does not.
+_MARKUP = re.compile(r"[\\`*|~#$]|\](?=[(\[:])|(?<!\w)_|_(?!\w)")
+
+
+def escape(text: str) -> str:
+    """The text on one line, shown as it is."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split())).translate(_ENTITIES)
+
+
+def code(text: str) -> str:
+    """The text on one line as a code span, fenced by more backticks than it has in a row."""
+    line = " ".join(text.split())
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    space = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{space}{line}{space}{fence}"
+
+
+def clip(text: str | None, length: int = 200) -> str:
+    """A sentence for a table, cut where it is very long."""
+    line = " ".join((text or "").split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+class Code(str):
+    """Text of a table's cell that is shown as code."""
+
+    __slots__ = ()
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """A table of plain text and of :class:`Code`; the columns ``right`` are aligned to the right."""
+    aligned = set(right)
+    lines = [
+        _row(map(escape, head)),
+        "|" + "|".join("---:" if place in aligned else "---" for place in range(len(head))) + "|",
+    ]
+    return "\n".join([*lines, *(_row(map(_cell, row)) for row in rows)])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(text: str) -> str:
+    # A bar ends the cell even in a code span.
+    return code(text).replace("|", "\\|") if isinstance(text, Code) else escape(text)
