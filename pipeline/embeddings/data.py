@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -61,13 +60,34 @@ class TrainingData:
         return _sets(self.foreign)
 
     @property
-    def all_sets(self) -> list[SentencePairs]:
-        """Development, test and foreign sets."""
-        return [*self.development_sets, *self.evaluated_sets, *self.foreign_sets]
+    def sets_by_role(self) -> dict[str, list[SentencePairs]]:
+        """The sets of each role: `development`, `test` and `foreign`."""
+        return {
+            "development": self.development_sets,
+            "test": self.evaluated_sets,
+            "foreign": self.foreign_sets,
+        }
 
     def leakage_filter(self) -> LeakageFilter:
-        """Looks for pairs with a sentence of any of the sets; a set that is given twice counts once."""
-        return LeakageFilter({pairs.name: pairs.sentences for pairs in self.all_sets}, self.drop_leaked)
+        """Looks for pairs with a sentence of any of the sets.
+
+        Sets are told apart by role and content, whatever their files are called: `test (development)` and
+        `test (foreign)` are two. A set that is given in several roles counts once.
+        """
+        roles: dict[str, list[str]] = {}
+        sets: dict[str, SentencePairs] = {}
+        for role, members in self.sets_by_role.items():
+            for pairs in members:
+                digest = _digest(pairs)
+                sets.setdefault(digest, pairs)
+                roles.setdefault(digest, []).append(role)
+        return LeakageFilter(
+            {
+                f"{pairs.name} ({', '.join(dict.fromkeys(roles[digest]))})": pairs.sentences
+                for digest, pairs in sets.items()
+            },
+            self.drop_leaked,
+        )
 
     def blocks(self) -> Iterator[PairBlock]:
         """All pairs, block by block, corpora first; leaked ones are among them.
@@ -77,11 +97,15 @@ class TrainingData:
         """
         for corpus in self.corpora:
             yield from _corpus_blocks(corpus)
-        for file in self.pair_files:
-            yield from read_pair_file(Path(expand(file.path)), file.format, file.columns, file.limit)
+        for number, file in enumerate(self.pair_files):
+            path = Path(expand(file.path))
+            for block in read_pair_file(path, file.format, file.columns, file.limit):
+                # Two files of one name in different directories are two sources.
+                yield replace(block, source=f"{number}: {block.source}")
 
     def fingerprint(self) -> str:
-        """Hash of the pairs' files as bytes and of the sets' sentences and scores, 64 hexadecimal digits.
+        """Hash of the pairs' files as bytes, and of each role's sets: their names, sentences and scores; 64
+        hexadecimal digits. The same files in other roles have another fingerprint.
 
         Raises:
             InputError: a file is missing, or a set cannot be read.
@@ -92,9 +116,19 @@ class TrainingData:
             if not path.is_file():
                 raise InputError("no such file", path)
             files.append([sha256_file(path), file.format, file.columns, file.limit])
-        sets = [_digest(pairs) for pairs in self.all_sets]
         return hash_json(
-            [files, [_corpus_digests(corpus) for corpus in self.corpora], sets, self.drop_leaked]
+            {
+                "training": {
+                    "files": files,
+                    "corpora": [_corpus_digests(corpus) for corpus in self.corpora],
+                },
+                "drop_leaked": self.drop_leaked,
+                # Their names are in the report of what was trained.
+                **{
+                    role: [[pairs.name, pairs.group, _digest(pairs)] for pairs in sets]
+                    for role, sets in self.sets_by_role.items()
+                },
+            }
         )
 
 
@@ -103,10 +137,8 @@ def _sets(paths: Sequence[str]) -> list[SentencePairs]:
 
 
 def _digest(pairs: SentencePairs) -> str:
-    digest = hashlib.sha256(pairs.gold.tobytes())
-    for text in pairs.sentences:
-        digest.update(text.encode() + b"\n")
-    return digest.hexdigest()
+    """What a set is, whatever it is called: its sentences and scores."""
+    return hash_json([list(pairs.first), list(pairs.second), pairs.gold.tobytes().hex()])
 
 
 def _is_published(directory: Path) -> bool:

@@ -9,15 +9,21 @@ import torch
 from torch import Tensor
 
 
+def _norms(embeddings: Tensor) -> Tensor:
+    """(rows, 1); NaN where a norm overflows, so that the loss does not pass for that of a zero vector."""
+    norms = embeddings.norm(dim=1, keepdim=True)
+    return torch.where(norms.isfinite(), norms, torch.full_like(norms, torch.nan))
+
+
 class _MarginLoss(torch.autograd.Function):
     """Mean hinge over the pairs; the gradient is written out, which saves a third of a Word model's time."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, pairs: int, margin: float) -> Tensor:
         two_sided = len(embeddings) == 4 * pairs
-        norms = embeddings.norm(dim=1, keepdim=True)
+        norms = _norms(embeddings)
         # A zero vector has no direction: its cosines and its gradient are 0.
-        inverse = torch.where(norms > 0, norms.reciprocal(), torch.zeros_like(norms))
+        inverse = torch.where(norms == 0, torch.zeros_like(norms), norms.reciprocal())
         unit = embeddings * inverse
         left, right, negative_left = unit[:pairs], unit[pairs : 2 * pairs], unit[2 * pairs : 3 * pairs]
         positive = (left * right).sum(1)
@@ -86,9 +92,9 @@ def softmax_loss(
     """
     if len(embeddings) != 2 * pairs or pairs < 1:
         raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
-    norms = embeddings.norm(dim=1, keepdim=True)
-    present = norms > 0
-    unit = torch.where(present, embeddings / torch.where(present, norms, torch.ones_like(norms)), 0)
+    norms = _norms(embeddings)
+    absent = norms == 0
+    unit = torch.where(absent, 0, embeddings / torch.where(absent, torch.ones_like(norms), norms))
     logits = scale * (unit[:pairs] @ unit[pairs:].T)
     logits[forbidden] = -torch.inf
     own = torch.arange(pairs, device=embeddings.device)

@@ -53,7 +53,7 @@ class ParagramReport:
     seconds: float
     pairs: int = 0
     skipped: int = 0
-    loss: list[float] = field(default_factory=list)
+    loss: list[float | None] = field(default_factory=list)
     pairs_per_second: float | None = None
     passed_over: int = 0
 

@@ -23,12 +23,13 @@ from paraforge.embeddings.pair_store import PairStore
 from paraforge.embeddings.parameters import TrainingParameters
 from paraforge.embeddings.regularisation import Regularisation
 from paraforge.embeddings.schedule import MIX, Schedule, generator_for
-from paraforge.errors import InputError, ParaforgeError
+from paraforge.errors import InputError
 from paraforge.files import hash_json
 from paraforge.interrupts import check_interrupt, stop_requested
 from paraforge.learning.ahead import ahead
 from paraforge.learning.averaging import AVERAGE_EVERY, ParameterAverage
 from paraforge.learning.checkpoint import Checkpoints
+from paraforge.learning.divergence import check_parameters, diverged
 from paraforge.learning.model_choice import BestParameters
 from paraforge.learning.optimisers import AdaGrad, Adam, Optimiser, clip_
 from paraforge.learning.state import TrainingReport, TrainingState
@@ -120,8 +121,8 @@ class Trainer:
 
         Raises:
             Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
-            ParaforgeError: the loss is not finite.
-            InputError: not a single pair could be told from another.
+            InputError: not a single pair could be told from another; or loss, vectors or parameters are not
+                finite: no checkpoint is written then.
         """
         self._resume()
         begin = time.perf_counter()
@@ -186,6 +187,7 @@ class Trainer:
             )
         self.state.finished = True
         self._optimiser.synchronise()
+        check_parameters(self.encoder, self.state.updates)
         if not self._best.settle() and self._average is not None:
             self._average.settle()
         if self._checkpoints is not None:
@@ -219,10 +221,7 @@ class Trainer:
             return
         total = float((torch.stack(losses).double() * torch.tensor(sizes, device=self._device)).sum())
         if not math.isfinite(total):
-            raise ParaforgeError(
-                f"the loss is {total} in epoch {place.epoch + 1} after {self.state.updates:,} updates. "
-                "Lower the learning rate, or clip the gradient"
-            )
+            raise diverged(f"the loss is {total}", self.state.updates + len(sizes))
         before = self.state.updates // AVERAGE_EVERY
         self.state.updates += len(sizes)
         if self.state.updates // AVERAGE_EVERY > before:
@@ -237,8 +236,12 @@ class Trainer:
             return torch.empty((0, len(place)), dtype=torch.int64)
         for name, unit in self.encoder.table_units().items():
             self._optimiser.refresh(name, mega_batch.rows[unit].to(self._device))
+        embeddings = encode(self.encoder, mega_batch.bags, self._device)
+        # Of vectors that are not finite none would be a negative, and every pair would be passed over.
+        if not bool(embeddings.norm(dim=1).isfinite().all()):
+            raise diverged("the sentences' vectors are not finite", self.state.updates)
         chosen = choose_negatives(
-            encode(self.encoder, mega_batch.bags, self._device),
+            embeddings,
             len(place),
             two_sided=parameters.two_sided,
             strategy=parameters.negatives,
@@ -307,14 +310,14 @@ class Trainer:
         crossed = every and (state.pairs // every) > ((state.pairs - len(mega_batch.place)) // every)
         if not (crossed or (end_of_epoch and (not every or state.epoch == self.parameters.epochs))):
             return
+        check_parameters(self.encoder, state.updates)
         score = None
         if self._evaluate is not None:
             self._optimiser.synchronise()
             averaged = nullcontext() if self._average is None else self._average.in_place_of_the_last()
             with torch.no_grad(), averaged:
-                score = float(self._evaluate(self.encoder))
-                self._best.judge(score, state.updates, state)
-        loss = state.loss_sum / max(state.loss_pairs, 1)
+                score = self._best.judge(float(self._evaluate(self.encoder)), state.updates, state)
+        loss = state.loss
         state.loss_sum, state.loss_pairs = 0.0, 0
         state.history.append(
             {
@@ -326,17 +329,20 @@ class Trainer:
             }
         )
         logger.info(
-            "epoch %d, %s pairs: loss %.4f%s",
+            "epoch %d, %s pairs: loss %s%s",
             state.epoch if end_of_epoch else state.epoch + 1,
             f"{state.pairs:,}",
-            loss,
+            "-" if loss is None else f"{loss:.4f}",
             "" if score is None else f", development score {score:.4f}",
         )
 
     def _status(self) -> str:
         state = self.state
-        text = f"loss {state.loss_sum / max(state.loss_pairs, 1):.4f}"
-        return text if state.best_score is None else f"{text}, best score {state.best_score:.4f}"
+        loss = state.latest_loss
+        parts = [] if loss is None else [f"loss {loss:.4f}"]
+        if state.best_score is not None:
+            parts.append(f"best score {state.best_score:.4f}")
+        return ", ".join(parts)
 
     def _key(self) -> str:
         shapes = {name: list(value.shape) for name, value in self.encoder.named_parameters()}
@@ -359,6 +365,7 @@ class Trainer:
 
     def _save(self) -> None:
         assert self._checkpoints is not None
+        check_parameters(self.encoder, self.state.updates)
         tensors = self._tensors()
         if self._evaluate is not None:
             tensors |= self._best.tensors()

@@ -231,7 +231,7 @@ def _open_or_build(
         for unit in sorted(units_of(parameters.encoder))
     ]
     store = build_pair_store(directory, leakage(data.blocks()), units, parameters.vocabulary)
-    looked = bool(data.all_sets)
+    looked = any(data.sets_by_role.values())
     if looked:
         for line in leakage.report.lines():
             logger.info("%s", line)
@@ -300,4 +300,5 @@ def write_curve(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
         writer.writerow(["pairs_seen", "epoch", "loss", "development_pearson"])
         for entry in history:
             score = "" if entry["score"] is None else f"{entry['score']:.4f}"
-            writer.writerow([entry["pairs"], entry["epoch"], f"{entry['loss']:.6f}", score])
+            loss = "" if entry["loss"] is None else f"{entry['loss']:.6f}"
+            writer.writerow([entry["pairs"], entry["epoch"], loss, score])

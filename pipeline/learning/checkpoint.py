@@ -32,8 +32,12 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
     plain = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
     with atomic_path(path) as temporary:
+        # safetensors makes its file for its owner alone: it gets the mode that any other new file has.
+        temporary.touch()
+        mode = temporary.stat().st_mode
         try:
             save_file(plain, temporary)
+            temporary.chmod(mode)
         except SafetensorError as error:
             number = _OS_ERROR.search(str(error))
             if number is None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
 
 _PREFIX = "best."
 
@@ -34,14 +38,21 @@ class BestParameters:
         self._patience = patience
         self._best: dict[str, Tensor] | None = None
 
-    def judge(self, score: float, updates: int, state: ChoiceState) -> None:
-        """Take the parameters as they are now where no score was as high before."""
-        if state.best_score is None or score > state.best_score:
-            state.best_score, state.best_updates, state.without_gain = score, updates, 0
+    def judge(self, score: float, updates: int, state: ChoiceState) -> float | None:
+        """Take the parameters as they are now where no score was as high before; returns the score.
+
+        A score that is not a number is None: an evaluation without gain, never the best one.
+        """
+        found = score if math.isfinite(score) else None
+        if found is None:
+            logger.warning("the development score is %s: this evaluation is passed over", score)
+        if found is not None and (state.best_score is None or found > state.best_score):
+            state.best_score, state.best_updates, state.without_gain = found, updates, 0
             self._best = self._copy()
         else:
             state.without_gain += 1
             state.finished = self._patience is not None and state.without_gain >= self._patience
+        return found
 
     def settle(self) -> bool:
         """Put the best parameters into the module; whether there are any."""

@@ -14,7 +14,7 @@ class TrainingState(ChoiceState):
 
     pairs: seen, those of every epoch. passed_over: of these, pairs without any candidate for a negative,
         which were not trained on. empty_batches: mini-batches of nothing but such pairs.
-    history: one entry an evaluation or epoch: epoch, pairs, updates, loss (mean since the entry before, 0
+    history: one entry an evaluation or epoch: epoch, pairs, updates, loss (mean since the entry before, None
         where no pair was trained on), score or None.
     """
 
@@ -28,6 +28,18 @@ class TrainingState(ChoiceState):
     history: list[dict[str, Any]] = field(default_factory=list)
     passed_over: int = 0
     empty_batches: int = 0
+
+    @property
+    def loss(self) -> float | None:
+        """Mean since the last entry of the history; None where no pair was trained on."""
+        return self.loss_sum / self.loss_pairs if self.loss_pairs else None
+
+    @property
+    def latest_loss(self) -> float | None:
+        """The same, or the history's last one where there is none yet."""
+        if self.loss is not None:
+            return self.loss
+        return next((entry["loss"] for entry in reversed(self.history) if entry["loss"] is not None), None)
 
 
 @dataclass(frozen=True)

@@ -168,11 +168,13 @@ class TrainingRun:
         if not self.ranks.first:
             return
         self._reported = time.monotonic()
+        recent = self._recent[-20:]
         report(
             event="update",
             update=self.updates,
             epoch=round(self.epoch(), 3),
-            loss=round(sum(self._recent[-20:]) / max(1, len(self._recent[-20:])), 4),
+            # None right after a validation: the loss that was shown last stays.
+            **({"loss": round(sum(recent) / len(recent), 4)} if recent else {}),
             target_tokens=self.target_tokens,
             seconds=round(self.seconds(), 1),
         )

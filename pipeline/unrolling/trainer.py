@@ -15,11 +15,12 @@ from torch import Tensor
 
 from paraforge.embeddings.initial import check_finite
 from paraforge.embeddings.trainer import separate
-from paraforge.errors import InputError, ParaforgeError
+from paraforge.errors import InputError
 from paraforge.files import hash_json
 from paraforge.interrupts import check_interrupt, stop_requested
 from paraforge.learning.ahead import ahead
 from paraforge.learning.checkpoint import Checkpoints
+from paraforge.learning.divergence import check_parameters, diverged
 from paraforge.learning.model_choice import BestParameters
 from paraforge.learning.optimisers import Adam, clip_
 from paraforge.learning.threads import torch_threads
@@ -98,7 +99,7 @@ class PredictionTrainer:
 
         Raises:
             Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
-            ParaforgeError: the loss is not finite.
+            InputError: loss or parameters are not finite: no checkpoint is written then.
         """
         self._resume()
         begin = saved = time.perf_counter()
@@ -133,6 +134,7 @@ class PredictionTrainer:
                     self._observe(self.state)
                 check_interrupt()
         self.state.finished = True
+        check_parameters(self.network, self.state.updates)
         self._best.settle()
         if self._checkpoints is not None:
             self._save()
@@ -170,10 +172,7 @@ class PredictionTrainer:
         total = self.network(batch.to(self._device), self._products)
         value = float(total.detach())
         if not math.isfinite(value):
-            raise ParaforgeError(
-                f"the loss is {value} after {self.state.updates:,} updates. Lower the learning rate, or clip "
-                "the gradient"
-            )
+            raise diverged(f"the loss is {value}", self.state.updates)
         gradients = separate(torch.autograd.grad(total / words, list(self._named.values())))
         if self.parameters.clip is not None:
             clip_(gradients, self.parameters.clip)
@@ -199,13 +198,13 @@ class PredictionTrainer:
         last = state.updates >= self._updates()
         if not (last or (state.updates % every == 0 if every else end_of_epoch)):
             return
+        check_parameters(self.network, state.updates)
         score = None
         if self._evaluate is not None:
             self.network.eval()
             with torch.no_grad():
-                score = float(self._evaluate(self.network))
+                score = self._best.judge(float(self._evaluate(self.network)), state.updates, state)
             self.network.train()
-            self._best.judge(score, state.updates, state)
         state.history.append(
             {
                 "epoch": state.epoch,
@@ -225,7 +224,9 @@ class PredictionTrainer:
         state.loss_sum, state.loss_words = 0.0, 0
 
     def _status(self) -> str:
-        text = f"loss {self.state.loss:.4f}"
+        state = self.state
+        # After an entry of the history the sums begin anew: its loss is shown until there is another one.
+        text = f"loss {state.loss if state.loss_words else state.history[-1]['loss']:.4f}"
         best = self.state.best_score
         return text if best is None else f"{text}, best score {best:.4f}"
 
@@ -244,6 +245,7 @@ class PredictionTrainer:
 
     def _save(self) -> None:
         assert self._checkpoints is not None
+        check_parameters(self.network, self.state.updates)
         tensors = self._tensors()
         if self._evaluate is not None:
             tensors |= self._best.tensors()

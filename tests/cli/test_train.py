@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from paraforge.cli import app
 from paraforge.cli.train import _parameters
 from paraforge.errors import ConfigurationError, InputError
 from tests.embeddings.pairs import sentence_pairs, write_pairs, write_sts
+from tests.project import environment
 
 
 def run(*arguments: str | Path) -> str:
@@ -95,3 +98,20 @@ def test_wrong_files(tmp_path: Path) -> None:
     pickled.write_bytes(b"\x80\x04.")
     with pytest.raises(InputError, match=r"pickles \(.pt, .bin\) are never loaded"):
         run("embed", pickled, pairs, tmp_path / "vectors.npy")
+
+
+def test_divergence_ends_with_one_line_and_no_model(tmp_path: Path) -> None:
+    """As the installed program reports it: exit 2, no traceback."""
+    path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(1500))
+    command = [
+        sys.executable, "-c", "from paraforge.cli import main; main()", "train", str(path),
+        str(tmp_path / "model"), "--work", str(tmp_path / "work"), "--threads", "1",
+        "--set", "training.learning_rate=1e38",
+    ]  # fmt: skip
+    result = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    last = result.stderr.strip().splitlines()[-1]
+    assert "the training diverged" in last
+    assert last.endswith("Lower training.learning_rate, or set training.clip.")
+    assert not (tmp_path / "model").exists()

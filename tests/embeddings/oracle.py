@@ -3,13 +3,57 @@ definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from paraforge.embeddings.schedule import Schedule
+MegaBatches = Iterable[list[list[int]]]
+"""Of each mega-batch the mini-batches, each the numbers of its pairs."""
+
+
+def schedule(
+    pairs: int,
+    *,
+    epochs: int,
+    batch_size: int,
+    mega_batch: int,
+    anneal: int,
+    seed: int,
+    sources: Sequence[int] | None = None,
+) -> MegaBatches:
+    """ParaNMT-50M section 4: every epoch in a new random order, cut into mini-batches, M of which are a
+    mega-batch. M is 1 for the first `anneal` mini-batches, 2 for the next, ..., and never above
+    `mega_batch`; without `anneal` it is always `mega_batch`. A single left-over pair goes with the others.
+    """
+    begun = 0
+    for epoch in range(epochs):
+        left = _order(pairs, batch_size, seed, epoch, sources)
+        while left:
+            wanted = min(mega_batch, 1 + begun // anneal) if anneal else mega_batch
+            size = batch_size * wanted
+            if len(left) == size + 1:
+                size += 1
+            members, left = left[:size], left[size:]
+            yield [members[first : first + batch_size] for first in range(0, len(members), batch_size)]
+            begun += -(-len(members) // batch_size)
+
+
+def _order(pairs: int, batch_size: int, seed: int, epoch: int, sources: Sequence[int] | None) -> list[int]:
+    """A random permutation; with sources whole mini-batches of one source each, then what is left over."""
+    generator = np.random.default_rng([seed, 0, epoch])
+    order: list[int] = generator.permutation(pairs).tolist()
+    if sources is None:
+        return order
+    batches = []
+    for source in sorted(set(sources)):
+        own = [pair for pair in order if sources[pair] == source]
+        batches += [own[last - batch_size : last] for last in range(batch_size, len(own) + 1, batch_size)]
+    place = generator.permutation(len(batches))
+    shuffled = [pair for number in np.argsort(place) for pair in batches[number]]
+    taken = set(shuffled)
+    return shuffled + [pair for pair in order if pair not in taken]
 
 
 def cosine(first: Tensor, second: Tensor) -> Tensor:
@@ -86,8 +130,7 @@ def train(
     embed: Callable[[Tensor, Sequence[int]], Tensor],
     left: Sequence[Sequence[int]],
     right: Sequence[Sequence[int]],
-    schedule: Schedule,
-    epochs: int,
+    mega_batches: MegaBatches,
     margin: float,
     two_sided: bool,
     make_optimiser: Callable[[list[Tensor]], torch.optim.Optimizer],
@@ -102,45 +145,88 @@ def train(
     parameter = table.clone().requires_grad_()
     optimiser = make_optimiser([parameter])
     losses = []
-    place = 0
-    for epoch in range(epochs):
-        order = schedule.order(epoch)
-        position = 0
-        while (mega := schedule.following(epoch, position, place)) is not None:
-            members = order[mega.first : mega.last]
-            pairs = len(members)
-            sentences = [left[k] for k in members] + [right[k] for k in members]
-            with torch.no_grad():
+    for mini_batches in mega_batches:
+        members = [pair for mini_batch in mini_batches for pair in mini_batch]
+        pairs = len(members)
+        sentences = [left[k] for k in members] + [right[k] for k in members]
+        with torch.no_grad():
+            embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
+        texts = [tuple(sentence) for sentence in sentences] if exclude_identical else None
+        negatives = max_negatives(embeddings, pairs, two_sided, texts)
+        first = 0
+        for mini_batch in mini_batches if softmax_scale is None else [members]:
+            last = first + len(mini_batch)
+            part = [
+                k for k in range(first, last) if negatives[k] >= 0 and negatives[k - pairs * two_sided] >= 0
+            ]
+            first = last
+            if not part:
+                continue
+            value = loss(
+                [embed(parameter, sentences[k]) for k in part],
+                [embed(parameter, sentences[pairs + k]) for k in part],
+                [embed(parameter, sentences[negatives[k]]) for k in part],
+                [embed(parameter, sentences[negatives[pairs + k]]) for k in part] if two_sided else None,
+                margin,
+            )
+            if softmax_scale is not None:
                 embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
-            texts = [tuple(sentence) for sentence in sentences] if exclude_identical else None
-            negatives = max_negatives(embeddings, pairs, two_sided, texts)
-            whole = [(0, pairs)]
-            for first, last in mega.mini_batches(schedule.batch_size) if softmax_scale is None else whole:
-                place += 1
-                part = [
-                    k
-                    for k in range(first, last)
-                    if negatives[k] >= 0 and negatives[k - pairs * two_sided] >= 0
-                ]
-                if not part:
-                    continue
-                value = loss(
-                    [embed(parameter, sentences[k]) for k in part],
-                    [embed(parameter, sentences[pairs + k]) for k in part],
-                    [embed(parameter, sentences[negatives[k]]) for k in part],
-                    [embed(parameter, sentences[negatives[pairs + k]]) for k in part] if two_sided else None,
-                    margin,
-                )
-                if softmax_scale is not None:
-                    embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
-                    value = softmax(embeddings, pairs, softmax_scale, two_sided, texts)
-                losses.append(value.item())
-                objective = value if penalty is None else value + penalty(parameter)
-                optimiser.zero_grad()
-                objective.backward()
-                if clip is not None:
-                    assert parameter.grad is not None
-                    parameter.grad *= min(1.0, clip / float(parameter.grad.norm()))
-                optimiser.step()
-            position = mega.last
+                value = softmax(embeddings, pairs, softmax_scale, two_sided, texts)
+            losses.append(value.item())
+            objective = value if penalty is None else value + penalty(parameter)
+            optimiser.zero_grad()
+            objective.backward()
+            if clip is not None:
+                assert parameter.grad is not None
+                parameter.grad *= min(1.0, clip / float(parameter.grad.norm()))
+            optimiser.step()
     return parameter.detach(), losses
+
+
+def train_words_by_default(
+    table: Tensor,
+    left: Sequence[Sequence[int]],
+    right: Sequence[Sequence[int]],
+    mega_batches: MegaBatches,
+    choose: Callable[[Tensor, Sequence[object]], list[int]],
+    margin: float = 0.4,
+    learning_rate: float = 0.001,
+) -> tuple[Tensor, list[float]]:
+    """The default setting with matrices, for more pairs than `train` can do: word averages, the two-sided
+    margin loss, and Adam (Kingma and Ba 2014, algorithm 1) for the rows that a mini-batch has.
+
+    choose: the negatives of a mega-batch, given all vectors and texts, left sides first.
+    """
+    table = table.clone()
+    mean, square, step = torch.zeros_like(table), torch.zeros_like(table), 0
+    losses = []
+    for mini_batches in mega_batches:
+        members = [pair for mini_batch in mini_batches for pair in mini_batch]
+        pairs = len(members)
+        sentences = [left[k] for k in members] + [right[k] for k in members]
+        counts = np.stack([np.bincount(sentence, minlength=len(table)) for sentence in sentences])
+        weights = torch.from_numpy(counts / counts.sum(1, keepdims=True))
+        negatives = choose(weights @ table, [tuple(sentence) for sentence in sentences])
+        first = 0
+        for mini_batch in mini_batches:
+            part = torch.arange(first, first + len(mini_batch))
+            first += len(mini_batch)
+            numbers = torch.tensor(negatives)
+            sides = (part, pairs + part, numbers[part], numbers[pairs + part])
+            parameter = table.clone().requires_grad_()
+            unit = [torch.nn.functional.normalize(weights[side] @ parameter, dim=1) for side in sides]
+            positive = (unit[0] * unit[1]).sum(1)
+            hinges = [
+                (margin - positive + (unit[side] * unit[2 + side]).sum(1)).clamp(min=0) for side in (0, 1)
+            ]
+            value = (hinges[0] + hinges[1]).mean()
+            value.backward()
+            assert parameter.grad is not None
+            rows = weights[torch.cat(sides)].sum(0).nonzero().squeeze(1)
+            gradient, step = parameter.grad[rows], step + 1
+            mean[rows] = 0.9 * mean[rows] + 0.1 * gradient
+            square[rows] = 0.999 * square[rows] + 0.001 * gradient**2
+            corrected = (mean[rows] / (1 - 0.9**step), square[rows] / (1 - 0.999**step))
+            table[rows] -= learning_rate * corrected[0] / (corrected[1].sqrt() + 1e-8)
+            losses.append(value.item())
+    return table, losses

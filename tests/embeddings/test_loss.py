@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -126,3 +128,14 @@ def test_softmax_agrees_with_finite_differences() -> None:
 def test_softmax_of_another_number_of_sides_is_refused() -> None:
     with pytest.raises(ValueError, match="not both sides of 2 pairs"):
         softmax_loss(torch.zeros(6, 3), 2, ForbiddenCandidates(2).of_other_sides())
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e30])
+@pytest.mark.parametrize("row", range(4))
+def test_vectors_that_are_not_finite_have_no_finite_loss(value: float, row: int) -> None:
+    """Also those whose squares overflow in float32, whose cosines would pass for 0."""
+    embeddings = torch.randn(8, 5, generator=torch.Generator().manual_seed(1))
+    embeddings[2 * row] = value
+    nothing = torch.empty(0, dtype=torch.int64)
+    assert not bool(margin_loss(embeddings, 2).isfinite())
+    assert not bool(softmax_loss(embeddings, 4, (nothing, nothing)).isfinite())

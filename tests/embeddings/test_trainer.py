@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,20 +14,22 @@ import pyarrow as pa
 import pytest
 import torch
 from pydantic import TypeAdapter
+from safetensors.torch import load_file
 from torch import Tensor
 
 from paraforge import interrupts
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.build import build_encoder
-from paraforge.embeddings.encoders.parameters import EncoderParameters
+from paraforge.embeddings.encoders.parameters import EncoderParameters, named_encoder
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.mega_batches import mega_batches, mini_batches
+from paraforge.embeddings.negatives import choose_negatives
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
 from paraforge.embeddings.schedule import Schedule
 from paraforge.embeddings.sources import PairBlock
 from paraforge.embeddings.trainer import Trainer
-from paraforge.errors import InputError, Interrupted, ParaforgeError
+from paraforge.errors import InputError, Interrupted
 from paraforge.learning.state import TrainingReport, TrainingState
 from paraforge.text.units import Words
 from tests.embeddings import oracle
@@ -67,18 +71,26 @@ def train(store: PairStore, settings: TrainingParameters, **options: Any) -> tup
     return encoder.table.detach(), report
 
 
-def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, list[float]]:
+def sentences_of(store: PairStore) -> list[list[int]]:
+    """All left sides, then all right sides."""
     bags = store.select(np.arange(len(store)))["word"]
-    borders = bags.offsets.tolist()
-    sentences = [bags.ids[a:b].tolist() for a, b in pairwise(borders)]
-    schedule = Schedule(
+    return [bags.ids[a:b].tolist() for a, b in pairwise(bags.offsets.tolist())]
+
+
+def oracle_schedule(store: PairStore, settings: TrainingParameters) -> oracle.MegaBatches:
+    return oracle.schedule(
         len(store),
-        settings.batch_size,
-        settings.largest_mega_batch,
-        settings.anneal,
-        settings.seed,
-        store.sources if settings.one_source else None,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        mega_batch=settings.largest_mega_batch,
+        anneal=settings.anneal,
+        seed=settings.seed,
+        sources=store.sources.tolist() if settings.one_source else None,
     )
+
+
+def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, list[float]]:
+    sentences = sentences_of(store)
     if settings.optimiser == "adam":
         make = lambda values: torch.optim.Adam(values, lr=settings.learning_rate)  # noqa: E731
     else:
@@ -88,8 +100,7 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
         lambda table, sentence: table[sentence].mean(0),
         sentences[: len(store)],
         sentences[len(store) :],
-        schedule,
-        settings.epochs,
+        oracle_schedule(store, settings),
         settings.margin,
         settings.two_sided,
         make,
@@ -134,14 +145,15 @@ def embed_and_train(encoder: Encoder, store: PairStore, settings: TrainingParame
     anchors = encoder.anchors()
     make: Any = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.Adagrad
     optimiser = make(parameters.values(), lr=settings.learning_rate)
-    schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, 0, settings.seed)
-    position = 0
-    while (mega := schedule.following(0, position, 0)) is not None:
-        bags, pairs = store.select(schedule.order(0)[mega.first : mega.last]), len(mega)
+    for chosen in oracle_schedule(store, settings):
+        members = np.array([pair for mini_batch in chosen for pair in mini_batch])
+        bags, pairs = store.select(members), len(members)
         with torch.no_grad():
             negatives = oracle.max_negatives(encoder(bags), pairs, True)
-        for first, last in mega.mini_batches(settings.batch_size):
-            vectors, part = encoder(bags), range(first, last)
+        first = 0
+        for mini_batch in chosen:
+            vectors, part = encoder(bags), range(first, first + len(mini_batch))
+            first += len(mini_batch)
             objective = oracle.loss(
                 [vectors[k] for k in part],
                 [vectors[pairs + k] for k in part],
@@ -162,7 +174,6 @@ def embed_and_train(encoder: Encoder, store: PairStore, settings: TrainingParame
                 for gradient in gradients:
                     gradient *= min(1.0, settings.clip / norm)
             optimiser.step()
-        position = mega.last
     return {name: value.detach() for name, value in parameters.items()}
 
 
@@ -481,10 +492,122 @@ def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
         Trainer(encoder, store, parameters())
 
 
-def test_divergence_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("learning_rate", [1e20, 1e38])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"loss": "softmax"},
+        {"optimiser": "adagrad"},
+        {"table_updates": "deferred"},
+        {"table_updates": "dense"},
+        {"negatives": "mix", "two_sided": False},
+        {"anneal": 0, "negative_precision": "float32", "exclude_identical": False},
+        {"lambda_words": 0.1, "clip": 1.0},
+        {"average_after": 0.5},
+        {"epochs": 1, "batch_size": 1000},  # a single update: no loss comes after it
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("evaluated", [True, False])
+def test_divergence_is_an_error_and_leaves_nothing(
+    tmp_path: Path, learning_rate: float, changes: dict[str, Any], evaluated: bool
+) -> None:
+    """The defaults but for what is named."""
+    store = make_store(tmp_path / "pairs", pairs=300)
+    settings = TrainingParameters.model_validate({"learning_rate": learning_rate, **changes})
+    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}
+    if evaluated:
+        options["evaluate"] = lambda encoder: float(encoder.table.sum())
+    with pytest.raises(InputError, match=r"diverged: .* not finite|diverged: the loss is") as caught:
+        train(store, settings, dtype=torch.float32, **options)
+    assert caught.value.exit_code == 2
+    assert "Lower training.learning_rate" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    for path in (tmp_path / "checkpoints").glob("updates-*/*.safetensors"):
+        for value in load_file(path).values():
+            assert bool(value.isfinite().all())
+
+
+@pytest.mark.parametrize("kind", ["lstm", "dan", "rnn", "projection"])
+def test_divergence_of_compositional_parameters_is_an_error(tmp_path: Path, kind: str) -> None:
+    store = make_store(tmp_path / "pairs", pairs=300)
+    made: Any = TypeAdapter(EncoderParameters).validate_python(named_encoder(kind))
+    rows = len(store.vocabularies["word"])
+    encoder = build_encoder(made, lambda part, _: torch.randn(rows, part.dimension), seed=2)
+    with pytest.raises(InputError, match="the training diverged"):
+        Trainer(encoder, store, TrainingParameters(learning_rate=1e38, epochs=2)).run()
+
+
+@pytest.mark.parametrize(
+    "scores", [[math.nan, 0.3, 0.2], [0.3, math.nan, 0.2], [math.nan] * 3, [math.inf, 0.3, 0]]
+)
+def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: list[float]) -> None:
     store = make_store(tmp_path / "pairs")
-    with pytest.raises(ParaforgeError, match="Lower the learning rate"):
-        train(store, parameters(learning_rate=1e38, epochs=5), dtype=torch.float32)
+    given = iter(scores)
+    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints"}
+    _, report = train(store, parameters(epochs=3), evaluate=lambda encoder: next(given), **options)
+    finite = [score for score in scores if math.isfinite(score)]
+    assert report.state.best_score == (max(finite) if finite else None)
+    assert [entry["score"] for entry in report.state.history] == [
+        score if math.isfinite(score) else None for score in scores
+    ]
+
+
+def test_the_default_setting_is_that_of_the_definitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is changed: M grows to 3, negatives are chosen in bfloat16, Adam moves the rows it meets.
+
+    A cosine is right to 0.004 in bfloat16. So each choice has to be allowed and as close as that to the best
+    one by the oracle's own vectors, and the oracle continues with it.
+    """
+    store = make_store(tmp_path / "pairs", pairs=8_200)
+    settings = TrainingParameters()
+    chosen: list[Tensor] = []
+
+    def record(*arguments: Any, **options: Any) -> Tensor:
+        chosen.append(choose_negatives(*arguments, **options))
+        return chosen[-1]
+
+    monkeypatch.setattr("paraforge.embeddings.trainer.choose_negatives", record)
+    table, report = train(store, settings)
+    monkeypatch.undo()
+    sizes: list[int] = []
+    exact: list[float] = []
+
+    def choose(embeddings: Tensor, texts: Sequence[object]) -> list[int]:
+        found = chosen[len(sizes)]
+        sizes.append(len(texts) // 2)
+        unit = torch.nn.functional.normalize(embeddings, dim=1)
+        cosines = unit @ unit.T
+        numbers = {text: k for k, text in enumerate(texts)}
+        number = torch.tensor([numbers[text] for text in texts])
+        partner = number.roll(len(texts) // 2)
+        for forbidden in (number[None, :] == number[:, None], number[None, :] == partner[:, None]):
+            cosines[forbidden] = -2
+            cosines[forbidden.T] = -2
+        below = cosines.amax(1) - cosines[torch.arange(len(texts)), found]
+        assert bool((below < 0.008).all())
+        exact.append(float((below == 0).double().mean()))
+        return found.tolist()
+
+    sentences = sentences_of(store)
+    expected, losses = oracle.train_words_by_default(
+        make_encoder(store).table.detach(),
+        sentences[: len(store)],
+        sentences[len(store) :],
+        oracle_schedule(store, settings),
+        choose,
+    )
+    assert max(sizes) == 300
+    assert min(exact) > 0.9
+    assert report.state.updates == len(losses) == 410
+    assert report.state.passed_over == 0
+    torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
+    epoch = len(losses) // settings.epochs
+    means = [sum(losses[first : first + epoch]) / epoch for first in range(0, len(losses), epoch)]
+    assert [entry["loss"] for entry in report.state.history] == pytest.approx(means, rel=1e-9)
 
 
 def test_loss_falls_on_pairs_that_can_be_learnt(tmp_path: Path) -> None:

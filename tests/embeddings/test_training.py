@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -60,6 +62,34 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "work")
     train(tmp_path, model_parameters(), data)
     assert digests(tmp_path / "model") == before
+
+
+def test_another_role_of_the_same_sets_is_another_training(tmp_path: Path) -> None:
+    pairs = sentence_pairs()
+    path = write_pairs(tmp_path / "pairs.tsv", pairs[20:])
+    first, second = (str(write_sts(tmp_path / f"{k}.tsv", pairs[10 * k : 10 * k + 10])) for k in range(2))
+    choices: list[dict[str, Any]] = [
+        {"development": [first], "test_sets": [second]},
+        {"development": [first, second]},
+        {"test_sets": [first, second]},
+        {"development": [first], "foreign": [second]},
+    ]
+    reports = [train(tmp_path, model_parameters(), data_of(path, **choice)) for choice in choices]
+    assert [list(report.sets) for report in reports] == [["1"], [], ["0", "1"], []]
+    assert [report.best_score is None for report in reports] == [False, False, True, False]
+    assert reports[0].best_score != reports[1].best_score
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_a_model_has_the_mode_that_the_umask_gives(tmp_path: Path, mask: int) -> None:
+    path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
+    before = os.umask(mask)
+    try:
+        train(tmp_path, model_parameters(), data_of(path))
+    finally:
+        os.umask(before)
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "model").iterdir()}
+    assert modes == dict.fromkeys(modes, 0o666 & ~mask)
 
 
 def test_a_place_that_cannot_be_written_is_found_out_before_training(tmp_path: Path) -> None:

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from paraforge import interrupts
-from paraforge.errors import InputError, Interrupted, ParaforgeError
+from paraforge.errors import InputError, Interrupted
 from paraforge.unrolling.network import SentencePredictor
 from paraforge.unrolling.parameters import NetworkParameters, PredictionParameters
 from paraforge.unrolling.permutation import Permutation
 from paraforge.unrolling.state import PredictionState
 from paraforge.unrolling.trainer import PredictionTrainer
 from paraforge.unrolling.triples import TripleStore
-from tests.unrolling.corpus import KINDS, SIZES, make_store
+from tests.unrolling.corpus import KINDS, SIZES, make_store, random_documents
 
 
 def make_network(store: TripleStore, encoder: str = "gru", decoder: str = "gru") -> SentencePredictor:
@@ -47,26 +48,29 @@ def assert_same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
-@pytest.mark.parametrize("changes", [{}, {"clip": 0.05}, {"clip": None, "updates": 5}], ids=str)
+@pytest.mark.parametrize(
+    "parameters",
+    [PredictionParameters(), settings(), settings(clip=0.05), settings(clip=None, updates=5)],
+    ids=["defaults", "small batches", "clip", "updates"],
+)
 def test_training_is_adam_on_the_mean_over_words(
-    tmp_path: Path, encoder: str, decoder: str, changes: dict[str, Any]
+    tmp_path: Path, encoder: str, decoder: str, parameters: PredictionParameters
 ) -> None:
-    store = make_store(tmp_path)
-    parameters = settings(**changes)
+    store = make_store(tmp_path, random_documents(60 if parameters == PredictionParameters() else 6))
     network = make_network(store, encoder, decoder).double()
     trainer = PredictionTrainer(network, store, parameters)
     trainer.run()
 
     expected = make_network(store, encoder, decoder).double()
-    optimiser = torch.optim.Adam(expected.parameters(), lr=0.01)
+    optimiser = torch.optim.Adam(expected.parameters(), lr=parameters.learning_rate)
     updates = 0
     losses: list[float] = []
-    for epoch in range(2):
+    for epoch in range(parameters.epochs):
         order = Permutation(len(store), 1, epoch)(np.arange(len(store)))
-        for first in range(0, len(store), 8):
-            if changes.get("updates") == updates:
+        for first in range(0, len(store), parameters.batch_size):
+            if parameters.updates == updates:
                 break
-            batch = store.batch(order[first : first + 8])
+            batch = store.batch(order[first : first + parameters.batch_size])
             words = len(batch.previous.ids) + len(batch.following.ids)
             optimiser.zero_grad()
             loss = expected(batch) / words
@@ -78,7 +82,8 @@ def test_training_is_adam_on_the_mean_over_words(
             losses.append(loss.item())
     for name, value in network.named_parameters():
         torch.testing.assert_close(value, expected.get_parameter(name), rtol=1e-5, atol=1e-6)
-    assert trainer.state.updates == updates == (5 if "updates" in changes else 2 * math.ceil(len(store) / 8))
+    whole = parameters.epochs * math.ceil(len(store) / parameters.batch_size)
+    assert trainer.state.updates == updates == (parameters.updates or whole) > 1
     assert min(losses) < trainer.state.history[-1]["loss"] < max(losses)
 
 
@@ -229,8 +234,26 @@ def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
         network.words[2, 1] = 0
         network.output(0).bias[1] = 1e30
         network.output(0).weight[1] = 1e38
-    with pytest.raises(ParaforgeError, match=r"the loss is .* Lower the learning rate"):
+    with pytest.raises(InputError, match=r"the loss is .* Lower training.learning_rate"):
         PredictionTrainer(network, store, settings()).run()
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+@pytest.mark.parametrize("changes", [{}, {"batch_size": 10_000}, {"clip": None, "epochs": 3}], ids=str)
+def test_divergence_is_an_error_and_leaves_nothing(
+    tmp_path: Path, encoder: str, decoder: str, changes: dict[str, Any]
+) -> None:
+    """The defaults but for what is named; a single update, too, which no loss comes after."""
+    store = make_store(tmp_path / "store", random_documents(30))
+    parameters = PredictionParameters.model_validate({"learning_rate": 1e38, **changes})
+    network = make_network(store, encoder, decoder)
+    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}
+    with pytest.raises(InputError, match="the training diverged") as caught:
+        PredictionTrainer(network, store, parameters, **options).run()
+    assert caught.value.exit_code == 2
+    for path in (tmp_path / "checkpoints").glob("updates-*/*.safetensors"):
+        for value in load_file(path).values():
+            assert bool(value.isfinite().all())
 
 
 def test_bfloat16_learns_nearly_the_same(tmp_path: Path) -> None:

@@ -1,0 +1,30 @@
+"""Divergence: a training whose numbers overflow stops with what to change, and no model of it is kept."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from paraforge.errors import InputError
+
+
+def diverged(what: str, updates: int) -> InputError:
+    """The error that ends such a training.
+
+    what: the numbers that are not finite, e.g. `the loss is nan`.
+    """
+    return InputError(
+        f"the training diverged: {what} after {updates:,} updates",
+        remedy="Lower training.learning_rate, or set training.clip.",
+    )
+
+
+def check_parameters(module: nn.Module, updates: int) -> None:
+    """Look at all parameters: whether the norm of each is finite, which is of no use otherwise.
+
+    Raises:
+        InputError: one holds NaN, infinity, or numbers whose squares overflow.
+    """
+    for name, value in module.named_parameters():
+        if not bool(torch.linalg.vector_norm(value.detach()).isfinite()):
+            raise diverged(f"{name} is not finite", updates)
