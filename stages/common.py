@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from paraforge.configuration import Parameters, load_parameters
+from paraforge.configuration.inputs import link_inputs
 from paraforge.errors import ParaforgeError, describe_os_error
 from paraforge.interrupts import graceful_interrupts
 from paraforge.logs import configure_logging
@@ -24,6 +26,13 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return value
+
+
+def parameters_of(stage: str) -> Parameters:
+    """What params.yaml says; `inputs/STAGE` then has links to the files that it names."""
+    parameters = load_parameters()
+    link_inputs(parameters, [stage])
+    return parameters
 
 
 def run_stage(name: str, main: Callable[[], None]) -> None:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
-from paraforge.configuration.inputs import link_inputs
 from paraforge.embeddings.training import train_named_model
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 
 
 def main() -> None:
     """Make models/embeddings/NAME, NAME being the argument."""
     name = sys.argv[1]
-    parameters = load_parameters()
-    link_inputs(parameters, ["embeddings"])
+    parameters = parameters_of("embeddings")
     report = train_named_model(
         name,
         parameters.embeddings,

@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from paraforge.bitext.ingest import ingest
-from paraforge.configuration import load_parameters
-from paraforge.configuration.inputs import link_inputs
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 
 
 def main() -> None:
     """Ingest the sources into data/ingested."""
-    parameters = load_parameters()
-    link_inputs(parameters, ["ingest"])
+    parameters = parameters_of("ingest")
     report = ingest(parameters.ingest, Path("data/ingested"), parameters.resources)
     write_metrics("ingest", report.metrics())
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
 from paraforge.lexicon.evaluation import evaluate_lexicon, read_lists
 from paraforge.lexicon.lexicon import extract_lexicon
-from stages.common import plain, run_stage
+from stages.common import parameters_of, plain, run_stage
 from stages.metrics import write_metrics
 
 OUTPUT = Path("data/lexicon")
@@ -15,7 +14,7 @@ OUTPUT = Path("data/lexicon")
 
 def main() -> None:
     """Extract data/lexicon from data/translated and data/scored."""
-    parameters = load_parameters()
+    parameters = parameters_of("lexicon")
     lexicon = parameters.lexicon
     lists = read_lists(lexicon.word_list_paths(), lexicon.reference_lexicon_paths())
     inputs = [Path("data/translated"), Path("data/scored")]

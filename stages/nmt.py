@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
-from paraforge.configuration.inputs import link_inputs
 from paraforge.nmt.stage import build_nmt
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 
 
 def main() -> None:
     """Read parameters, build ``models/nmt``, write metrics."""
-    parameters = load_parameters()
-    link_inputs(parameters, ["nmt"])
+    parameters = parameters_of("nmt")
     report = build_nmt(
         parameters.nmt,
         ingested=Path("data/ingested"),

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
-from paraforge.configuration.inputs import link_inputs
 from paraforge.embeddings.paragram import build_paragram
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 
 
 def main() -> None:
     """Make models/paragram."""
-    parameters = load_parameters()
-    link_inputs(parameters, ["paragram"])
+    parameters = parameters_of("paragram")
     report = build_paragram(
         parameters.paragram,
         translated=Path("data/translated"),

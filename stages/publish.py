@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
 from paraforge.publication.plots import write_plots
 from paraforge.publication.publication import publish
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 
 
 def main() -> None:
     """Publish data/translated, data/scored and data/selected as data/corpus and data/rejected."""
-    parameters = load_parameters()
+    parameters = parameters_of("publish")
     report = publish(
         parameters.publish,
         parameters.select,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
 from paraforge.report.html import write_report
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 
 
 def main() -> None:
     """Write reports/report.html of data/corpus and of what lies beside it."""
-    parameters = load_parameters()
+    parameters = parameters_of("report")
     write_report(
         Path("data/corpus"),
         Path("reports/report.html"),

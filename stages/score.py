@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
 from paraforge.scoring.score import score
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 
 
 def main() -> None:
     """Score data/translated into data/scored."""
-    parameters = load_parameters()
+    parameters = parameters_of("score")
     report = score(
         parameters.score,
         translated=Path("data/translated"),

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
-from paraforge.configuration.inputs import link_inputs
 from paraforge.selection.select import select
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 
 
 def main() -> None:
     """Judge the pairs of data/translated and data/scored into data/selected."""
-    parameters = load_parameters()
-    link_inputs(parameters, ["select"])
+    parameters = parameters_of("select")
     report = select(
         parameters.select,
         inputs=[Path("data/translated"), Path("data/scored")],

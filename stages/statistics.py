@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
 from paraforge.statistics.statistics import describe_corpus
 from paraforge.statistics.tables import metrics, write_tables
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 
 
 def main() -> None:
     """Describe data/translated and data/scored, with the deciles of data/selected."""
-    parameters = load_parameters()
+    parameters = parameters_of("statistics")
     inputs = [Path("data/translated"), Path("data/scored")]
     statistics = describe_corpus(inputs, Path("data/selected"), parameters.statistics, parameters.resources)
     write_tables(statistics, Path("data/statistics"), Path("plots"))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.configuration import load_parameters
 from paraforge.translation.translate import translate
-from stages.common import run_stage
+from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 
 
 def main() -> None:
     """Translate ``data/ingested`` with ``models/nmt`` into ``data/translated``."""
-    parameters = load_parameters()
+    parameters = parameters_of("translate")
     report = translate(
         parameters.translate,
         Path("data/ingested"),

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from paraforge.text.paths import FilePath
+
 ColumnPlace = int | str
 
 
@@ -65,7 +67,7 @@ class _Named(_Section):
 
 
 class _Files(_Named):
-    drop_rows: str | None = Field(
+    drop_rows: FilePath | None = Field(
         None,
         description="file of row numbers (from 0; first column, perhaps a header) to refuse as contaminated",
     )
@@ -75,7 +77,7 @@ class MosesSource(_Files):
     """Parallel files: line n of each is row n."""
 
     format: Literal["moses"]
-    paths: dict[str, str] = Field(description="a file, or pattern of files, for each column")
+    paths: dict[str, FilePath] = Field(description="a file, or pattern of files, for each column")
 
     def column_names(self) -> set[str]:
         """Columns that the source has."""
@@ -83,7 +85,7 @@ class MosesSource(_Files):
 
 
 class _Columns(_Files):
-    path: str | list[str] = Field(
+    path: FilePath | list[FilePath] = Field(
         min_length=1,
         description="file, pattern of files, or a list of them; $NAME is an environment variable",
     )

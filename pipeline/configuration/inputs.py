@@ -1,40 +1,178 @@
-"""Links to the user's files that stages read, so that ``dvc repro`` notices when one of them changes.
+"""The user's files that parameters name: a link to each in ``inputs/STAGE``, so that ``dvc repro`` notices
+when one of them changes, and what is wrong with those that cannot be read.
 
-A stage's dependencies stand in dvc.yaml, and which files a run reads only in its parameters: so each of these
-stages depends on a directory of links, ``inputs/STAGE``.
+dvc.yaml lists a stage's dependencies, but only the parameters say which files a run reads: so each stage with
+such parameters depends on a directory of links. Their fields are marked with :class:`UserFile`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from paraforge.bitext.parameters import CatalogueSource, IngestParameters, MosesSource, SampleSource
+from pydantic import BaseModel
+
 from paraforge.configuration.parameters import Parameters
-from paraforge.embeddings.paragram_parameters import ParagramParameters
-from paraforge.embeddings.parameters import EmbeddingsParameters
 from paraforge.errors import InputError
-from paraforge.nmt.parameters import NmtParameters
-from paraforge.selection.parameters import DecontaminationParameters, SelectParameters
 from paraforge.shards.store import index_path
-from paraforge.text.paths import expand, files_of
+from paraforge.text.paths import UserFile, expand, files_of
 
 INPUTS = Path("inputs")
+
+
+@dataclass(frozen=True)
+class NamedFile:
+    """A path that the parameters name.
+
+    Attributes:
+        key: where, as ``ingest.sources.0.path``.
+        text: what the parameter says.
+        marker: what the field says of it.
+    """
+
+    key: str
+    text: str
+    marker: UserFile
+
+    def files(self) -> list[Path]:
+        """The files that are read, sorted by name within a directory or pattern.
+
+        Raises:
+            InputError: there is none, a variable is not set, or it is no file (a pipe, a device).
+        """
+        path = Path(expand(self.text))
+        if path.is_dir():
+            index = index_path(path)
+            # The index of shards has the SHA-256 of every shard.
+            files = [index] if index.is_file() else sorted(_below(path))
+            if not files:
+                raise InputError("this directory has no files", path)
+            return files
+        found = files_of(self.text)
+        for file in found:
+            if not file.is_file():
+                raise InputError("not a file that can be read twice, but a pipe or a device", file)
+        beside = {other for pattern in self.marker.neighbours for other in path.parent.glob(pattern)}
+        return [*found, *sorted(other for other in beside - set(found) if other.is_file())]
 
 
 def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, root: Path = INPUTS) -> None:
     """Make the links of some stages, or of all, what the parameters say; links to other files are removed.
 
-    Files that are not there have no link: the stage itself says what is missing.
+    A file that does not exist gets no link: the stage itself reports what is missing.
 
     Args:
         parameters: all of params.yaml.
-        stages: names of stages.
+        stages: names of stages; those whose parameters can name no files have no links.
         root: directory of the links.
     """
-    for stage in stages if stages is not None else READ_BY:
-        _link(root / stage, READ_BY[stage](parameters))
+    linked = stages_with_files()
+    for stage in linked if stages is None else set(stages) & set(linked):
+        paths: list[Path] = []
+        for named in named_files(parameters, stage):
+            with contextlib.suppress(InputError):
+                paths += named.files()
+        _link(root / stage, paths)
+
+
+def stages_with_files() -> list[str]:
+    """The stages whose parameters can name files of the user's."""
+    fields = Parameters.model_fields
+    return [name for name, field in fields.items() if next(marked_fields(field.annotation), None)]
+
+
+def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
+    """The paths that a stage's parameters name, in the order of the fields."""
+    section = getattr(parameters, stage)
+    if stage == "embeddings":
+        # Models that are described, but not trained, read nothing.
+        section = section.model_copy(
+            update={"models": {name: section.models[name] for name in section.names}}
+        )
+    yield from _named(section, type(section), (), stage)
+
+
+def unreadable_files(parameters: Parameters) -> list[str]:
+    """What is wrong with the files that the parameters name: a line for each parameter, with its key."""
+    problems = []
+    for stage in stages_with_files():
+        for named in named_files(parameters, stage):
+            if named.text in named.marker.words or (named.marker.hub and _of_hub(named.text)):
+                continue
+            try:
+                named.files()
+            except InputError as error:
+                problems.append(f"{named.key}: {error}")
+    return problems
+
+
+def marked_fields(annotation: Any, key: str = "", above: tuple[type, ...] = ()) -> Iterator[str]:
+    """The keys of all fields below a type that are marked as files; `*` stands for any index or name.
+
+    A type within itself (encoders of encoders) is not entered again.
+    """
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for name, field in annotation.model_fields.items() if annotation not in above else ():
+            inner = f"{key}.{name}" if key else name
+            if _marker(field.metadata) is not None:
+                yield inner
+            yield from marked_fields(field.annotation, inner, (*above, annotation))
+        return
+    kind, *metadata = typing.get_args(annotation) or [None]
+    if typing.get_origin(annotation) is typing.Annotated:
+        if _marker(metadata) is not None:
+            yield key
+        yield from marked_fields(kind, key, above)
+        return
+    inside = f"{key}.*" if typing.get_origin(annotation) in (list, dict) else key
+    for argument in typing.get_args(annotation):
+        yield from marked_fields(argument, inside, above)
+
+
+def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> Iterator[NamedFile]:
+    marker = _marker(metadata)
+    if marker is not None and isinstance(value, str | Path):
+        yield NamedFile(key, str(value), marker)
+    elif isinstance(value, BaseModel):
+        if isinstance(annotation, type) and isinstance(value, annotation):
+            for name, field in type(value).model_fields.items():
+                yield from _named(getattr(value, name), field.annotation, field.metadata, f"{key}.{name}")
+        else:
+            # Of a union of models, the one that it is.
+            yield from _named(value, type(value), (), key)
+    elif typing.get_origin(annotation) is typing.Annotated:
+        kind, *inner = typing.get_args(annotation)
+        yield from _named(value, kind, inner, key)
+    elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        for argument in typing.get_args(annotation):
+            yield from _named(value, argument, metadata, key)
+    elif isinstance(value, list | dict) and typing.get_origin(annotation) is type(value):
+        names = value if isinstance(value, dict) else range(len(value))
+        for name, one in zip(names, value.values() if isinstance(value, dict) else value, strict=True):
+            yield from _named(one, typing.get_args(annotation)[-1], (), f"{key}.{name}")
+
+
+def _marker(metadata: Iterable[Any]) -> UserFile | None:
+    return next((one for one in metadata if isinstance(one, UserFile)), None)
+
+
+def _of_hub(text: str) -> bool:
+    """Whether this is ORGANISATION/NAME of the hub, and cannot be meant as a path here."""
+    from paraforge.models.hub import is_hub_name
+
+    return is_hub_name(text) and not Path(text).parent.is_dir()
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    for path in directory.rglob("*"):
+        hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
+        if not hidden and path.is_file():
+            yield path
 
 
 def _link(directory: Path, paths: Iterable[Path]) -> None:
@@ -47,64 +185,3 @@ def _link(directory: Path, paths: Iterable[Path]) -> None:
         # Where there are no links (Windows without the right to make them), DVC sees the parameters alone.
         with contextlib.suppress(FileExistsError, NotImplementedError, PermissionError):
             (directory / name).symlink_to(path)
-
-
-def _found(patterns: Iterable[str]) -> list[Path]:
-    paths: list[Path] = []
-    for pattern in patterns:
-        with contextlib.suppress(InputError):
-            paths += files_of(pattern)
-    return paths
-
-
-def _ingest_files(parameters: IngestParameters) -> list[Path]:
-    patterns: list[str] = []
-    for source in parameters.sources:
-        if isinstance(source, SampleSource | CatalogueSource):
-            continue
-        patterns += source.paths.values() if isinstance(source, MosesSource) else source.patterns
-        patterns += [source.drop_rows] if source.drop_rows is not None else []
-    return _found(patterns)
-
-
-def _nmt_files(parameters: NmtParameters) -> list[Path]:
-    if isinstance(parameters.bitext, Path):
-        # The index has the SHA-256 of every shard.
-        index = index_path(parameters.bitext)
-        return [index] if index.is_file() else []
-    return [] if parameters.bitext is None else _ingest_files(parameters.bitext)
-
-
-def _paragram_files(parameters: ParagramParameters) -> list[Path]:
-    named = [parameters.vectors, parameters.initial_vectors, *(file.path for file in parameters.pair_files)]
-    return _found(path for path in named if path is not None and not _is_directory(path))
-
-
-def _is_directory(path: str) -> bool:
-    try:
-        return Path(expand(path)).is_dir()
-    except InputError:
-        return False
-
-
-def _select_files(parameters: SelectParameters) -> list[Path]:
-    filters = [one for one in parameters.filters if isinstance(one, DecontaminationParameters)]
-    return [file.location() for one in filters for file in one.files if file.location().is_file()]
-
-
-def _embeddings_files(parameters: EmbeddingsParameters) -> list[Path]:
-    named = [file.path for file in parameters.pair_files]
-    for name in parameters.names:
-        model = parameters.models[name]
-        named += [path for path in (model.vectors, model.sentencepiece_model) if path is not None]
-    sets = [*parameters.development, *parameters.test_sets]
-    return _found([*named, *(f"{path}/**/*" if _is_directory(path) else path for path in sets)])
-
-
-READ_BY: dict[str, Callable[[Parameters], list[Path]]] = {
-    "ingest": lambda parameters: _ingest_files(parameters.ingest),
-    "embeddings": lambda parameters: _embeddings_files(parameters.embeddings),
-    "nmt": lambda parameters: _nmt_files(parameters.nmt),
-    "paragram": lambda parameters: _paragram_files(parameters.paragram),
-    "select": lambda parameters: _select_files(parameters.select),
-}

@@ -16,6 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from paraforge.configuration.parameters import Parameters
 from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
+from paraforge.text.paths import UserFile
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
@@ -83,14 +84,15 @@ def _kind(field: FieldInfo) -> str:
         for name, sign in _BOUNDS.items()
         if hasattr(constraint, name)
     ]
-    return ", ".join([_type_name(field.annotation), *bounds])
+    file = any(isinstance(one, UserFile) for one in field.metadata)
+    return ", ".join(["path" if file else _type_name(field.annotation), *bounds])
 
 
 def _type_name(annotation: Any) -> str:
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if origin is typing.Annotated:
-        return _type_name(arguments[0])
+        return "path" if any(isinstance(one, UserFile) for one in arguments) else _type_name(arguments[0])
     if origin is typing.Literal:
         return " or ".join(f"`{value}`" for value in arguments)
     if origin in (typing.Union, types.UnionType):

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from paraforge.embeddings.parameters import PairFileParameters, TrainingParameters, VocabularyParameters
+from paraforge.text.paths import FilePath
 
 
 class ParagramTrainingParameters(TrainingParameters):
@@ -23,13 +24,13 @@ class ParagramParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    vectors: str | None = Field(
+    vectors: FilePath | None = Field(
         None,
         min_length=1,
         description="vectors to use as they are: word2vec, GloVe or paragram format, plain or compressed; "
         "$NAME stands for an environment variable",
     )
-    initial_vectors: str | None = Field(
+    initial_vectors: FilePath | None = Field(
         None,
         min_length=1,
         description="vectors that training starts from; training.lambda_words pulls to them",

@@ -13,6 +13,7 @@ from paraforge.embeddings.encoders.parameters import (
     EncoderParameters,
     units_of,
 )
+from paraforge.text.paths import FilePath
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -114,7 +115,7 @@ class TrainingParameters(_Section):
 class PairFileParameters(_Section):
     """A file of pairs: PPDB (`LHS ||| phrase ||| paraphrase ||| ...`) or TSV, plain or gz."""
 
-    path: str = Field(min_length=1, description="the file; $NAME stands for an environment variable")
+    path: FilePath = Field(min_length=1, description="the file; $NAME stands for an environment variable")
     format: Literal["auto", "ppdb", "tsv"] = Field(
         "auto", description="ppdb or tsv; auto looks at the first line for |||"
     )
@@ -139,12 +140,12 @@ class ModelParameters(_Section):
     vocabulary: VocabularyParameters = Field(
         default_factory=VocabularyParameters, description="of words and of character trigrams"
     )
-    vectors: str | None = Field(
+    vectors: FilePath | None = Field(
         None,
         min_length=1,
         description="word vectors that words start from: word2vec, GloVe or paragram format; null: random",
     )
-    sentencepiece_model: str | None = Field(
+    sentencepiece_model: FilePath | None = Field(
         None, min_length=1, description="SentencePiece model, where the encoder reads its pieces"
     )
     training: TrainingParameters = Field(
@@ -172,11 +173,11 @@ class EmbeddingsParameters(_Section):
     )
     corpus_pairs: bool = Field(True, description="train on the published corpus")
     pair_files: list[PairFileParameters] = Field(default_factory=list, description="train on these pairs too")
-    development: list[str] = Field(
+    development: list[FilePath] = Field(
         default_factory=list,
         description="STS files or directories that choose the epoch; none: the last one is taken",
     )
-    test_sets: list[str] = Field(
+    test_sets: list[FilePath] = Field(
         default_factory=list, description="STS files or directories that the trained model is evaluated on"
     )
     drop_leaked: bool = Field(

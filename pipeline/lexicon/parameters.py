@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from paraforge.text.paths import FilePath, expand
 
 Smoothing = Literal["shrinkage", "pseudo_count", "independence", "none"]
 ClassKind = Literal["words", "lemmas", "words_and_tags", "lemmas_and_tags"]
@@ -44,21 +45,17 @@ class LexiconParameters(BaseModel):
     )
     language: str = Field("en", pattern=r"^[a-z]{2,3}$", description="language of the lemmas (ISO 639-1)")
     spacy_model: str = Field("en_core_web_sm", description="spaCy pipeline that tags parts of speech")
-    word_lists: list[str] = Field(
+    word_lists: list[FilePath] = Field(
         default_factory=list, description="word similarity lists to evaluate on, e.g. SimLex-999.txt"
     )
-    reference_lexicons: list[str] = Field(
+    reference_lexicons: list[FilePath] = Field(
         default_factory=list, description="PPDB files or pair lists evaluated beside the lexicon"
     )
 
     def word_list_paths(self) -> list[Path]:
         """``word_lists`` with environment variables and ``~`` filled in."""
-        return [_expanded(name) for name in self.word_lists]
+        return [Path(expand(name)) for name in self.word_lists]
 
     def reference_lexicon_paths(self) -> list[Path]:
         """``reference_lexicons`` with environment variables and ``~`` filled in."""
-        return [_expanded(name) for name in self.reference_lexicons]
-
-
-def _expanded(name: str) -> Path:
-    return Path(os.path.expandvars(name)).expanduser()
+        return [Path(expand(name)) for name in self.reference_lexicons]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from paraforge.bitext.parameters import IngestParameters
+from paraforge.text.paths import UserFile
 
 _LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
+
+# What an import reads beside the checkpoint that is named: dictionaries and subwords.
+_BESIDE_CHECKPOINTS = ("dict.*.txt", "*.model", "*.spm", "*.bpe", "*codes*", "code*", "tokenizer.json")
+_MODEL = UserFile(words=("train", "none"), hub=True, neighbours=_BESIDE_CHECKPOINTS)
 
 
 class _Section(BaseModel):
@@ -113,14 +118,14 @@ class NmtParameters(_Section):
     """``model: train`` trains on the bitext; a path takes a ready model; ``none`` where nothing is
     translated."""
 
-    model: str = Field(
+    model: Annotated[str, _MODEL] = Field(
         "train",
         min_length=1,
         description="train, none, or a ready model: the path of a fairseq checkpoint with dictionaries and "
         "subwords, of a CTranslate2, OPUS-MT/Marian or Transformers directory, or of a zip or tar of one, or "
         "ORGANISATION/NAME@REVISION of the Hugging Face hub",
     )
-    bitext: Path | IngestParameters | None = Field(
+    bitext: Annotated[Path, UserFile()] | IngestParameters | None = Field(
         None,
         description="train on this instead of the ingested pairs: a directory of shards, or what section "
         "ingest has",

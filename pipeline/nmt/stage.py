@@ -21,6 +21,7 @@ from paraforge.nmt.training import train_model, write_history
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from paraforge.text.paths import expand
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ def build_nmt(
         description, history = _train(parameters, ingested, output, resources)
     else:
         description = import_model(
-            parameters.model,
+            expand(parameters.model),
             output,
             source_language=languages[0],
             target_language=languages[1],

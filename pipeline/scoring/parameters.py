@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from paraforge.text.paths import FilePath, expand
 
 
 class ScoreParameters(BaseModel):
@@ -22,7 +23,7 @@ class ScoreParameters(BaseModel):
         min_length=2,
         description="codes of the languages to tell apart, e.g. [en, cs, de]; null: all that the model knows",
     )
-    sentence_transformer: str | None = Field(
+    sentence_transformer: FilePath | None = Field(
         None,
         min_length=1,
         description="directory of a sentence-transformers model for the column cosine; null: no such column",
@@ -32,4 +33,4 @@ class ScoreParameters(BaseModel):
         """The model's directory with environment variables and ``~`` filled in."""
         if self.sentence_transformer is None:
             return None
-        return Path(os.path.expandvars(self.sentence_transformer)).expanduser()
+        return Path(expand(self.sentence_transformer))

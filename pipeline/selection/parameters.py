@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from paraforge.shards.schema import COLUMNS
+from paraforge.text.paths import FilePath, expand
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]*$", max_length=60)]
 SCORES = [
@@ -171,7 +171,7 @@ class TestFileParameters(_Section):
 
     __test__ = False  # not a test class, whatever its name begins with
 
-    path: str = Field(min_length=1, description="plain or gz; environment variables are filled in")
+    path: FilePath = Field(min_length=1, description="plain or gz; environment variables are filled in")
     format: Literal["plain", "tsv", "sts"] = "plain"
     columns: list[int | str] = Field(
         default_factory=list, description="of a TSV, numbers from 0, or names of the header; sts has 1 and 2"
@@ -190,7 +190,7 @@ class TestFileParameters(_Section):
 
     def location(self) -> Path:
         """The path with environment variables and ``~`` filled in."""
-        return Path(os.path.expandvars(self.path)).expanduser()
+        return Path(expand(self.path))
 
 
 class DecontaminationParameters(_Filter):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from paraforge.text.paths import FilePath, expand
 
 
 class BackgroundParameters(BaseModel):
@@ -14,7 +15,7 @@ class BackgroundParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    path: str | None = Field(
+    path: FilePath | None = Field(
         None, description="sentences, or words and counts, one a line; null for the corpus' references"
     )
     format: Literal["sentences", "frequencies"] = Field("sentences", description="what a line of the file is")
@@ -31,7 +32,7 @@ class ParseFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    path: str = Field(min_length=1, description="one tree a line; environment variables are filled in")
+    path: FilePath = Field(min_length=1, description="one tree a line; environment variables are filled in")
     source: str | None = Field(
         None,
         description="source whose lines the file is parallel to; null if lines are source, line number, tree",
@@ -54,4 +55,4 @@ class StatisticsParameters(BaseModel):
 
 def located(name: str) -> Path:
     """A path with environment variables and ``~`` filled in."""
-    return Path(os.path.expandvars(name)).expanduser()
+    return Path(expand(name))

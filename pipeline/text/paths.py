@@ -5,9 +5,31 @@ from __future__ import annotations
 import glob
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from paraforge.errors import InputError
+
+
+@dataclass(frozen=True)
+class UserFile:
+    """Marks a parameter that names files of the user's: a file, a pattern of files, or a directory.
+
+    'paraforge configure' looks for them, and `inputs/STAGE` has a link to each, which DVC watches.
+
+    Attributes:
+        words: what the parameter may be instead.
+        hub: whether it may instead be a name in the Hugging Face hub.
+        neighbours: patterns of files that are read from the same directory as the one that is named.
+    """
+
+    words: tuple[str, ...] = ()
+    hub: bool = False
+    neighbours: tuple[str, ...] = ()
+
+
+FilePath = Annotated[str, UserFile()]
 
 
 class UnsetVariableError(InputError):
