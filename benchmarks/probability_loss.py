@@ -32,8 +32,7 @@ def main(
     from paraforge.decoding.engines import ctranslate2
     from paraforge.decoding.translator import DecodingOptions, Placement
     from paraforge.models.model import open_model
-    from paraforge.translation.calibration.hypotheses import BothWays
-    from paraforge.translation.calibration.lines import probability_loss
+    from paraforge.translation.calibration.loss import BothWays, measure_loss
 
     references, sources = read_bitext(bitext, sentences)
     opened = open_model(model, ctranslate2.NAME, verify=False)
@@ -61,14 +60,14 @@ def main(
             0.0 if one == other else mine - theirs
             for one, other, mine, theirs in zip(best, found, own, judge.score(sources, found), strict=True)
         ]
-        loss = probability_loss(BothWays(best, found, losses), kind)
+        loss = measure_loss(BothWays(best, found, losses, [0] * len(best)), kind)
         append(
             "probability_loss",
             f"{kind}, beam {width}",
             {
                 "chrf_loss": chrf(best) - chrf(found),
                 "nats_per_token": loss.loss,
-                "nats_standard_error": loss.error,
+                "nats_upper_bound": loss.bound,
                 "identical_percent": 100 * loss.identical,
             },
             compute_type=kind,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 if TYPE_CHECKING:
-    from paraforge.translation.calibration.lines import Check
+    from paraforge.translation.calibration.loss import Check
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -51,10 +51,10 @@ def translate(
     log-probability per token, text. A sentence that cannot be translated has an empty score and text, and
     the command then exits with 5.
 
-    Before anything is translated in int8 or int16, 500 sentences are translated in float32, too: of a file
-    drawn from all of it, of standard input the first ones. There are no references, so the float32 model is
-    the judge: where it finds its own translations over 0.02 nats a token more probable, and that is no
-    chance, everything is translated in float32. 'paraforge model check --bitext' compares with references.
+    Before anything is translated in int8 or int16, a sample of up to 1,000 sentences, at most one in 40, is
+    translated both ways. Unless it shows that the float32 model finds its own translations less than 0.02
+    nats a token more probable, everything is translated in float32; so is a text of fewer than 8,000
+    sentences, too short to tell. 'paraforge model check --bitext' checks any model by hand.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def translate(
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.shards.resources import available_cores
-    from paraforge.translation.calibration.lines import checked
+    from paraforge.translation.calibration.check import checked
     from paraforge.translation.text_file import read_sentences, translate_lines
 
     if nbest > beam:
@@ -103,7 +103,7 @@ def _check(given: str) -> Check:
     from typing import get_args
 
     from paraforge.errors import ConfigurationError
-    from paraforge.translation.calibration.lines import Check
+    from paraforge.translation.calibration.loss import Check
 
     if given not in get_args(Check):
         raise ConfigurationError([f"--check {given}: there are {', '.join(get_args(Check))}"])

@@ -147,7 +147,9 @@ def make_plan(
         choice = choose_engine(section.engine, model, options, section.settings(), resources)
         workplace = plan_workplace(section.engine, resources, population.sentences)
         # The stage will ask the same and find the answer there.
-        choice, _ = calibrated(choice, corpus, section.quantisation, workplace, resources)
+        choice, _ = calibrated(
+            choice, corpus, population.sentences, section.quantisation, workplace, resources
+        )
         measurement = measure(
             lambda: _open(choice, workplace),
             population,

@@ -89,15 +89,17 @@ class QuantisationParameters(BaseModel):
     check: Literal["fallback", "error", "skip"] = Field(
         "fallback",
         description="before anything is translated in int8 or int16, a sample is translated in it and in "
-        "float32; where too much is lost: fallback translates in float32, error stops. skip: no sample",
+        "float32. Unless it shows that less than maximum_loss is lost: fallback translates in float32, error "
+        "stops. skip: no sample",
     )
-    limit: float = Field(
-        0.2,
-        ge=0,
-        description="chrF that may be lost; a loss below two standard errors of the sample counts as none",
+    maximum_loss: float = Field(
+        0.02,
+        gt=0,
+        description="nats a token by which the float32 model may find its own translations more probable; "
+        "the upper bound of a 95 % interval has to be below",
     )
     sentences: int = Field(
-        1000, ge=2, le=100_000, description="of the sample; all of them where there are fewer"
+        1000, ge=200, le=100_000, description="of the sample, and at most one in 40 of the corpus"
     )
 
 

@@ -125,7 +125,8 @@ def translate(
         calibration: Calibration | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
-            choice, calibration = calibrated(choice, corpus, parameters.quantisation, workplace, resources)
+            quantisation = parameters.quantisation
+            choice, calibration = calibrated(choice, corpus, sentences, quantisation, workplace, resources)
             first = run_step(
                 sentences_step(choice, workplace),
                 [distinct.sentences],

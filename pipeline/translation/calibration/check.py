@@ -1,32 +1,42 @@
-"""Translating the calibration sample in both compute types, and what a run does about the loss."""
+"""The check of quantised translation: before a corpus or a file is translated, and by hand."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
 from paraforge.decoding.engines import ctranslate2
-from paraforge.decoding.translator import Placement
+from paraforge.decoding.translator import DecodingOptions, Placement
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.models.model import open_model
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import Step, run_step
 from paraforge.shards.store import ShardDirectory
-from paraforge.translation.calibration.hypotheses import FULL, QUANTISED, translated_both_ways
-from paraforge.translation.calibration.loss import QuantisationLoss, measure_loss
-from paraforge.translation.calibration.sample import write_sample
+from paraforge.translation.calibration.loss import (
+    LIMIT,
+    QUANTISED,
+    BothWays,
+    Check,
+    QuantisationLoss,
+    decided,
+    measure_loss,
+    sample_size,
+    translated_both_ways,
+)
+from paraforge.translation.calibration.sample import bitext_sample, sampled, write_sample
 from paraforge.translation.parameters import QuantisationParameters
 from paraforge.translation.sentences import EngineChoice, Workplace, device_of_worker
 from paraforge.versions import TRANSLATE
 
 logger = logging.getLogger(__name__)
 
-_VERSION = 1
+_VERSION = 2
 _RECORD = "loss.json"
 _BOTH = pa.schema(
     [
@@ -34,7 +44,8 @@ _BOTH = pa.schema(
         pa.field("reference", pa.string()),
         pa.field("float32", pa.string()),
         pa.field("quantised", pa.string()),
-        pa.field("score_loss", pa.float64()),
+        pa.field("loss", pa.float64()),
+        pa.field("ruined", pa.int8()),
     ]
 )
 
@@ -45,13 +56,13 @@ class Calibration:
 
     Attributes:
         chosen: compute type of the run.
-        limit: chrF that may be lost.
-        loss: of the compute type that was asked for.
+        limit: nats a token that may be lost.
+        loss: of the compute type that was asked for; None where there was too little text to tell.
     """
 
     chosen: str
     limit: float
-    loss: QuantisationLoss
+    loss: QuantisationLoss | None
 
 
 def is_quantised(choice: EngineChoice) -> bool:
@@ -62,11 +73,12 @@ def is_quantised(choice: EngineChoice) -> bool:
 def calibrated(
     choice: EngineChoice,
     corpus: ShardDirectory,
+    sentences: int,
     parameters: QuantisationParameters,
     workplace: Workplace,
     resources: Resources,
 ) -> tuple[EngineChoice, Calibration | None]:
-    """The engine that the run shall use: the one that was chosen, or float32 if that loses too much.
+    """The engine that the run shall use: the one that was chosen, or float32 if that may lose too much.
 
     Whoever asks again gets the same answer without another translation, whatever machine it runs on: what was
     measured is kept in the work directory for this corpus, model and options.
@@ -74,6 +86,7 @@ def calibrated(
     Args:
         choice: engine with its options; nothing happens if it is not quantised.
         corpus: ingested shards.
+        sentences: distinct sentences that are to be translated; the sample is in proportion to them.
         parameters: what to do, limit, size of the sample.
         workplace: where the sample is translated: where the run will be.
         resources: the work directory.
@@ -82,34 +95,25 @@ def calibrated(
         The choice, and what was found out; None where nothing was to find out.
 
     Raises:
-        InputError: more is lost than allowed, and ``check`` is ``error``.
+        InputError: more may be lost than allowed, and ``check`` is ``error``.
         IncompleteError: the sample could not be translated.
     """
     if not is_quantised(choice) or parameters.check == "skip":
         return choice, None
-    loss = sampled_loss(choice, corpus, parameters.sentences, workplace, resources)
-    if loss is None:
-        logger.warning("%s is not checked: there is no sentence for a sample", choice.options.compute_type)
-        return choice, None
-    if not loss.exceeds(parameters.limit):
-        logger.info("%s; it is kept (limit %.2f)", loss, parameters.limit)
-        return choice, Calibration(loss.compute_type, parameters.limit, loss)
-    if parameters.check == "error":
-        raise InputError(
-            f"{loss}; that is more than translate.quantisation.limit, {parameters.limit:.2f}",
-            choice.model,
-            remedy="Say translate.compute_type: float32, or allow more, or translate.quantisation.check: "
-            "fallback.",
-        )
-    logger.warning(
-        "%s: more than the limit, %.2f, so everything is translated in float32", loss, parameters.limit
+    size = sample_size(sentences, parameters.sentences)
+    loss = sampled_loss(choice, corpus, size, workplace, resources) if size else None
+    chosen = decided(
+        loss,
+        choice.options.compute_type,
+        parameters.check,
+        parameters.maximum_loss,
+        model=choice.model,
+        remedy="Say translate.compute_type: float32, or allow more in translate.quantisation.maximum_loss, "
+        "or translate.quantisation.check: fallback.",
     )
-    return in_full(choice), Calibration(FULL, parameters.limit, loss)
-
-
-def in_full(choice: EngineChoice) -> EngineChoice:
-    """The same choice in float32; shards that were made in float32 without any check are its own."""
-    return dataclasses.replace(choice, options=dataclasses.replace(choice.options, compute_type=FULL))
+    options = dataclasses.replace(choice.options, compute_type=chosen)
+    # Shards that were made in float32 without any check are the same ones.
+    return dataclasses.replace(choice, options=options), Calibration(chosen, parameters.maximum_loss, loss)
 
 
 def sampled_loss(
@@ -137,8 +141,10 @@ def sampled_loss(
         resources,
         workers=workplace.workers,
     )
-    rows = ShardDirectory(directory / "hypotheses").read(0)
-    loss = measure_loss(rows, choice.options.compute_type)
+    rows = ShardDirectory(directory / "hypotheses").read(0).to_pydict()
+    losses = [float("nan") if loss is None else loss for loss in rows["loss"]]
+    found = BothWays(rows["float32"], rows["quantised"], losses, rows["ruined"])
+    loss = measure_loss(found, choice.options.compute_type, rows["reference"])
     write_json(directory / _RECORD, asdict(loss))
     return loss
 
@@ -164,14 +170,82 @@ def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[p
 
     def translate_sample(table: pa.Table) -> pa.Table:
         found = translated_both_ways(model, choice.options, placement, table.column("cs").to_pylist())
-        score_loss = pa.array(found.losses, pa.float64(), from_pandas=True)  # no number is null
-        columns = [
-            table.column("sentence"),
-            table.column("reference"),
-            found.full,
-            found.quantised,
-            score_loss,
-        ]
-        return pa.table(columns, schema=_BOTH)
+        losses = pa.array(found.losses, pa.float64(), from_pandas=True)  # no number is null
+        given = [table.column("sentence"), table.column("reference")]
+        return pa.table([*given, found.full, found.quantised, losses, found.ruined], schema=_BOTH)
 
     return translate_sample
+
+
+def checked(
+    model: Path,
+    options: DecodingOptions,
+    placement: Placement,
+    path: Path,
+    sentences: Iterator[str],
+    check: Check = "fallback",
+) -> tuple[DecodingOptions, Iterator[str]]:
+    """What to translate a file with, the type that was asked for or float32, and what to translate.
+
+    Args:
+        model: directory of the model.
+        options: of the engine ``ctranslate2``; nothing happens if their compute type is not quantised.
+        placement: where the sample is translated: where everything will be.
+        path: of the input, ``-`` for standard input.
+        sentences: what :func:`~paraforge.translation.text_file.read_sentences` gave for it.
+        check: ``fallback`` takes float32 where too much may be lost, ``error`` stops, ``skip`` does not look.
+
+    Raises:
+        InputError: too much may be lost, and ``check`` is ``error``; a line of the file cannot be read.
+        IncompleteError: the sample could not be translated.
+    """
+    options = ctranslate2.resolve(options, placement)
+    if options.compute_type not in QUANTISED:
+        return options, sentences
+    if check == "skip":
+        logger.warning("%s is not compared with float32: its loss is not known", options.compute_type)
+        return options, sentences
+    sample, sentences = sampled(path, sentences)
+    loss = None
+    if sample:
+        logger.info("translating %d sentences in %s and in float32", len(sample), options.compute_type)
+        found = translated_both_ways(open_model(model, ctranslate2.NAME), options, placement, sample)
+        loss = measure_loss(found, options.compute_type)
+    remedy = "Say --compute-type float32, or --check fallback or skip."
+    chosen = decided(loss, options.compute_type, check, LIMIT, model=model, remedy=remedy)
+    return dataclasses.replace(options, compute_type=chosen), sentences
+
+
+def loss_on_bitext(
+    model: Path,
+    bitext: Path,
+    options: DecodingOptions,
+    placement: Placement,
+    *,
+    columns: tuple[int, int],
+    sentences: int,
+) -> QuantisationLoss:
+    """Translate a sample of a bitext in float32 and in another compute type, and compare.
+
+    Args:
+        model: directory of a model.
+        bitext: directory of ingested shards, or a TSV, compressed or not.
+        options: with the compute type.
+        placement: where.
+        columns: of a TSV, counted from 0: the reference and the foreign side.
+        sentences: of the sample.
+
+    Raises:
+        InputError: the compute type is not a quantised one, or there is nothing to translate.
+    """
+    options = ctranslate2.resolve(options, placement)
+    if options.compute_type not in QUANTISED:
+        raise InputError(
+            f"{options.compute_type} does not round weights to integers, nothing is lost",
+            remedy="Say int8, int16, int8_float32, ...",
+        )
+    sources, references = bitext_sample(bitext, columns, sentences)
+    if not sources:
+        raise InputError("no sentence to translate: every row is refused, or has its translation", bitext)
+    found = translated_both_ways(open_model(model, ctranslate2.NAME), options, placement, sources)
+    return measure_loss(found, options.compute_type, references)

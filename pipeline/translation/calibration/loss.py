@@ -1,79 +1,168 @@
-"""What quantisation costs on a sample: chrF lost, with its standard error, and how many hypotheses change."""
+"""What quantisation costs on a sample: by how much less probable the float32 model finds what it says."""
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
-# Groups of the jackknife: its standard error is then itself within a seventh.
-_GROUPS = 25
-# A loss that could be chance is none: so many standard errors.
-_CHANCE = 2.0
+from paraforge.decoding.engines import ctranslate2
+from paraforge.decoding.positions import limited_options
+from paraforge.decoding.translator import DecodingOptions, Hypothesis, Placement
+from paraforge.errors import IncompleteError, InputError
+from paraforge.models.model import TranslationModel
+
+logger = logging.getLogger(__name__)
+
+Check = Literal["fallback", "error", "skip"]
+
+FULL = "float32"
+QUANTISED = frozenset({"int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16"})
+# Nats a token. Measured (docs/results.md): a smaller beam that costs 0.5 chrF costs 0.03 of them.
+LIMIT = 0.02
+SENTENCES = 1000
+# Fewer cannot show that less than one sentence in a hundred is ruined.
+MINIMUM = 200
+# Sentences of the text for one of the sample, which takes as long as four: int8, float32 and scores.
+SHARE = 40
+_RUINED = 0.01
+# A hypothesis that the model finds so many nats a token less probable than the other one is no translation.
+_HOPELESS = 1.0
+# 95 % of a normal distribution are below.
+_SIGMAS = 1.645
+
+
+@dataclass(frozen=True)
+class BothWays:
+    """Of each sentence of a sample the best hypothesis in both types; empty where there is none.
+
+    Attributes:
+        full, quantised: the hypotheses.
+        losses: mean log-probability of a token of ``full`` minus that of ``quantised``, both by the model in
+            float32, natural logarithm; 0 where they are the same, NaN where one is empty.
+        ruined: 1 where only ``quantised`` is empty, a loop or hopelessly improbable, -1 where only ``full``
+            is, else 0.
+    """
+
+    full: list[str]
+    quantised: list[str]
+    losses: list[float]
+    ruined: list[int]
 
 
 @dataclass(frozen=True)
 class QuantisationLoss:
-    """Best hypotheses of a quantised model beside those of the same model in float32.
+    """By how much quantised hypotheses are worse than those of float32, with what it may be at most.
 
     Attributes:
-        compute_type: of the quantised one.
+        compute_type: of the quantised model.
         sentences: in the sample.
         identical: share of them (0-1) whose best hypothesis is the same.
-        agreement: chrF of the quantised hypotheses against those of float32, 0 to 100.
-        chrf_float32, chrf: of both against the references, 0 to 100.
-        loss: chrf_float32 - chrf; below 0 where the quantised model is better.
-        error: standard error of ``loss`` over samples like this one.
-        score_loss: nats per token by which float32 finds the quantised hypotheses less probable than its own,
-            on average over the sample; None where no score is a number.
+        loss: nats a token by which float32 finds its own hypotheses more probable, on average.
+        bound: the loss is below this with a confidence of 95 %.
+        ruined: share of sentences (0-1) that are ruined in the quantised type alone, minus the share that
+            are in float32 alone.
+        ruined_bound: that share is below this with a confidence of 95 %.
+        chrf_float32, chrf: of both against the references, 0 to 100; None without references.
     """
 
     compute_type: str
     sentences: int
     identical: float
-    agreement: float
-    chrf_float32: float
-    chrf: float
     loss: float
-    error: float
-    score_loss: float | None
+    bound: float
+    ruined: float
+    ruined_bound: float
+    chrf_float32: float | None = None
+    chrf: float | None = None
 
-    def exceeds(self, limit: float) -> bool:
-        """Whether more than ``limit`` chrF is lost, and more than chance: two standard errors."""
-        return self.loss > limit and self.loss > _CHANCE * self.error
+    def within(self, limit: float) -> bool:
+        """Whether it is shown that less than ``limit`` is lost, and less than one sentence in a hundred."""
+        return self.sentences >= MINIMUM and self.bound < limit and self.ruined_bound < _RUINED
 
     def __str__(self) -> str:
+        against = "" if self.chrf is None else f"; chrF {self.chrf:.2f}, in float32 {self.chrf_float32:.2f}"
         return (
-            f"{self.compute_type} against float32 on {self.sentences} sentences: "
-            f"chrF {self.chrf:.2f} against {self.chrf_float32:.2f}, "
-            f"a loss of {self.loss:.2f} ± {self.error:.2f}; "
-            f"{self.identical:.1%} of the hypotheses are the same"
+            f"{self.compute_type} compared with float32 on {self.sentences} sentences: a loss of "
+            f"{self.loss:.4f} nats a token, at most {self.bound:.4f}; {max(0.0, self.ruined):.1%} of the "
+            f"sentences ruined, at most {self.ruined_bound:.1%}; {self.identical:.1%} the same{against}"
         )
 
 
-def measure_loss(rows: pa.Table, compute_type: str) -> QuantisationLoss:
-    """Compare hypotheses.
+def translated_both_ways(
+    model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
+) -> BothWays:
+    """Translate a sample with CTranslate2 in the type of ``options`` and in float32.
 
-    Args:
-        rows: at least one, with ``reference``, ``float32``, ``quantised`` and ``score_loss``.
-        compute_type: of the quantised hypotheses.
+    Raises:
+        IncompleteError: no sentence of it could be translated.
     """
-    references, full, quantised = (rows[name].to_pylist() for name in ("reference", "float32", "quantised"))
-    score_loss = pc.mean(rows["score_loss"]).as_py()
-    before, after = _chrf(full, references), _chrf(quantised, references)
+
+    def opened(compute_type: str) -> ctranslate2.CTranslate2Translator:
+        chosen = dataclasses.replace(options, compute_type=compute_type)
+        chosen = limited_options(ctranslate2.resolve(chosen, placement), model)
+        return ctranslate2.open_engine(model, chosen, placement, {})
+
+    quantised = _best(opened(options.compute_type), sentences)
+    # The first model is gone before the second is loaded: a device may have room for one.
+    translator = opened(FULL)
+    full = _best(translator, sentences)
+    other = [place for place in range(len(sentences)) if full[place].text != quantised[place].text]
+    losses = [0.0] * len(sentences)
+    sources = [sentences[place] for place in other]
+    own = translator.score(sources, [full[place].text for place in other])
+    theirs = translator.score(sources, [quantised[place].text for place in other])
+    for place, best, found in zip(other, own, theirs, strict=True):
+        losses[place] = best - found
+    ruined = [
+        _is_ruined(found, loss) - _is_ruined(best, -loss)
+        for found, best, loss in zip(quantised, full, losses, strict=True)
+    ]
+    return BothWays([best.text for best in full], [best.text for best in quantised], losses, ruined)
+
+
+def _best(translator: ctranslate2.CTranslate2Translator, sentences: Sequence[str]) -> list[Hypothesis]:
+    results = list(translator.translate(sentences))
+    failures = [result.failed for result in results if result.failed]
+    if len(failures) == len(results):
+        raise IncompleteError(f"no sentence of the sample could be translated: {failures[0]}")
+    return [result.hypotheses[0] if result.hypotheses else Hypothesis("", 0.0, 0) for result in results]
+
+
+def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
+    return hypothesis.empty or hypothesis.runaway or loss > _HOPELESS
+
+
+def measure_loss(
+    found: BothWays, compute_type: str, references: Sequence[str] | None = None
+) -> QuantisationLoss:
+    """The loss on a sample of one sentence or more, with the upper bounds of one-sided 95 % intervals."""
+    losses = np.array(found.losses, dtype=np.float64)
+    losses = losses[np.isfinite(losses)]
+    error = float(losses.std(ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else math.inf
+    loss = float(losses.mean()) if len(losses) else math.inf
+    count = len(found.full)
+    worse, better = (sum(sign == one for one in found.ruined) for sign in (1, -1))
+    # Paired shares with half an observation more in each cell (Agresti and Min 2005): none seen is not none.
+    difference = (worse - better) / (count + 2)
+    spread = math.sqrt(worse + better + 1 - (worse - better) ** 2 / (count + 2)) / (count + 2)
+    same = sum(map(str.__eq__, found.full, found.quantised))
     return QuantisationLoss(
         compute_type=compute_type,
-        sentences=rows.num_rows,
-        identical=round(sum(map(str.__eq__, full, quantised)) / rows.num_rows, 4),
-        agreement=round(_chrf(quantised, full), 4),
-        chrf_float32=round(before, 4),
-        chrf=round(after, 4),
-        loss=round(before - after, 4),
-        error=round(_standard_error(full, quantised, references), 4),
-        score_loss=None if score_loss is None else round(score_loss, 6),
+        sentences=count,
+        identical=round(same / count, 4),
+        loss=round(loss, 6),
+        bound=round(loss + _SIGMAS * error, 6),
+        ruined=round((worse - better) / count, 4),
+        ruined_bound=round(difference + _SIGMAS * spread, 6),
+        chrf_float32=None if references is None else round(_chrf(found.full, references), 4),
+        chrf=None if references is None else round(_chrf(found.quantised, references), 4),
     )
 
 
@@ -83,20 +172,45 @@ def _chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return float(CHRF().corpus_score(list(hypotheses), [list(references)]).score)
 
 
-def _standard_error(full: Sequence[str], quantised: Sequence[str], references: Sequence[str]) -> float:
-    """Standard error of the difference of two corpus scores: the jackknife that leaves out groups.
+def sample_size(sentences: int, wanted: int = SENTENCES) -> int:
+    """Sentences of a check that takes a tenth of the time of translating all; 0 if they would be too few."""
+    size = min(wanted, sentences // SHARE)
+    return size if size >= MINIMUM else 0
 
-    Paired: both scores are of the same sentences, so what is hard about them cancels. Every twenty-fifth
-    sentence is a group's: a sample in random order needs no other choice.
+
+def decided(
+    loss: QuantisationLoss | None,
+    compute_type: str,
+    check: Check,
+    limit: float,
+    *,
+    model: Path | None,
+    remedy: str,
+) -> str:
+    """The compute type to translate in: the one that was asked for only if it is shown to lose nothing.
+
+    Args:
+        loss: on a sample; None where there is too little text for one.
+        compute_type: the one that was asked for.
+        check: ``fallback`` takes float32, ``error`` stops.
+        limit: nats a token that may be lost.
+        model: for the error.
+        remedy: of the error.
+
+    Raises:
+        InputError: the loss may be above the limit, and ``check`` is ``error``.
     """
-    count = min(_GROUPS, len(references))
-    if count < 2 or list(full) == list(quantised):
-        return 0.0
-    losses = []
-    for group in range(count):
-        kept = [place for place in range(len(references)) if place % count != group]
-        against = [references[place] for place in kept]
-        before, after = ([side[place] for place in kept] for side in (full, quantised))
-        losses.append(_chrf(before, against) - _chrf(after, against))
-    mean = sum(losses) / count
-    return math.sqrt((count - 1) / count * sum((loss - mean) ** 2 for loss in losses))
+    if loss is not None and loss.within(limit):
+        logger.info("%s; it is used (limit %g nats a token)", loss, limit)
+        return compute_type
+    if loss is None:
+        reason = (
+            f"there is too little text to check {compute_type} in a tenth of the time "
+            f"({MINIMUM * SHARE:,} sentences are enough)"
+        )
+    else:
+        reason = f"{loss}; not shown to lose less than {limit:g} nats a token and 1 % of the sentences"
+    if check == "error":
+        raise InputError(reason, model, remedy=remedy)
+    logger.warning("%s: everything is translated in float32", reason)
+    return FULL

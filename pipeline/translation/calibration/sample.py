@@ -1,17 +1,26 @@
-"""The calibration sample: sentences of the corpus that is to be translated, with their references."""
+"""Samples for the check of quantised translation: of a corpus, of a bitext, of a file of sentences."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.planning.population import blocks, survey
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.shards.work import replaced_directory
+from paraforge.translation.calibration.loss import MINIMUM, SENTENCES, SHARE, sample_size
+from paraforge.translation.text_file import PIPE, read_sentences
+
+Item = TypeVar("Item")
+_SEED = 1
 
 SAMPLE = pa.schema(
     [
@@ -70,3 +79,69 @@ def write_sample(corpus: ShardDirectory, wanted: int, output: Path) -> int:
         writer.write(table)
         writer.close({"step": "calibration-sample"})
     return table.num_rows
+
+
+def bitext_sample(bitext: Path, columns: tuple[int, int], wanted: int) -> tuple[list[str], list[str]]:
+    """Foreign sentences of a bitext with their references, always the same ones.
+
+    Args:
+        bitext: directory of ingested shards, or a TSV, compressed or not.
+        columns: of a TSV, counted from 0: the reference and the foreign side.
+        wanted: sentences; all of them where there are fewer.
+
+    Raises:
+        InputError: a line is not text or has too few columns.
+    """
+    if bitext.is_dir():
+        table = draw_sample(ShardDirectory(bitext), wanted)
+        return table["cs"].to_pylist(), table["reference"].to_pylist()
+    pairs, _ = reservoir(_pairs(bitext, columns), wanted)
+    return [source for source, _ in pairs], [reference for _, reference in pairs]
+
+
+def _pairs(path: Path, columns: tuple[int, int]) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(read_sentences(path), start=1):
+        fields = line.split("\t")
+        if len(fields) <= max(columns):
+            raise InputError(f"{len(fields)} columns, but column {max(columns)} is asked for", path, number)
+        reference, source = (fields[column].strip() for column in columns)
+        if source and reference:
+            yield source, reference
+
+
+def sampled(path: Path, sentences: Iterator[str]) -> tuple[list[str], Iterator[str]]:
+    """A random sample of a file's sentences, in proportion to it, always the same one; and all sentences.
+
+    A file is read twice. Standard input cannot be: of it, the sample is drawn from as many sentences as the
+    smallest one needs.
+
+    Args:
+        path: of the input, ``-`` for standard input.
+        sentences: what :func:`~paraforge.translation.text_file.read_sentences` gave for it.
+
+    Raises:
+        InputError: a line of the file cannot be read.
+    """
+    first = list(islice(sentences, MINIMUM * SHARE)) if path == PIPE else []
+    kept, count = reservoir(filter(str.strip, first or sentences), SENTENCES)
+    whole = chain(first, sentences) if path == PIPE else read_sentences(path)
+    order = np.random.default_rng(_SEED).permutation(len(kept))
+    return [kept[place] for place in order[: sample_size(count)]], whole
+
+
+def reservoir(items: Iterable[Item], wanted: int) -> tuple[list[Item], int]:
+    """A uniform sample without replacement of a stream, seeded, in bounded memory (Vitter's algorithm R).
+
+    Returns:
+        The sample, in no particular order, and the number of items.
+    """
+    dice = np.random.default_rng(_SEED)
+    kept: list[Item] = []
+    count = 0
+    for item in items:
+        count += 1
+        if len(kept) < wanted:
+            kept.append(item)
+        elif (place := int(dice.integers(count))) < wanted:
+            kept[place] = item
+    return kept, count

@@ -18,7 +18,7 @@ from paraforge.errors import InputError, Interrupted
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
-from paraforge.translation.calibration import check
+from paraforge.translation.calibration import check, loss
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.translate import TranslationReport, translate
 from tests.models.tiny import bitext
@@ -27,10 +27,16 @@ from tests.translation.calibration.spoiling import spoil_int8
 pytest.importorskip("ctranslate2")
 
 
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the corpus be as large as a sample of 200 sentences needs."""
+    monkeypatch.setattr(loss, "SHARE", 2)
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("calibration") / "ingested"
-    pairs = list(dict.fromkeys(bitext(120, seed=5)))
+    pairs = list(dict.fromkeys(bitext(800, seed=5)))
     first: dict[str, int] = {}
     columns: dict[str, Any] = {
         "source": ["test"] * len(pairs),
@@ -52,8 +58,8 @@ def parameters(compute_type: str = "int8", **quantisation: Any) -> TranslatePara
         {
             "beam": 2,
             "compute_type": compute_type,
-            "sentences_per_task": 15,
-            "quantisation": {"sentences": 60, **quantisation},
+            "sentences_per_task": 100,
+            "quantisation": {"sentences": 200, **quantisation},
         }
     )
 
@@ -86,6 +92,7 @@ def not_again(monkeypatch: pytest.MonkeyPatch) -> Any:
     return forbid
 
 
+@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("compute_type", ["int8", "auto"])
 def test_what_loses_too_much_is_translated_in_float32(
     compute_type: str, corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str]
@@ -96,18 +103,20 @@ def test_what_loses_too_much_is_translated_in_float32(
     report, found = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters(compute_type))
     assert found == expected
     # The sample in both, everything else in float32.
-    assert garbled.count("int8") == 60
-    assert garbled.count("float32") == 60 + report.sentences
+    assert garbled.count("int8") == 200
+    assert garbled.count("float32") == 200 + report.sentences
     assert report.compute_type == "float32"
     assert report.calibration is not None
     assert report.calibration.chosen == "float32"
     loss = report.calibration.loss
+    assert loss is not None
     assert loss.compute_type == "int8"
-    assert loss.sentences == 60
-    assert loss.loss > 10 > 2 * loss.error > 0
-    assert loss.agreement < 90
-    assert loss.score_loss is not None
-    assert loss.score_loss > 0.5
+    assert loss.sentences == 200
+    assert loss.bound > loss.loss > 0.5
+    assert loss.ruined > 0.5
+    assert loss.chrf is not None
+    assert loss.chrf_float32 is not None
+    assert loss.chrf < loss.chrf_float32 - 10
     # What metrics/translate.json will hold, and what _shards.json says of the shards.
     assert json.loads(json.dumps(asdict(report)))["calibration"]["loss"]["loss"] == loss.loss
     published = ShardDirectory(tmp_path / "checked" / "translated")
@@ -117,24 +126,37 @@ def test_what_loses_too_much_is_translated_in_float32(
     assert again.reused_tasks == again.tasks
 
 
+def test_a_small_corpus_is_translated_in_float32_without_a_sample(
+    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str]
+) -> None:
+    report, _ = run(tmp_path, corpus, tiny_ctranslate2, parameters())
+    assert report.calibration == check.Calibration("float32", 0.02, None)
+    assert garbled == ["float32"] * report.sentences
+    with pytest.raises(InputError, match=r"too little text to check int8 .*compute_type: float32"):
+        run(tmp_path, corpus, tiny_ctranslate2, parameters(check="error"))
+
+
+@pytest.mark.usefixtures("large")
 def test_what_is_good_enough_is_kept(
     corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, not_again: Any
 ) -> None:
     unchecked, expected = run(tmp_path / "skip", corpus, tiny_ctranslate2, parameters(check="skip"))
     assert unchecked.calibration is None
     assert not (tmp_path / "skip" / "work" / "translation" / "calibration").exists()
-    report, found = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters(limit=5.0))
+    report, found = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters(maximum_loss=1.0))
     assert found == expected
     assert report.calibration is not None
     assert (report.compute_type, report.calibration.chosen) == ("int8", "int8")
+    assert report.calibration.loss is not None
     assert report.calibration.loss.identical > 0.8
     not_again()
-    again, found = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters(limit=5.0))
+    again, found = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters(maximum_loss=1.0))
     assert found == expected
     assert again.calibration == report.calibration
     assert again.reused_tasks == again.tasks
 
 
+@pytest.mark.usefixtures("large")
 def test_a_run_that_was_killed_goes_on_as_it_was_decided(
     corpus: Path,
     tiny_ctranslate2: Path,
@@ -146,7 +168,7 @@ def test_a_run_that_was_killed_goes_on_as_it_was_decided(
     whole, expected = run(tmp_path / "whole", corpus, tiny_ctranslate2, parameters())
 
     def stop() -> None:
-        if len(garbled) > 160:  # past the sample
+        if len(garbled) > 700:  # past the sample
             raise Interrupted()
 
     garbled.clear()
@@ -165,11 +187,12 @@ def test_a_run_that_was_killed_goes_on_as_it_was_decided(
     assert 0 < report.reused_tasks < report.tasks
 
 
+@pytest.mark.usefixtures("large")
 def test_a_sample_that_was_interrupted_or_lost_is_measured_again(
     corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop() -> None:
-        if len(garbled) > 30:
+        if len(garbled) > 100:
             raise Interrupted()
 
     with monkeypatch.context() as patch:
@@ -185,64 +208,62 @@ def test_a_sample_that_was_interrupted_or_lost_is_measured_again(
     assert not garbled  # the sample's hypotheses were still there
 
 
+@pytest.mark.usefixtures("large")
 def test_another_limit_asks_nobody_again(
-    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str], monkeypatch: pytest.MonkeyPatch
+    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, not_again: Any
 ) -> None:
-    first, _ = run(tmp_path, corpus, tiny_ctranslate2, parameters())
-    garbled.clear()
-    monkeypatch.setattr(check, "write_sample", None)
-    report, _ = run(tmp_path, corpus, tiny_ctranslate2, parameters(limit=100.0))
-    assert report.compute_type == "int8"
-    assert set(garbled) == {"int8"}
-    assert len(garbled) == report.sentences
+    first, _ = run(tmp_path, corpus, tiny_ctranslate2, parameters(maximum_loss=1.0))
     assert first.calibration is not None
-    assert report.calibration == check.Calibration("int8", 100.0, first.calibration.loss)
+    assert first.compute_type == "int8"
+    not_again()
+    report, _ = run(tmp_path, corpus, tiny_ctranslate2, parameters(maximum_loss=1e-9))
+    assert report.compute_type == "float32"
+    assert report.calibration == check.Calibration("float32", 1e-9, first.calibration.loss)
 
 
+@pytest.mark.usefixtures("large")
 def test_an_error_where_that_is_asked_for(
     corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str]
 ) -> None:
-    with pytest.raises(InputError, match=r"int8 against float32 on 60 sentences: .*limit, 0\.20.*float32"):
+    with pytest.raises(InputError, match=r"int8 compared with float32 on 200 sentences: .*less than 0\.02"):
         run(tmp_path, corpus, tiny_ctranslate2, parameters(check="error"))
     assert not (tmp_path / "translated").exists()
     assert not (tmp_path / "work" / "translate-sentences").exists()
 
 
 def test_by_hand(tiny_ctranslate2: Path, corpus: Path, tmp_path: Path, garbled: list[str]) -> None:
-    pairs = "".join(f"{cs}\t{en}\n" for cs, en in dict.fromkeys(bitext(120, seed=5)))
+    pairs = "".join(f"{cs}\t{en}\n" for cs, en in dict.fromkeys(bitext(800, seed=5)))
     (tmp_path / "test.tsv").write_text(pairs, encoding="utf-8")
 
     def check_model(*arguments: str | Path) -> Any:
-        command = ["check", tiny_ctranslate2, "--sentences", "50", "--threads", "1", *arguments]
+        command = ["check", tiny_ctranslate2, "--sentences", "200", "--threads", "1", *arguments]
         return CliRunner().invoke(app, [str(argument) for argument in command])
 
     lost = check_model("--compute-type", "int8", "--bitext", tmp_path / "test.tsv", "--columns", "1,0")
     assert lost.exit_code == 1
-    assert "int8 against float32 on 50 sentences" in lost.output
-    assert "a run would fall back to float32" in lost.output
+    assert "int8 compared with float32 on 200 sentences" in lost.output
+    assert "a run would use float32" in lost.output
     kept = check_model("--compute-type", "int8_float32", "--bitext", corpus, "--limit", "50")
     assert kept.exit_code == 0
-    assert "within the limit, 50.00" in kept.output
+    assert "within the limit, 50 nats" in kept.output
     assert "float32 does not round" in str(check_model("--bitext", corpus).exception)
 
 
 def test_a_real_model_in_int8_loses_nothing(
     data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from paraforge.decoding.translator import DecodingOptions
-    from paraforge.translation.calibration.bitext import loss_on_bitext
+    from paraforge.decoding.translator import DecodingOptions, Placement
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    loss = loss_on_bitext(
+    found = check.loss_on_bitext(
         small_model_directory,
         data_directory / "bitext" / "multi30k.val.en-cs.tsv.gz",
         DecodingOptions(beam=2, compute_type="int8"),
-        sentences=80,
-        device="cpu",
-        threads=1,
+        Placement("cpu"),
+        columns=(0, 1),
+        sentences=200,
     )
-    assert not loss.exceeds(0.2)
-    assert loss.identical > 0.6
-    assert 40 < loss.chrf_float32 < 80
-    assert loss.score_loss is not None
-    assert abs(loss.score_loss) < 0.02
+    assert found.within(0.02)
+    assert found.identical > 0.6
+    assert found.chrf_float32 is not None
+    assert 40 < found.chrf_float32 < 80

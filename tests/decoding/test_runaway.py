@@ -9,7 +9,8 @@ import pytest
 
 from paraforge.decoding import translator
 from paraforge.decoding.engines import ENGINES, open_translator
-from paraforge.decoding.translator import DecodingOptions, Placement, is_runaway, make_hypothesis
+from paraforge.decoding.runaway import is_runaway
+from paraforge.decoding.translator import DecodingOptions, Placement, make_hypothesis
 from paraforge.selection.parameters import SelectParameters
 
 
