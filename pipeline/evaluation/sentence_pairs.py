@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,6 +35,12 @@ class SentencePairs:
     def unscored(self) -> int:
         """Rows without a judgement."""
         return int(np.isnan(self.gold).sum())
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of pairs and judgements, whatever the set's name and the order of its rows."""
+        rows = sorted(map(repr, zip(self.first, self.second, self.gold.tolist(), strict=True)))
+        return hashlib.sha256(repr(rows).encode()).hexdigest()
 
     @property
     def sentences(self) -> list[str]:

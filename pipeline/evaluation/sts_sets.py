@@ -41,25 +41,27 @@ def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
 
     A set's year is in its name (`2012.MSRpar.tsv`, `STS2016.input.headlines.txt`) or in the name of a
     directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is a group of its own.
-    What lies in a directory `train` is a group apart from that year's test sets, `2012train`.
+    What lies in a directory `train` is a group apart from that year's test sets, `2012train`. Sets with the
+    same pairs and scores, whatever their names and formats, are one: it is read once, with a year if one of
+    them has it, and the others are named in a warning.
 
     Raises:
         InputError: no such file; no set in a directory; a set that cannot be read, with file and line.
     """
-    sets: list[SentencePairs] = []
+    sets: list[tuple[Path, SentencePairs]] = []
     for path in map(Path, paths):
         if path.is_dir():
             found = _sets_below(path)
             if not found:
                 remedy = "Sets are .tsv, .csv, SICK*.txt and STS.input.X.txt; name other files themselves."
                 raise InputError("no set of sentence pairs in this directory", path, remedy=remedy)
-            scored = [item for file in found for item in _read_if_scored(file)]
+            scored = [(file, item) for file in found for item in _read_if_scored(file)]
             if not scored:
                 raise InputError("no set with scores in this directory", path)
             sets += scored
         else:
-            sets += _read(path)
-    return _named_apart(sets, paths)
+            sets += [(path, item) for item in _read(path)]
+    return _named_apart(_once(sets), paths)
 
 
 def _sets_below(directory: Path) -> list[Path]:
@@ -124,6 +126,27 @@ def _gold_of(path: Path) -> Path:
     if len(beside) != 1:
         raise InputError(f"no {name} with its scores", path, remedy=f"Put {name} beside it.")
     return beside[0]
+
+
+def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
+    """Sets of other content than all others: one that counted twice would weigh double in its year's mean."""
+    chosen: dict[str, tuple[Path, SentencePairs]] = {}
+    for path, item in sets:
+        content = item.fingerprint
+        if content in chosen:
+            (kept_path, kept), (other_path, other) = chosen[content], (path, item)
+            if kept.group == kept.name and other.group != other.name:
+                (kept_path, kept), (other_path, other) = (other_path, other), (kept_path, kept)
+            logger.warning(
+                "passed over: %s, which has the pairs of %s (%s): they count once",
+                other_path,
+                kept_path,
+                kept.name,
+            )
+            chosen[content] = kept_path, kept
+        else:
+            chosen[content] = path, item
+    return [item for _, item in chosen.values()]
 
 
 def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> list[SentencePairs]:

@@ -25,7 +25,7 @@ from tests.evaluation.test_opening import save_word_model
 SETS = {
     "2012.a.tsv": "5\tThe dog runs.\tA dog runs.\n1\tthe cat\tdog sits\n3\ta dog\ta cat\n\tx\ty\n",
     "2012.b.tsv": "4\tcat sits\tthe cat sits\n0\tcat\truns .\n2\tdog runs\tcat runs\n",
-    "dev.tsv": "4\tcat sits\tthe cat sits\n0\tcat\truns .\n2\tdog runs\tcat runs\n",
+    "dev.tsv": "4\tcat sits\tthe cat sits\n0\tcat\truns .\n3\tdog runs\tcat runs\n",
 }
 WORDS = "word1,word2,score\ndog,cat,7\ncat,sits,2\ndog,gnu,1\n"
 

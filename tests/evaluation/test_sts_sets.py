@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -9,19 +10,23 @@ import pytest
 from paraforge.errors import InputError
 from paraforge.evaluation.sts_sets import read_sets
 
-ROW = "2.5\tA dog\tA cat\n"
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n1\tA dog\tA cat\t2.5\n"
 
 
-def write(path: Path, text: str = ROW) -> Path:
+def row(path: Path) -> str:
+    """A pair that no other file has: two sets of the same pairs are one."""
+    return f"2.5\tA dog\t{path}\n"
+
+
+def write(path: Path, text: str | None = None) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(row(path) if text is None else text)
     return path
 
 
 def write_official(path: Path, name: str, prefix: str = "STS", gold: Path | None = None) -> Path:
     write((gold or path) / f"{prefix}.gs.{name}.txt", "2.5\n")
-    return write(path / f"{prefix}.input.{name}.txt", "A dog\tA cat\n")
+    return write(path / f"{prefix}.input.{name}.txt", f"A dog\t{path} {name}\n")
 
 
 def named(*paths: Path) -> list[tuple[str, str]]:
@@ -106,6 +111,37 @@ def test_files_are_read_whatever_their_names(tmp_path: Path) -> None:
     assert named(write_official(tmp_path / "STS2015", "belief")) == [("2015.belief", "2015")]
 
 
+ONE_SET = {
+    "2012.MSRpar.tsv": "5.0\tA dog\tA cat\n\ta\tb\n2.5\tBirds, sing\tA cat\n",
+    "pairs.csv": 'sentence1,sentence2,score\n"Birds, sing",A cat,2.50\nA dog,A cat,5\na,b,\n',
+    "phrases.tsv": "A dog ||| A cat ||| 5\nBirds, sing ||| A cat ||| 2.5\na ||| b |||\n",
+}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_set_given_twice_counts_once(tmp_path: Path, order: int, caplog: pytest.LogCaptureFixture) -> None:
+    files = [write(tmp_path / "sets" / name, text) for name, text in ONE_SET.items()]
+    write_official(tmp_path / "sets" / "STS2012", "MSRvid")
+    copies = [tmp_path / "copies" / name for name in ("copy.tsv", "2012.copy.tsv.gz", "link.tsv")]
+    copies[0].parent.mkdir()
+    copies[0].write_text(ONE_SET["2012.MSRpar.tsv"])
+    copies[1].write_bytes(gzip.compress(ONE_SET["2012.MSRpar.tsv"].encode()))
+    copies[2].symlink_to(files[0])
+    sets = read_sets([files[0].parent, *copies, files[0].parent, files[0]][::order])
+    assert sorted(pairs.group for pairs in sets) == ["2012", "2012"]
+    assert sorted(map(len, sets)) == [1, 3]
+    # The directory is read twice, so that MSRvid is passed over as well.
+    assert caplog.text.count("they count once") == len(files) + len(copies) + len(files) + 1
+
+
+def test_only_the_same_pairs_and_scores_are_the_same_set(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.tsv", "1\ta\tb\n2\tc\td\n")
+    changes = ("", "2\tc\te\n", "2.1\tc\td\n", "\tc\td\n")
+    others = [*("1\ta\tb\n" + line for line in changes), "2\ta\tb\n1\tc\td\n"]
+    paths = [write(tmp_path / f"{number}.tsv", text) for number, text in enumerate(others)]
+    assert len(named(first, *paths)) == 1 + len(others)
+
+
 def test_two_sets_of_one_name(tmp_path: Path) -> None:
     first, second = write(tmp_path / "a" / "dev.tsv"), write(tmp_path / "b" / "dev.tsv")
     assert named(first, second) == [("dev", "dev"), ("dev (2)", "dev (2)")]
@@ -120,7 +156,7 @@ def test_errors(tmp_path: Path) -> None:
         read_sets([write(tmp_path / "STS.gs.x.txt", "1\n")])
     with pytest.raises(InputError, match=r"no STS\.gs\.y\.txt"):
         read_sets([write(tmp_path / "STS.input.y.txt", "a\tb\n")])
-    broken = write(tmp_path / "sub" / "2012.x.tsv", ROW + "x\ta\tb\n")
+    broken = write(tmp_path / "sub" / "2012.x.tsv", "2.5\tA dog\tA cat\nx\ta\tb\n")
     with pytest.raises(InputError, match=r"2012\.x\.tsv:2: the score"):
         read_sets([broken.parent])
     with pytest.raises(InputError, match="no sets"):
