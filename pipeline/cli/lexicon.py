@@ -180,7 +180,7 @@ def compare(
 
     from paraforge.lexicon.evaluation import agreement
     from paraforge.lexicon.lookup import Lexicon
-    from paraforge.lexicon.wordlists import read_reference_lexicon
+    from paraforge.lexicon.reference_lexicon import read_reference_lexicon
 
     reference = read_reference_lexicon(ppdb)
     opened = Lexicon(lexicon)
@@ -223,7 +223,8 @@ def evaluate(
     """
     from paraforge.lexicon.evaluation import SCORES, evaluate_lexicon, read_lists
 
-    result = evaluate_lexicon(lexicon, read_lists(word_lists, references), minimum_pairs)
+    lists = read_lists(word_lists, references)
+    result = evaluate_lexicon(lexicon, lists, minimum_pairs)
     if as_json:
         typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
         return
@@ -231,7 +232,7 @@ def evaluate(
         typer.echo(f"{name}: {row['pairs']:,} pairs")
         for score in SCORES:
             typer.echo(_cell(f"{lexicon} {score}", row[score], row["found"]))
-        for reference in references:
+        for reference in lists.references:
             cell = row[reference.name]
             typer.echo(_cell(reference.name, cell["spearman"], cell["found"]))
 

@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 from paraforge.errors import InputError
 from paraforge.scoring.vector_files import is_number
 from paraforge.shards.store import ShardView
+from paraforge.text import ppdb
 from paraforge.text.compression import compression_of, read_ahead, refuse_binary
 
 _BLOCK_BYTES = 1 << 22
-_PPDB = b"|||"
-_PPDB_FIELDS = 4
-"""Of PPDB's own entries at least: syntactic label, phrase, paraphrase, features."""
+_PPDB = ppdb.SEPARATOR.encode()
 _LOOKED_AT = 100
 PairFormat = Literal["auto", "ppdb", "tsv"]
 
@@ -77,7 +76,7 @@ def read_pair_file(
 
     format: `tsv`; `ppdb`: fields parted by `|||`; `auto`: by the first line.
     columns: the two fields, from 0; by default 0 and 1, but 1 and 2 of PPDB's own entries, which begin with
-        `[NP]` or the like, or have four fields or more.
+        `[NP]` or the like.
     limit: so many pairs at most.
 
     A blank line is a pair of two blank sides. A byte order mark is no part of the first field.
@@ -108,7 +107,7 @@ def read_pair_file(
 def _usual_columns(lines: list[bytes], separator: bytes, path: Path) -> tuple[int, int]:
     """Where the sides of pairs stand if nobody says so; refused where one of them is a score."""
     columns = (0, 1)
-    if separator == _PPDB and (lines[0].startswith(b"[") or lines[0].count(_PPDB) >= _PPDB_FIELDS - 1):
+    if separator == _PPDB and ppdb.is_entry(ppdb.split_fields(lines[0].decode("utf-8", "replace"))):
         columns = (1, 2)
     rows = [line.split(separator) for line in lines[:_LOOKED_AT] if line.strip()]
     for column in columns:

@@ -17,9 +17,8 @@ from paraforge.evaluation.transfer.classification import FOLDS
 from paraforge.evaluation.transfer.end_to_end import Variant, fine_tune_transfer
 from paraforge.evaluation.transfer.evaluate import evaluate_transfer
 from paraforge.evaluation.transfer.tasks import TASKS, find_tasks
+from paraforge.evaluation.word_lists import Correlation, SimilarityList, read_similarity_lists
 from paraforge.evaluation.words import evaluate_words
-from paraforge.lexicon.evaluation import Correlation
-from paraforge.lexicon.wordlists import SimilarityList, read_similarity_list
 
 
 def evaluate(
@@ -60,7 +59,7 @@ def evaluate(
     _check(sts, word_lists, transfer, lengths, [*beside, *against])
     _check_tasks(transfer, task_names, fine_tune)
     sets = read_sets(sts) if sts else []
-    lists = [read_similarity_list(path) for path in word_lists]
+    lists = read_similarity_lists(word_lists)
     sentences = [sentence for pairs in sets for sentence in pairs.sentences]
     directories = [*transfer, *(path for path in sts if path.is_dir())] if transfer else []
     tasks, missing = find_tasks(directories, task_names or TASKS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,13 +13,10 @@ import numpy as np
 
 from paraforge.errors import InputError
 from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.lexicon.wordlists import finite_number, text_lines
+from paraforge.text import ppdb
+from paraforge.text.fields import Row, finite_number
+from paraforge.text.lines import numbered_lines
 
-Row = tuple[int, list[str]]
-"""Line number and fields."""
-
-_PPDB = "|||"
-_PPDB_SCORE = re.compile(r"(?:^|\s)PPDB2\.0Score=(\S+)")
 _NAMES: dict[str, tuple[str, ...]] = {
     "first": ("sentence_a", "sentence1", "sentence_1", "sent1", "s1", "text1", "phrase1"),
     "second": ("sentence_b", "sentence2", "sentence_2", "sent2", "s2", "text2", "phrase2"),
@@ -95,8 +91,8 @@ def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> S
     Raises:
         InputError: with file and line: too few fields, a score that is no number, another number of lines.
     """
-    rows: list[Row] = [(number, text.split("\t")) for number, text in text_lines(path, blank=True)]
-    golds = [text.split("\t")[0] for _, text in text_lines(gold_path, blank=True)]
+    rows: list[Row] = [(number, text.split("\t")) for number, text in numbered_lines(path, blank=True)]
+    golds = [text.split("\t")[0] for _, text in numbered_lines(gold_path, blank=True)]
     while rows and not "".join(rows[-1][1]).strip() and (len(rows) > len(golds) or not golds[-1].strip()):
         rows.pop()
     while len(golds) > len(rows) and not golds[-1].strip():
@@ -119,15 +115,15 @@ def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> S
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    begin = next(text_lines(path), None)
+    begin = next(numbered_lines(path), None)
     if begin is None:
         raise InputError("the set is empty", path, remedy="Remove the file, or fetch it again.")
-    if _PPDB in begin[1] or "\t" in begin[1]:
-        split = _ppdb_fields if _PPDB in begin[1] else _tab_fields
-        for number, line in text_lines(path):
+    if ppdb.SEPARATOR in begin[1] or "\t" in begin[1]:
+        split = _ppdb_fields if ppdb.SEPARATOR in begin[1] else _tab_fields
+        for number, line in numbered_lines(path):
             yield number, split(line)
         return
-    reader = csv.reader((f"{line}\n" for _, line in text_lines(path, blank=True)), strict=True)
+    reader = csv.reader((f"{line}\n" for _, line in numbered_lines(path, blank=True)), strict=True)
     try:
         for fields in reader:
             if fields:
@@ -142,11 +138,9 @@ def _tab_fields(text: str) -> list[str]:
 
 def _ppdb_fields(text: str) -> list[str]:
     """Phrase, phrase, score of either PPDB-style form."""
-    fields = [field.strip() for field in text.split(_PPDB)]
-    if not (len(fields) >= 4 and fields[0].startswith("[") and fields[0].endswith("]")):
-        return fields
-    found = _PPDB_SCORE.search(fields[3])
-    return [fields[1], fields[2], found.group(1) if found else ""]
+    fields = ppdb.split_fields(text)
+    entry = ppdb.parse_entry(fields)
+    return fields if entry is None else [entry.phrase, entry.paraphrase, entry.score]
 
 
 def _by_header(fields: Sequence[str], path: Path) -> _Layout | None:

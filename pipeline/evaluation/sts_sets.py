@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from paraforge.errors import InputError
+from paraforge.evaluation.names import free_name
 from paraforge.evaluation.sentence_pairs import SentencePairs
 from paraforge.evaluation.sts_files import UnscoredError, read_official_pairs, read_scored_pairs
 
@@ -154,13 +155,10 @@ def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> 
     result: list[SentencePairs] = []
     taken: set[str] = set()
     for item in sets:
-        name, number = item.name, 1
-        while name in taken:
-            number += 1
-            name = f"{item.name} ({number})"
+        name = free_name(item.name, taken)
         taken.add(name)
-        own = item.group == item.name
-        result.append(item if number == 1 else replace(item, name=name, group=name if own else item.group))
+        group = name if item.group == item.name else item.group
+        result.append(replace(item, name=name, group=group))
     if not result:
         raise InputError("no sets of sentence pairs are given: " + ", ".join(map(str, paths)))
     return result

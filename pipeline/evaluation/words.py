@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paraforge.evaluation.similarity import OwnSimilarity, SentenceEmbedder
-from paraforge.lexicon.evaluation import Correlation, correlate
-from paraforge.lexicon.wordlists import SimilarityList
+from paraforge.evaluation.word_lists import Correlation, SimilarityList, correlate
 from paraforge.scoring.cosine import cosine_of_rows
 from paraforge.scoring.vectors import WordVectors
 

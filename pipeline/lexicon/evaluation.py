@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,48 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from paraforge.evaluation.names import free_name
+from paraforge.evaluation.word_lists import Pair, SimilarityList, correlate, read_similarity_lists
 from paraforge.lexicon.lexicon import WORDS
 from paraforge.lexicon.lookup import Lexicon, Score
-from paraforge.lexicon.wordlists import (
-    Pair,
-    ReferenceLexicon,
-    SimilarityList,
-    read_reference_lexicon,
-    read_similarity_list,
-)
+from paraforge.lexicon.reference_lexicon import ReferenceLexicon, read_reference_lexicon
 
 SCORES: tuple[Score, ...] = ("cross_pmi", "adjusted_pmi")
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """One cell of ParaNMT's Table 13.
-
-    Attributes:
-        spearman: Spearman's rho x 100 between judgement and score; None where the scores do not differ.
-        pairs: word pairs of the list.
-        found: those that the lexicon has, in either order.
-    """
-
-    spearman: float | None
-    pairs: int
-    found: int
-
-
-def correlate(judgements: SimilarityList, scores: Mapping[Pair, float]) -> Correlation:
-    """Spearman's rho x 100; an unseen pair has the score 0, one seen in both orders the mean of both."""
-    from scipy.stats import spearmanr
-
-    values = []
-    found = 0
-    for first, second in judgements.pairs:
-        seen = [scores[pair] for pair in ((first, second), (second, first)) if pair in scores]
-        found += bool(seen)
-        values.append(sum(seen) / len(seen) if seen else 0.0)
-    if len(set(values)) < 2 or len(set(judgements.scores)) < 2:
-        return Correlation(None, len(values), found)
-    rho = float(spearmanr(judgements.scores, values).statistic)
-    return Correlation(round(100 * rho, 2), len(values), found)
 
 
 def lexicon_scores(
@@ -102,9 +67,14 @@ def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = 
     Raises:
         InputError: a file is missing or malformed.
     """
+    references: list[ReferenceLexicon] = []
+    for path in reference_lexicons:
+        found = read_reference_lexicon(path)
+        names = {reference.name for reference in references}
+        references.append(replace(found, name=free_name(found.name, names)))
     return Lists(
-        [read_similarity_list(path) for path in word_lists],
-        [read_reference_lexicon(path) for path in reference_lexicons],
+        read_similarity_lists(word_lists),
+        references,
     )
 
 

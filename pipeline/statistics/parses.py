@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.errors import InputError, require
-from paraforge.lexicon.wordlists import text_lines
 from paraforge.statistics.parameters import ParseFile, located
+from paraforge.text.lines import numbered_lines
 
 Row = tuple[str, int]
 """Source and line of a pair."""
@@ -103,7 +103,7 @@ def read_parses(files: Sequence[ParseFile], wanted: Mapping[str, set[int]]) -> d
 
 
 def _rows(file: ParseFile, path: Path) -> Iterator[tuple[int, str, int, str]]:
-    for number, text in text_lines(path):
+    for number, text in numbered_lines(path):
         if file.source is not None:
             yield number, file.source, number, text
             continue

@@ -14,7 +14,7 @@ import pyarrow as pa
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.lexicon import kernels
-from paraforge.lexicon.wordlists import text_lines
+from paraforge.text.lines import numbered_lines
 from paraforge.text.tokens import TokenColumn, tokenize_column
 
 _SENTENCES_AT_ONCE = 50_000
@@ -79,7 +79,7 @@ def background_of_sentences(path: Path) -> Background:
         documents += len(batch)
         batch.clear()
 
-    for _, text in text_lines(path):
+    for _, text in numbered_lines(path):
         batch.append(text)
         if len(batch) == _SENTENCES_AT_ONCE:
             flush()
@@ -101,7 +101,7 @@ def background_of_frequencies(path: Path, sentences: int | None) -> Background:
         InputError: with file and line: not a word and a positive whole number.
     """
     counts: dict[str, int] = {}
-    for number, text in text_lines(path):
+    for number, text in numbered_lines(path):
         fields = text.split("\t") if "\t" in text else text.split()
         if len(fields) != 2 or not fields[1].isdecimal() or int(fields[1]) < 1:
             raise InputError("a word and its count are expected", path, number)

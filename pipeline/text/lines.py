@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -239,3 +240,28 @@ def _unequal(
         in_step,
         remedy=f"Line {in_step + 1:,} and what follows have no partner: find where they went out of step.",
     )
+
+
+def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Number (from 1) and text of each line of a UTF-8 file, plain or compressed, split at line feeds alone.
+
+    Args:
+        path: the file.
+        blank: whether blank lines are given too.
+
+    Raises:
+        InputError: the file is empty or cannot be read; with its number a line that is not UTF-8 or too long.
+    """
+    for block in line_blocks(path, Counter(), strict=False):
+        bad = np.flatnonzero(block.codes)
+        first_bad = int(bad[0]) if len(bad) else len(block)
+        for number, text in enumerate(block.lines.slice(0, first_bad).to_pylist(), start=block.first):
+            text = text.rstrip("\r")
+            if blank or text.strip(" \t"):
+                yield number, text
+        if len(bad):
+            number = block.first + first_bad
+            if block.codes[first_bad] == CODES["overlong_line"]:
+                raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
+            remedy = "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'."
+            raise InputError("not UTF-8 text", path, number, remedy)

@@ -10,8 +10,8 @@ import pytest
 
 from paraforge.evaluation.sentence_pairs import SentencePairs
 from paraforge.evaluation.similarity import OwnSimilarity, SentenceEmbedder, similarities
+from paraforge.evaluation.word_lists import SimilarityList
 from paraforge.evaluation.words import evaluate_words
-from paraforge.lexicon.wordlists import SimilarityList
 
 VECTORS = {"a": [3, 0], "b": [1, 1], "c": [0, 2], "": [0, 0]}
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.lexicon.evaluation import agreement, correlate, evaluate_lexicon, lexicon_scores, read_lists
+from paraforge.evaluation.word_lists import SimilarityList, correlate
+from paraforge.lexicon.evaluation import agreement, evaluate_lexicon, lexicon_scores, read_lists
 from paraforge.lexicon.lexicon import extract_lexicon
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconParameters
-from paraforge.lexicon.wordlists import ReferenceLexicon, SimilarityList, read_reference_lexicon
+from paraforge.lexicon.reference_lexicon import ReferenceLexicon, read_reference_lexicon
 from paraforge.shards.resources import Resources
 from tests.lexicon.corpora import write_corpus, zipf_corpus
 

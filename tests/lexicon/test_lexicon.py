@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.errors import InputError
+from paraforge.evaluation.word_lists import SimilarityList
 from paraforge.files import sha256_file
 from paraforge.lexicon import lexicon as module
 from paraforge.lexicon.evaluation import Lists, agreement, evaluate_lexicon
 from paraforge.lexicon.lexicon import SCHEMA, LexiconReport, extract_lexicon
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconFilters, LexiconParameters
-from paraforge.lexicon.wordlists import ReferenceLexicon, SimilarityList
+from paraforge.lexicon.reference_lexicon import ReferenceLexicon
 from paraforge.publication.datasets import open_lexicon
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardWriter, write_parquet

@@ -18,7 +18,7 @@ from paraforge.evaluation.baselines.weighting import (
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.opening import open_word_vectors
 from paraforge.evaluation.sts_sets import read_sets
-from paraforge.lexicon.wordlists import text_lines
+from paraforge.text.lines import numbered_lines
 
 WEIGHTS = ("sif", "idf", "none")
 
@@ -84,9 +84,9 @@ def read_sentences(path: Path) -> list[str]:
     """
     if path.is_dir() or path.name.startswith("STS"):
         return [sentence for pairs in read_sets([path]) for sentence in pairs.sentences]
-    first = next(text_lines(path), None)
+    first = next(numbered_lines(path), None)
     if first is None:
         raise InputError("the file is empty", path)
     if "\t" in first[1] or "|||" in first[1]:
         return [sentence for pairs in read_sets([path]) for sentence in pairs.sentences]
-    return [text for _, text in text_lines(path)]
+    return [text for _, text in numbered_lines(path)]

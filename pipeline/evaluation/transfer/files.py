@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paraforge.errors import InputError
-from paraforge.lexicon.wordlists import text_lines
+from paraforge.text.lines import numbered_lines
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ def read_labelled(path: Path) -> Examples:
     Raises:
         InputError: with file and line: another number of fields, a blank label, fewer than two classes.
     """
-    rows = ((number, _fields(path, number, text, 2)) for number, text in text_lines(path))
+    rows = ((number, _fields(path, number, text, 2)) for number, text in numbered_lines(path))
     return _single(path, ((number, fields[0], fields[1]) for number, fields in rows))
 
 
 def read_trec(path: Path) -> Examples:
     """`coarse class TAB fine class TAB question` a line; the coarse class counts. Raises as
     :func:`read_labelled`."""
-    rows = ((number, _fields(path, number, text, 3)) for number, text in text_lines(path))
+    rows = ((number, _fields(path, number, text, 3)) for number, text in numbered_lines(path))
     return _single(path, ((number, fields[0], fields[2]) for number, fields in rows))
 
 
@@ -97,13 +97,13 @@ def _old_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def read_sst_phrases(path: Path) -> Examples:
     """SentEval's `text TAB label` a line. Raises as :func:`read_labelled`."""
-    rows = ((number, _fields(path, number, text, 2)) for number, text in text_lines(path))
+    rows = ((number, _fields(path, number, text, 2)) for number, text in numbered_lines(path))
     return _single(path, ((number, fields[1], fields[0]) for number, fields in rows))
 
 
 def read_sst_fine(path: Path) -> Examples:
     """SentEval's `label text` a line. Raises as :func:`read_labelled`."""
-    rows = ((number, text.partition(" ")) for number, text in text_lines(path))
+    rows = ((number, text.partition(" ")) for number, text in numbered_lines(path))
     return _single(path, ((number, label, text) for number, (label, _, text) in rows))
 
 
@@ -165,7 +165,7 @@ def read_sick(path: Path, label: str, part: str | None = None) -> Examples:
 
 def names_parts_of_sick(path: Path) -> bool:
     """Whether this is the undivided SICK.txt."""
-    _, header = next(text_lines(path), (0, ""))
+    _, header = next(numbered_lines(path), (0, ""))
     return _SICK_PARTS in header.lower().split("\t")
 
 
@@ -178,7 +178,7 @@ def _pairs(path: Path, rows: Sequence[tuple[int, list[str]]]) -> Examples:
 
 def _rows_with_header(path: Path, columns: Sequence[Sequence[str]]) -> list[tuple[int, list[str]]]:
     """Line number and fields of the columns, each of which has one of several names."""
-    lines = text_lines(path)
+    lines = numbered_lines(path)
     header = next(lines, None)
     if header is None:
         raise InputError("the file is empty", path)
