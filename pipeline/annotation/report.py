@@ -17,6 +17,8 @@ from paraforge.corpus.statement import Rows
 from paraforge.publication.statistics import BANDS
 
 STRONG = 3
+LEAST_ANSWERS = 10
+"""Graded pairs that a band needs: 0 strong pairs of 3 would be an estimate of 0 without an error."""
 QUESTIONS = ("paraphrase", "fluency")
 
 
@@ -58,13 +60,24 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number of pairs of the whole corpus and its standard error.
+    """A number of pairs of the whole corpus.
 
-    The error is None where of a band one pair is graded.
+    Attributes:
+        pairs: the number.
+        standard_error: of sampling; None where only one pair of a band is graded.
+        fewest_answers: graded pairs of the band that has the fewest, not counting bands that are graded
+            whole; None where all are.
     """
 
     pairs: float
     standard_error: float | None
+    fewest_answers: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are enough answers from every band, and the error is at most half the number."""
+        enough = self.fewest_answers is None or self.fewest_answers >= LEAST_ANSWERS
+        return enough and self.standard_error is not None and self.standard_error <= self.pairs / 2
 
 
 @dataclass(frozen=True)
@@ -173,6 +186,7 @@ def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
     """
     total = variance = 0.0
     known = True
+    fewest: int | None = None
     for row in table:
         if not row.pairs:
             continue
@@ -181,11 +195,13 @@ def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
         share = row.paraphrase[STRONG - 1] / row.graded
         total += row.pairs * share
         left_out = 1 - row.graded / row.pairs
+        if left_out:
+            fewest = row.graded if fewest is None else min(fewest, row.graded)
         if row.graded > 1:
             variance += row.pairs**2 * left_out * share * (1 - share) / (row.graded - 1)
         elif left_out:
             known = False
-    return Estimate(total, math.sqrt(variance) if known else None)
+    return Estimate(total, math.sqrt(variance) if known else None, fewest)
 
 
 TABLE_SCHEMA = pa.schema(

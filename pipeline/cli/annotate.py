@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from paraforge.annotation.report import BandRow, Report
+    from paraforge.annotation.report import BandRow, Estimate, Report
 
 DATABASE = Path("annotations.sqlite")
 _PLAIN_WIDTH = 110
@@ -211,13 +211,16 @@ def render_report(found: Report) -> str:
     if found.agreements:
         console.print(Text("Agreement", style="bold"))
         console.print(Padding(_agreement_table(found), (0, 0, 1, 0)))
-    if found.strong is not None:
-        error = found.strong.standard_error
-        deviation = "" if error is None else f" ± {error:,.0f} (standard error of sampling)"
-        console.print(
-            Text(f"Strong paraphrases (grade 3) in the corpus: {found.strong.pairs:,.0f}{deviation}")
-        )
+    console.print(Text(f"Strong paraphrases (grade 3) in the corpus: {_strong(found.strong)}"))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+
+
+def _strong(estimate: Estimate | None) -> str:
+    from paraforge.annotation.report import LEAST_ANSWERS
+
+    if estimate is None or not estimate.is_known or estimate.standard_error is None:
+        return f"too few answers; grade {LEAST_ANSWERS} pairs of every band at least"
+    return f"{estimate.pairs:,.0f} ± {estimate.standard_error:,.0f} (standard error of sampling)"
 
 
 def _table() -> Table:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import duckdb
 
 OTHER_REASONS = "other reasons"
+_ENTRY_PAIRS = 3
+"""Pairs that an entry shown as best or worst has at least: of one or two it may be a misspelling."""
 _SHOWN = ("source", "line", "cs", "reference", "translation", "paraphrase_score", "overlap_3")
 
 
@@ -133,7 +135,7 @@ def gather(
             lengths=figures.lengths(),
             bands=_bands(figures, views, parameters),
             means=figures.means(),
-            lexicon=_lexicon(connection, views, parameters.entries),
+            lexicon=lexicon_entries(connection, views, parameters.entries),
             lexicon_missing=missing.get("lexicon"),
             curves=read_curves(plots),
             results=result_tables(values),
@@ -214,10 +216,10 @@ def _bands(figures: Histograms, views: dict[str, Dataset], parameters: ReportPar
     return rows[::-1]
 
 
-def _lexicon(
+def lexicon_entries(
     connection: duckdb.DuckDBPyConnection, views: dict[str, Dataset], count: int
 ) -> LexiconEntries | None:
-    """Best and worst entries; of the two directions of an entry one is shown."""
+    """Best and worst entries of enough pairs; of the two directions of an entry one is shown."""
     if "lexicon" not in views:
         return None
     sides = []
@@ -225,7 +227,7 @@ def _lexicon(
         table = fetch(
             connection,
             "SELECT word, paraphrase, pairs, cross_pmi, ordinary_pmi, adjusted_pmi FROM lexicon "
-            "WHERE word < paraphrase AND adjusted_pmi IS NOT NULL "
+            f"WHERE word < paraphrase AND adjusted_pmi IS NOT NULL AND pairs >= {_ENTRY_PAIRS} "
             f"ORDER BY adjusted_pmi {order}, pairs DESC, word, paraphrase LIMIT {count}",
         )
         sides.append(list(table.to_pylist()))

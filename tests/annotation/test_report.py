@@ -68,6 +68,7 @@ def test_a_whole_band_has_no_sampling_error() -> None:
     table = [BandRow("", 10, 0.0, 0.0, 10, 10, (5, 0, 5), (0, 0, 10))]
     estimate = estimate_strong(table)
     assert estimate is not None and (estimate.pairs, estimate.standard_error) == (5, 0)
+    assert estimate.is_known and estimate.fewest_answers is None
 
 
 def test_no_estimate_without_grades(store: AnnotationStore, tmp_path: Path) -> None:
@@ -77,6 +78,28 @@ def test_no_estimate_without_grades(store: AnnotationStore, tmp_path: Path) -> N
     # One pair of a thousand says nothing of how far it may be off.
     estimate = build_report(store).strong
     assert estimate is not None and estimate.standard_error is None
+
+
+@pytest.mark.parametrize(
+    ("graded", "strong", "known"),
+    [
+        ((100, 100), (50, 80), True),
+        ((9, 100), (5, 80), False),
+        # 1 of 10 and 1 of 100, as in "261 ± 260": sqrt(0.09 / 9) is all of 0.1.
+        ((10, 100), (1, 1), False),
+        ((10, 100), (0, 0), True),
+        ((3, 3), (0, 0), False),
+    ],
+)
+def test_an_estimate_from_few_answers_is_not_known(
+    graded: tuple[int, int], strong: tuple[int, int], known: bool
+) -> None:
+    table = [
+        BandRow("", 1_000, 0.0, 0.0, number, number, (number - grade, 0, grade), (0, 0, number))
+        for number, grade in zip(graded, strong, strict=True)
+    ]
+    estimate = estimate_strong(table)
+    assert estimate is not None and estimate.is_known == known
 
 
 def test_export(store: AnnotationStore, tmp_path: Path) -> None:
