@@ -28,7 +28,7 @@ $(READY): pyproject.toml $(CONSTRAINTS) scripts/install_fairseq.py
 	touch $@
 
 corpus: setup
-	paraforge doctor --mend
+	paraforge doctor --repair
 	dvc repro
 	paraforge summary
 

@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "work": ("paraforge.cli.work", "Show and prune what is kept for resuming."),
     "doctor": (
         "paraforge.cli.doctor",
-        "Say what is installed, which engines work, and how to mend what does not.",
+        "Say what is installed, which engines work, and how to repair what does not.",
     ),
 }
 

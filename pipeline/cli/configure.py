@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from paraforge.configuration.choices import Configured
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -16,37 +20,72 @@ def configure(
         metavar="[GROUP=CHOICE | KEY=VALUE]...",
         help="what to choose, e.g. corpus=tatoeba translate.beam=4",
     ),
-    configs: Path = typer.Option(Path("configs"), help="directory of the groups"),
-    output: Path = typer.Option(Path("params.yaml"), help="file to write"),
+    configs: Path = typer.Option(Path("configs"), metavar="DIR", help="directory of the groups"),
+    output: Path = typer.Option(Path("params.yaml"), "--output", "-o", metavar="FILE", help="file to write"),
     show: bool = typer.Option(False, "--show", help="print instead of writing"),
     groups: bool = typer.Option(False, "--groups", help="list the groups and their choices"),
+    reset: bool = typer.Option(False, "--reset", help="forget earlier choices and edits"),
+    check_files: bool = typer.Option(
+        True, "--files/--no-files", help="look for your files and at their first rows, or not"
+    ),
 ) -> None:
-    """Compose params.yaml from the groups in configs/, check every value, and write it.
+    """Compose params.yaml from the groups in configs/, check every value and every file, and write it.
 
-    The default is the embedded sample. Anything that is not named goes back to its default.
+    Choices stay until they are changed: what was chosen before, and what was edited in params.yaml, is kept
+    where this call says nothing of it. Prints what changes, and which stages 'dvc repro' will run for it.
 
     \b
     Examples:
-      paraforge configure                                      the embedded sample
       paraforge configure corpus=tatoeba translation=small     another bitext, another model
       paraforge configure corpus=my translate.beam=4           your own configs/corpus/my.yaml
+      paraforge configure select=wieting2021                   another selection of the same corpus
+      paraforge configure --reset                              back to the embedded sample
       paraforge configure --groups                             what there is to choose from
     """
-    from paraforge.configuration import load_parameters
-    from paraforge.configuration.composition import choices, compose
+    from paraforge.configuration.checks import check_files as check
+    from paraforge.configuration.choices import reconfigure
+    from paraforge.configuration.composition import choices
     from paraforge.configuration.inputs import INPUTS, link_inputs
+    from paraforge.configuration.stages import stages_to_run
+    from paraforge.errors import ConfigurationError
     from paraforge.files import atomic_path
 
     if groups:
         for group, names in choices(configs).items():
             typer.echo(f"{group}: {', '.join(names)}")
         return
-    text = compose(configs, overrides or [])
+    found = reconfigure(configs, overrides or [], output, reset)
+    problems = check(found.parameters) if check_files else []
+    if problems:
+        raise ConfigurationError(problems)
     if show:
-        typer.echo(text, nl=False)
+        typer.echo(found.text, nl=False)
         return
     with atomic_path(output) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    if (output.parent / "dvc.yaml").is_file():
-        link_inputs(load_parameters(output), root=output.parent / INPUTS)
-    typer.echo(f"{output} written. Run 'dvc repro' next; it runs only what this changes.")
+        temporary.write_text(found.text, encoding="utf-8")
+    typer.echo("\n".join(_lines(found, output)))
+    project = output.parent
+    if (project / "dvc.yaml").is_file():
+        link_inputs(found.parameters, root=project / INPUTS)
+        typer.echo(_what_runs(stages_to_run(project, found.content)))
+
+
+def _lines(found: Configured, output: Path) -> list[str]:
+    lines = [f"{output}: {' '.join(found.choices) or 'the embedded sample'}"]
+    lines += [f"  no longer chosen: {one}" for one in found.forgotten]
+    lines += [f"  kept as edited: {one}" for one in found.edited]
+    if found.changes is None:
+        return [*lines, "  written anew"]
+    return [*lines, *(f"  {one}" for one in found.changes or [])] + (
+        [] if found.changes else ["  nothing changes"]
+    )
+
+
+def _what_runs(stages: tuple[list[str], list[str]] | None) -> str:
+    if stages is None:
+        return "'dvc repro' runs every stage: nothing has run here yet."
+    own, after = stages
+    if not own:
+        return "'dvc repro' has nothing to run for this."
+    then = f", then what reads their output: {', '.join(after)}" if after else ""
+    return f"'dvc repro' runs {', '.join(own)}{then}."

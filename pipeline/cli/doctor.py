@@ -1,4 +1,4 @@
-"""``paraforge doctor``: what is installed, which engines work, and how to mend what does not."""
+"""``paraforge doctor``: what is installed, which engines work, and how to repair what does not."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ _MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "n
 @app.command()
 def doctor(
     as_json: bool = typer.Option(False, "--json", help="print JSON instead of lines"),
-    mend: bool = typer.Option(
-        False, "--mend", help="only set DVC's files aside that a kill has cut, so that 'dvc repro' goes on"
+    repair: bool = typer.Option(
+        False, "--repair", help="only rename DVC's files that a kill cut off, so that 'dvc repro' continues"
     ),
+    mend: bool = typer.Option(False, "--mend", hidden=True),
 ) -> None:
-    """Say what is installed, which engines work, and how to mend what does not.
+    """Say what is installed, which engines work, and how to repair what does not.
 
     Exits with 1 if something that every corpus needs is broken; optional things that are missing are
     only named.
@@ -24,12 +25,12 @@ def doctor(
     import dataclasses
     import json
 
-    if mend:
+    if repair or mend:
         from paraforge.shards.dvc_files import set_aside
 
         for path, aside in set_aside():
             typer.echo(
-                f"{path} was cut by a kill and is now {aside}: 'dvc repro' goes on from what is finished"
+                f"{path} was cut off by a kill and is now {aside}: 'dvc repro' continues from finished work"
             )
         return
     from paraforge.configuration.diagnosis import diagnose

@@ -53,7 +53,7 @@ def plan(
     """
     import json
 
-    from paraforge.configuration import check_parameters, load_parameters
+    from paraforge.configuration import load_parameters
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster
@@ -61,11 +61,9 @@ def plan(
     from paraforge.planning.table import plan_json, plan_text, simulation_text
 
     if overrides:
-        import yaml
+        from paraforge.configuration.choices import reconfigure
 
-        from paraforge.configuration.composition import compose
-
-        parameters = check_parameters(yaml.safe_load(compose(configs, overrides)), where=str(configs))
+        parameters = reconfigure(configs, overrides, parameters_path).parameters
     else:
         parameters = load_parameters(parameters_path)
     counts = [part.strip() for part in devices.split(",")]

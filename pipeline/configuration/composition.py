@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from paraforge.configuration import check_parameters
+import yaml
+
+from paraforge.configuration import check_parameters, not_yaml, read_yaml
+from paraforge.configuration.parameters import Parameters
+from paraforge.configuration.places import Location, has, line_of, suggestion
 from paraforge.errors import InputError
 
 # Not "config": fairseq registers a schema of that name with Hydra, process-wide, when it is imported.
 ROOT = "paraforge"
 # Of the behaviours that Hydra offers the oldest: fairseq refuses to be imported after a newer one was chosen.
 _HYDRA_BEHAVIOUR = "1.1"
+_GLOBAL = "# @package _global_"
 
 
 def choices(configs: Path) -> dict[str, list[str]]:
@@ -29,7 +35,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     """The text of params.yaml for these choices.
 
     Raises:
-        InputError: a group, choice or key does not exist.
+        InputError: a group, choice or key does not exist, or a group's file cannot be read.
         ConfigurationError: a value is not allowed; all of them are named.
     """
     from hydra import compose as hydra_compose
@@ -43,10 +49,19 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
             "no such file", configs / f"{ROOT}.yaml", remedy="Name the directory with --configs."
         )
     groups = choices(configs)
+    for override in overrides:
+        _check_names(override, groups)
+    chosen: list[Path] = []
     try:
-        with initialize_config_dir(str(configs.resolve()), version_base=_HYDRA_BEHAVIOUR):
-            composed = hydra_compose(ROOT, overrides=[_forced(_quoted(one), groups) for one in overrides])
+        # Hydra warns at every call that the next release will not have this behaviour any more.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with initialize_config_dir(str(configs.resolve()), version_base=_HYDRA_BEHAVIOUR):
+                composed = hydra_compose(ROOT, overrides=[_forced(_quoted(one), groups) for one in overrides])
         container = OmegaConf.to_container(composed, resolve=True)
+        chosen = group_files(configs, overrides)
+    except yaml.YAMLError as error:
+        raise _broken(error, configs) from error
     except InterpolationKeyError as error:
         raise InputError(
             str(error).splitlines()[0],
@@ -56,8 +71,73 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
         available = "; ".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
         raise InputError(f"{str(error).splitlines()[0]}", remedy=f"There are {available}.") from error
     assert isinstance(container, dict)
-    check_parameters({str(key): value for key, value in container.items()}, where=str(configs))
+    content = {str(key): value for key, value in container.items()}
+    for group in groups:
+        # Without the first line, what a group's file says lands in a section that is called as the group.
+        if group in content and group not in Parameters.model_fields:
+            file = next((file for file in chosen if file.parent.name == group), configs / group)
+            raise InputError("it names no section", file, 1, f"Its first line has to be '{_GLOBAL}'.")
+    check_parameters(content, _place(configs, chosen))
     return OmegaConf.to_yaml(composed, resolve=True)
+
+
+def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
+    """The files of all groups that these choices read, each after those of its group that it builds on."""
+    defaults = read_yaml(configs / f"{ROOT}.yaml")[1]["defaults"]
+    named = dict(one.split("=", 1) for one in overrides if "=" in one)
+    chosen = {group: name for one in defaults if isinstance(one, dict) for group, name in one.items()}
+    chosen |= {group: name for group, name in named.items() if group in chosen}
+    return [file for group, name in chosen.items() for file in files_of_choice(configs, group, name)]
+
+
+def files_of_choice(configs: Path, group: str, name: str) -> list[Path]:
+    """The file of a choice, after those of the same group that it builds on."""
+    file = configs / group / f"{name}.yaml"
+    content = read_yaml(file)[1] if file.is_file() else None
+    below = content.get("defaults", []) if isinstance(content, dict) else []
+    others = [one for one in below if isinstance(one, str) and one not in ("_self_", name)]
+    return [*(found for other in others for found in files_of_choice(configs, group, other)), file]
+
+
+def _place(configs: Path, files: Sequence[Path]) -> Callable[[Location], str]:
+    """Where a key was given: the file that has its section, and the line; otherwise the directory."""
+
+    def place(location: Location) -> str:
+        for file in reversed(files):
+            text, content = read_yaml(file)
+            if location and has(content, location):
+                return f"{file}:{line_of(text, location)}"
+        return str(configs)
+
+    return place
+
+
+def _broken(error: yaml.YAMLError, configs: Path) -> InputError:
+    """The file that is not YAML: the one that Hydra stumbled over, or the first that there is."""
+    for file in sorted(configs.rglob("*.yaml")):
+        try:
+            read_yaml(file)
+        except InputError as found:
+            return found
+    return not_yaml(error, configs)
+
+
+def _check_names(override: str, groups: dict[str, list[str]]) -> None:
+    """Refuse a group, section or choice that does not exist, with the one that was probably meant."""
+    key, equals, value = override.lstrip("+~").partition("=")
+    name = key.split(".")[0].split("@")[0]
+    known = [*groups, *Parameters.model_fields]
+    if equals and name not in known:
+        raise InputError(
+            f"{override}: there is no group or section '{name}'{suggestion(name, known)}",
+            remedy=f"There are {', '.join(sorted(set(known)))}.",
+        )
+    # Some groups are called as a section: 'select=paranmt', but 'select.deciles=[]'.
+    if equals and key in groups and value not in groups[key]:
+        raise InputError(
+            f"{override}: there is no such choice{suggestion(value, groups[key])}",
+            remedy=f"There are {key}: {', '.join(groups[key])}.",
+        )
 
 
 def _quoted(override: str) -> str:

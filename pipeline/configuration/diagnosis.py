@@ -147,8 +147,9 @@ def _project() -> Iterator[Finding]:
         load_parameters()
         yield Finding("project", "params.yaml", "ok", "every value is allowed")
     except ParaforgeError as error:
-        yield Finding("project", "params.yaml", "broken", str(error), "run 'paraforge configure'")
-    remedy = "a kill has cut it: 'paraforge doctor --mend' sets it aside, and finished work is found again"
+        # The message says what to do; composing the file anew would undo what the user chose.
+        yield Finding("project", "params.yaml", "broken", str(error))
+    remedy = "a kill cut it off: 'paraforge doctor --repair' renames it, and finished work is found again"
     for path, wrong in damaged().items():
         yield Finding("project", str(path), "broken", wrong, remedy)
     if shutil.which("dvc") is None:

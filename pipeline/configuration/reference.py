@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from paraforge.configuration.parameters import Parameters
+from paraforge.configuration.places import models_in
 from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
 from paraforge.text.paths import UserFile
 
@@ -114,17 +115,8 @@ def _type_name(annotation: Any) -> str:
 
 def _nested(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
     for field in model.model_fields.values():
-        for inner in _models_in(field.annotation):
+        for inner in models_in(field.annotation):
             if inner not in seen:
                 seen.add(inner)
                 yield inner
                 yield from _nested(inner, seen)
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and not typing.get_args(annotation):
-        if issubclass(annotation, BaseModel):
-            yield annotation
-        return
-    for argument in typing.get_args(annotation):
-        yield from _models_in(argument)

@@ -47,7 +47,7 @@ def test_all_problems_are_named_at_once() -> None:
 def test_an_unknown_choice_or_section() -> None:
     with pytest.raises(InputError, match=r"nonsense.*There are corpus: all"):
         compose(CONFIGS, ["corpus=nonsense"])
-    with pytest.raises(ConfigurationError, match="no_such: there is no such parameter"):
+    with pytest.raises(InputError, match=r"no_such\.key=1: there is no group or section 'no_such'\. There"):
         compose(CONFIGS, ["no_such.key=1"])
 
 

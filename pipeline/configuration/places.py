@@ -1,0 +1,100 @@
+"""Where a parameter is written, by line, and what a misspelt one was probably meant to be."""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+Location = Sequence[str | int]
+
+
+def written(content: Any, location: Location) -> Location:
+    """A problem's location without what pydantic adds of its own, the kinds of unions."""
+    found: list[str | int] = []
+    for place, part in enumerate(location):
+        inside = (isinstance(content, dict) and part in content) or (
+            isinstance(content, list) and isinstance(part, int) and part < len(content)
+        )
+        if inside:
+            content = content[part]
+        if inside or place == len(location) - 1:
+            found.append(part)
+    return found
+
+
+def line_of(text: str, location: Location) -> int | None:
+    """The line, from 1, of what is at this location of a YAML text, or of the innermost part that exists.
+
+    None where not even the first part exists.
+    """
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    line = None
+    for part in location:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((key, value) for key, value in node.value if key.value == str(part)), None)
+            if found is not None:
+                line, node = found[0].start_mark.line + 1, found[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+    return line
+
+
+def has(content: Any, location: Location) -> bool:
+    """Whether a value has something at this location."""
+    for part in location:
+        try:
+            content = content[part]
+        except (LookupError, TypeError):
+            return False
+    return True
+
+
+def check_keys(node: yaml.Node | None) -> None:
+    """Raise YAMLError where a mapping has a key twice: YAML forbids it, and its readers take the last one."""
+    if isinstance(node, yaml.MappingNode):
+        keys = set()
+        for key, value in node.value:
+            if key.value in keys:
+                raise yaml.MarkedYAMLError(problem=f"duplicate key {key.value}", problem_mark=key.start_mark)
+            keys.add(key.value)
+            check_keys(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for inner in node.value:
+            check_keys(inner)
+
+
+def suggestion(wrong: str, known: Iterable[str]) -> str:
+    """`; did you mean 'beam'?` where something known is similar, otherwise nothing."""
+    # Of two letters one is half: 'mi' is meant to be 'my'.
+    close = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6 if len(wrong) > 4 else 0.5)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def known_keys(model: type[BaseModel], location: Location) -> list[str]:
+    """The keys that are known where ``location`` has its last part; kinds of a union narrow them."""
+    models = {model}
+    for part in location[:-1]:
+        fields = [one.model_fields[part].annotation for one in models if part in one.model_fields]
+        inner = {found for annotation in fields for found in models_in(annotation)}
+        of_kind = {one for one in models if part in _kinds(one) or part == one.__name__}
+        models = inner or of_kind or models
+    return sorted({name for one in models for name in one.model_fields})
+
+
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models that a type is made of, without those that they are made of in turn."""
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        return [annotation] if issubclass(annotation, BaseModel) else []
+    return [found for argument in typing.get_args(annotation) for found in models_in(argument)]
+
+
+def _kinds(model: type[BaseModel]) -> set[Any]:
+    """The words that tell a model from others of its union."""
+    fields = (model.model_fields.get(name) for name in ("kind", "format"))
+    return {word for field in fields if field is not None for word in typing.get_args(field.annotation)}

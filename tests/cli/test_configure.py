@@ -1,0 +1,243 @@
+"""``paraforge configure``: choices and edits stay until they are changed, everything is checked, changes are
+told."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from paraforge.cli import app
+from paraforge.configuration.choices import reconfigure
+from paraforge.configuration.composition import compose
+from paraforge.errors import ConfigurationError, ParaforgeError
+from tests.project import ROOT, run
+
+RUNNER = CliRunner()
+MY = """# @package _global_
+ingest:
+  kind: bitext
+  sources:
+  - name: mine
+    format: tsv
+    path: mine.tsv
+    columns: {reference: 0, cs: 1}
+publish:
+  licence: other
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a bitext of its own, configured as the sample."""
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    shutil.copytree(ROOT / "inputs", tmp_path / "inputs", symlinks=True)
+    for name in ("dvc.yaml", "params.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "configs" / "corpus" / "my.yaml").write_text(MY)
+    (tmp_path / "mine.tsv").write_text("A dog runs.\tPes běží.\n" * 3)
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def configure(*arguments: str) -> str:
+    result = RUNNER.invoke(app, ["configure", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def written() -> dict[str, Any]:
+    content = yaml.safe_load(Path("params.yaml").read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content
+
+
+def edit(old: str, new: str) -> None:
+    text = Path("params.yaml").read_text(encoding="utf-8")
+    assert old in text
+    Path("params.yaml").write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_choices_stay_until_they_are_changed(project: Path) -> None:
+    configure("corpus=my", "translation=fake", "translate.beam=4")
+    told = configure("select=wieting2021")
+    assert written()["ingest"]["sources"][0]["name"] == "mine"
+    assert written()["translate"] == {"engine": "fake", "beam": 4}
+    assert "  select.filters: " in told and "ingest" not in told
+    assert configure().count("nothing changes") == 1
+    assert "translate.beam: 4 -> 5" in configure("translate.beam=5")
+    # In whatever steps, the file is what all choices at once give.
+    chosen = ["corpus=my", "translation=fake", "select=wieting2021", "translate.beam=5"]
+    assert written() == yaml.safe_load(compose(Path("configs"), chosen))
+    told = configure("--reset")
+    assert "publish.licence: other -> mit" in told
+    assert Path("params.yaml").read_bytes() == (ROOT / "params.yaml").read_bytes()
+
+
+def test_a_group_takes_the_place_of_values_that_it_describes(project: Path) -> None:
+    (project / "models" / "mine").mkdir()
+    (project / "models" / "mine" / "model.bin").touch()
+    configure("translation=fairseq-checkpoint", "nmt.model=models/mine", "translate.beam=4")
+    told = configure("translation=sample")
+    assert "no longer chosen: nmt.model=models/mine" in told
+    assert written()["nmt"]["model"] == "train"
+    assert written()["translate"]["beam"] == 4
+
+
+def test_edits_by_hand_are_kept_and_named(project: Path) -> None:
+    edit("pairs: 20000", "pairs: 2000")
+    edit("    maximum: 0.9", "    maximum: 0.8")
+    told = configure("translate.beam=4")
+    assert re.search(r"kept as edited: ingest\.sources: .*20000.* -> .*2000", told)
+    assert "kept as edited: select.filters" in told
+    assert written()["ingest"]["sources"][0]["pairs"] == 2000
+    # Also by the call after the next one, and until the section's own group is chosen.
+    configure("translate.nbest=2")
+    assert written()["ingest"]["sources"][0]["pairs"] == 2000
+    told = configure("select=sample")
+    assert "kept as edited: select" not in told and "  select.filters: " in told
+    configure("corpus=sample")
+    assert written()["ingest"]["sources"][0]["pairs"] == 20_000
+    assert written()["translate"] == {"engine": "ctranslate2", "beam": 4, "nbest": 2}
+
+
+def test_a_changed_group_is_no_edit(project: Path) -> None:
+    configure("corpus=my")
+    file = project / "configs" / "corpus" / "my.yaml"
+    file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
+    edit("  examples: 4", "  examples: 3")
+    told = configure()
+    assert "publish.licence: other -> cc-by-4.0" in told
+    assert "kept as edited: report.examples: 4 -> 3" in told
+
+
+def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project: Path) -> None:
+    content = yaml.safe_load(compose(Path("configs"), ["corpus=my", "translate.beam=4"]))
+    Path("params.yaml").write_text(yaml.safe_dump(content))
+    configure("select=wieting2021")
+    assert written() == yaml.safe_load(
+        compose(Path("configs"), ["corpus=my", "translate.beam=4", "select=wieting2021"])
+    )
+
+
+def test_what_will_run(project: Path) -> None:
+    assert "runs every stage: nothing has run here yet" in configure("translate.beam=4")
+    stages = yaml.safe_load((project / "dvc.yaml").read_text())["stages"]
+    parameters = written()
+    ran = {}
+    for name, stage in stages.items():
+        keys = [key for key in stage["params"] if isinstance(key, str)]
+        if name == "embeddings":
+            values = {key: parameters["embeddings"][key.split(".")[1]] for key in keys[1:]}
+            values["embeddings.models.word"] = parameters["embeddings"]["models"]["word"]
+            name = "embeddings@word"
+        else:
+            values = {key: parameters[key] for key in keys}
+        ran[name] = {"params": {"params.yaml": values}}
+    (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
+    assert "'dvc repro' has nothing to run for this." in configure()
+    assert "has nothing to run" in configure("resources.workers=1")
+    assert (
+        "runs select, then what reads their output: publish, embeddings@word, statistics, report."
+        in configure("select=wieting2021")
+    )
+    # Compared with what ran last, not with the file that was there.
+    assert "runs select, report, then" in configure("report.seed=2")
+    assert "has nothing to run" in configure("select=sample", "report=default")
+    assert "runs embeddings@other, then" in configure(
+        "embeddings.models.other.encoder.kind=lstm", "embeddings.names=[word,other]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["corpus=mi"], r"corpus=mi: there is no such choice; did you mean 'my'\?"),
+        (["corpsu=my"], r"no group or section 'corpsu'; did you mean 'corpus'\?"),
+        (["translate.bem=4"], r"translate\.bem: there is no such parameter; did you mean 'beam'\?"),
+        (["translat.beam=4"], r"no group or section 'translat'; did you mean 'translate'\?"),
+        (["nmt.training.warmup=4"], r"nmt\.training\.warmup: .*did you mean 'warmup_updates'\?"),
+        (["x"], "neither GROUP=CHOICE nor KEY=VALUE"),
+        (["nmt.model=/nowhere"], r"nmt\.model: /nowhere: no such file"),
+        (["nmt.model=models/mine"], r"nmt\.model: models/mine: no such file"),
+        (["paragram.vectors=missing.txt"], r"paragram\.vectors: missing\.txt: no such file"),
+        (["paragram.vectors=$NOT_SET/v.txt"], r"paragram\.vectors: .*NOT_SET is not set"),
+        (["score.sentence_transformer=/dev/zero"], r"score\.sentence_transformer: /dev/zero: not a regular"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    arguments: list[str], message: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    before = Path("params.yaml").read_bytes()
+    with pytest.raises(ParaforgeError, match=message) as caught:
+        configure(*arguments)
+    assert caught.value.exit_code == 2
+    assert Path("params.yaml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("mine.tsv", "gone.tsv", r"ingest: source 'mine': gone\.tsv: no such file"),
+        ("cs: 1", "cs: 7", r"ingest: source 'mine': .*mine\.tsv:1: no column 7 for cs"),
+        ("mine.tsv", "pipe", r"pipe: not a regular file"),
+        ("mine.tsv", "/dev/zero", r"/dev/zero: not a regular file"),
+        ("mine.tsv", "empty.tsv", r"empty\.tsv: "),
+        ("# @package _global_\n", "", r"my\.yaml:1: .*first line has to be '# @package _global_'"),
+        ("kind: bitext", "kind: [", r"my\.yaml:\d+: not YAML"),
+        ("  - name", "\t- name", r"my\.yaml:5: not YAML"),
+        ("    format", "    columns: 1\n    format", r"my\.yaml:9: not YAML: .*duplicate key"),
+        ("columns", "colums", r"my\.yaml:8: ingest\.sources\.0\.colums: .*did you mean 'columns'\?"),
+        ("  licence", "  lisence", r"my\.yaml:10: publish\.lisence: .*did you mean 'licence'\?"),
+        ("licence: other", "licence: 7", r"my\.yaml:10: publish\.licence: 7: should be a valid string"),
+        ("publish:", "publihs:", r"publihs: there is no such parameter; did you mean 'publish'\?"),
+        (MY, "- a\n", r"my\.yaml"),
+        (MY, "# @package _global_\n- a\n", r"."),
+    ],
+)
+def test_mistakes_in_a_corpus_of_ones_own(old: str, new: str, message: str, project: Path) -> None:
+    os.mkfifo("pipe")
+    Path("empty.tsv").touch()
+    (project / "configs" / "corpus" / "my.yaml").write_text(MY.replace(old, new))
+    with pytest.raises(ParaforgeError, match=message) as caught:
+        configure("corpus=my")
+    assert caught.value.exit_code == 2
+    if "\n- a" not in new:
+        # One line a problem.
+        problems = caught.value.problems if isinstance(caught.value, ConfigurationError) else [caught.value]
+        assert all("\n" not in str(problem) for problem in problems)
+
+
+def test_files_of_another_machine(project: Path) -> None:
+    configure("--no-files", "corpus=my", "nmt.model=/elsewhere/model")
+    assert written()["nmt"]["model"] == "/elsewhere/model"
+
+
+def test_a_broken_file_is_replaced_by_reset_alone(project: Path) -> None:
+    Path("params.yaml").write_text("ingest: [\n")
+    with pytest.raises(ParaforgeError, match=r"params\.yaml:2: not YAML"):
+        configure("corpus=my")
+    configure("--reset", "corpus=my")
+    assert written()["ingest"]["sources"][0]["name"] == "mine"
+
+
+def test_nothing_but_its_own_lines_is_printed(project: Path) -> None:
+    assert run("paraforge", "configure", "corpus=my", cwd=project).stderr == ""
+
+
+def test_choices_with_spaces_and_quotes(project: Path) -> None:
+    name = "publish.name=My corpus, 'the' first"
+    configure(name)
+    assert name in reconfigure(Path("configs"), [], Path("params.yaml")).choices
+    configure("translate.beam=4")
+    assert written()["publish"]["name"] == "My corpus, 'the' first"
