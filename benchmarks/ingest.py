@@ -121,9 +121,9 @@ def generate(
                     buffer.writelines(f"{line}\n" for line in side.to_pylist())
                     stream.write(buffer.getvalue().encode())
         if layout is Layout.moses:
-            places: dict[str, Any] = {"paths": {"cs": str(paths[0]), "reference": str(paths[1])}}
+            places: dict[str, Any] = {"paths": {"source_text": str(paths[0]), "reference": str(paths[1])}}
         else:
-            places = {"path": str(paths[0]), "columns": {"cs": 1, "reference": 0}}
+            places = {"path": str(paths[0]), "columns": {"source_text": 1, "reference": 0}}
         sources.append({"name": f"part{number}", "format": layout.value, **places})
     return sources
 

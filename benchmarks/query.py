@@ -46,7 +46,7 @@ def texts(number: int, rows: int) -> dict[str, pa.Array]:
     """Sentences of one file."""
     random = np.random.default_rng(number)
     words = pa.array([f"{chr(97 + n % 26)}{n:x}" for n in range(20_000)])
-    lengths = {"cs": 9, "reference": 11, "translation": 11}
+    lengths = {"source_text": 9, "reference": 11, "translation": 11}
     return {name: sentences(random, rows, words, length) for name, length in lengths.items()}
 
 

@@ -83,7 +83,7 @@ def generate(root: Path, rows: int, seed: int = 0) -> list[Path]:
         columns = {
             "source": pa.array(np.where(line % 5 < 3, "films", "news")),
             "line": pa.array(line + 1),
-            "cs": cs.slice(0, count),
+            "source_text": cs.slice(0, count),
             "reference": reference.slice(0, count),
             "translation": translation.slice(0, count),
             "translation_score": pa.array(-random.gamma(2.0, 0.3, count).astype(np.float32)),

@@ -78,7 +78,7 @@ def through_stage(task: Task) -> Callable[[], Outcome]:
     columns = {
         "source": ["benchmark"] * len(task.sources),
         "line": range(1, len(task.sources) + 1),
-        "cs": task.sources,
+        "source_text": task.sources,
         "reference": [""] * len(task.sources),
         "rejected": [None] * len(task.sources),
         "first_row": [first.setdefault(text, row) for row, text in enumerate(task.sources)],

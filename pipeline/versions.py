@@ -6,7 +6,7 @@ DVC reads this file without running it.
 
 from __future__ import annotations
 
-INGEST = 2
+INGEST = 3
 NMT = 1
 TRANSLATE = 2
 PARAGRAM = 1

@@ -173,7 +173,7 @@ def _assemble(plan: ShardPlan, kind: str, pairs: GroupRanker | None, sources: Gr
         "first_row": pa.array(first, mask=refused),
     }
     if kind == "paraphrases":
-        arrays["cs"] = pa.nulls(plan.rows, pa.string())
+        arrays["source_text"] = pa.nulls(plan.rows, pa.string())
         arrays["translation_score"] = pa.nulls(plan.rows, pa.float32())
         arrays["given_score"] = table.column("given_score")
     schema = schema_of(arrays)

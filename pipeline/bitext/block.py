@@ -29,7 +29,8 @@ class Block:
 
     Attributes:
         lines: line (or record) number of each row in its file, from 1; int64.
-        texts: a string array without nulls for each text column: ``cs``, ``reference``, ``translation``.
+        texts: a string array without nulls for each text column: ``source_text``, ``reference``,
+            ``translation``.
         codes: why the reader refuses a row (:data:`paraforge.bitext.reasons.CODES`); 0 where it does not.
         scores: float32 with nulls, where the source has a score column.
     """

@@ -29,7 +29,7 @@ _WHITE_SPACE = (
 )
 # All characters below U+0300 are in form C whatever stands beside them, and their bytes are below 0xCC.
 _FIRST_COMBINING_BYTE = 0xCC
-_BLANK = {"cs": "blank_source", "reference": "blank_reference", "translation": "blank_translation"}
+_BLANK = {"source_text": "blank_source", "reference": "blank_reference", "translation": "blank_translation"}
 
 Mask = NDArray[np.bool_]
 

@@ -32,9 +32,10 @@ _BYTES_A_ROW = 8_000
 def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> IngestReport:
     """Read, clean and deduplicate the sources, and publish them as shards.
 
-    Shards have the columns ``source line cs reference rejected first_row``; for an existing paraphrase corpus
-    also ``translation given_score`` and empty ``cs`` and ``translation_score``. A shard does not mix sources.
-    Refused rows stay, with their reason. ``line`` counts through all files of a source.
+    Shards have the columns ``source line source_text reference rejected first_row``; for an existing
+    paraphrase corpus also ``translation given_score`` and empty ``source_text`` and ``translation_score``. A
+    shard does not mix sources. Refused rows stay, with their reason. ``line`` counts through all files of a
+    source.
 
     Killed, it goes on where it was: files read and shards written are taken over. The result does not
     depend on ``resources``.

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import logging
+from functools import cache
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from paraforge.shards.schema import FORMER_NAMES
 from paraforge.text.paths import FilePath
 
+logger = logging.getLogger(__name__)
+
 ColumnPlace = int | str
+
+
+@cache
+def note_former_name(former: str, now: str) -> None:
+    """Say once in a process that a column has another name."""
+    logger.warning("the column %r of a source is called %r now: please write that", former, now)
+
+
+def _present_names(columns: Any) -> Any:
+    """Columns of a source under their present names."""
+    if not isinstance(columns, dict):
+        return columns
+    for former in FORMER_NAMES.keys() & columns.keys():
+        if FORMER_NAMES[former] not in columns:
+            note_former_name(former, FORMER_NAMES[former])
+            columns = {FORMER_NAMES[former] if n == former else n: place for n, place in columns.items()}
+    return columns
 
 
 class _Section(BaseModel):
@@ -77,7 +99,9 @@ class MosesSource(_Files):
     """Parallel files: line n of each is row n."""
 
     format: Literal["moses"]
-    paths: dict[str, FilePath] = Field(description="a file, or pattern of files, for each column")
+    paths: Annotated[dict[str, FilePath], BeforeValidator(_present_names)] = Field(
+        description="a file, or pattern of files, for each column"
+    )
 
     def column_names(self) -> set[str]:
         """Columns that the source has."""
@@ -89,7 +113,7 @@ class _Columns(_Files):
         min_length=1,
         description="file, pattern of files, or a list of them; $NAME is an environment variable",
     )
-    columns: dict[str, ColumnPlace]
+    columns: Annotated[dict[str, ColumnPlace], BeforeValidator(_present_names)]
     where: Where | None = None
 
     @property
@@ -156,7 +180,7 @@ class SampleSource(_Named):
 
     def column_names(self) -> set[str]:
         """Columns that the source has."""
-        return {"cs", "reference"}
+        return {"source_text", "reference"}
 
 
 class CatalogueSource(_Named):
@@ -164,8 +188,8 @@ class CatalogueSource(_Named):
 
     format: Literal["mtdata"]
     dataset: str = Field(description="e.g. Helsinki-opus_tatoeba-v20230412-ces-eng")
-    languages: dict[str, str] = Field(
-        default_factory=lambda: {"cs": "ces", "reference": "eng"},
+    languages: Annotated[dict[str, str], BeforeValidator(_present_names)] = Field(
+        default_factory=lambda: {"source_text": "ces", "reference": "eng"},
         description="language of each side, as the identifier has it",
     )
     cache: str = Field("", description="where downloads are kept; by default in the work directory")
@@ -181,7 +205,7 @@ Source = Annotated[
 ]
 FileSource = MosesSource | TsvSource | JsonlSource | ParquetSource | TmxSource
 
-_REQUIRED = {"bitext": {"cs", "reference"}, "paraphrases": {"reference", "translation"}}
+_REQUIRED = {"bitext": {"source_text", "reference"}, "paraphrases": {"reference", "translation"}}
 _OPTIONAL: dict[str, set[str]] = {"bitext": set(), "paraphrases": {"score"}}
 
 
@@ -190,8 +214,8 @@ class IngestParameters(_Section):
 
     kind: Literal["bitext", "paraphrases"] = Field(
         "bitext",
-        description="bitext (cs, reference), or paraphrases: an existing corpus (reference, translation, "
-        "perhaps score), which is not translated again",
+        description="bitext (source_text, reference), or paraphrases: an existing corpus (reference, "
+        "translation, perhaps score), which is not translated again",
     )
     sources: list[Source] = Field(min_length=1)
     cleaning: Cleaning = Field(default_factory=lambda: Cleaning())

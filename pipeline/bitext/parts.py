@@ -26,7 +26,7 @@ from paraforge.shards.tasks import report_rows
 logger = logging.getLogger(__name__)
 
 PART_ROWS = 50_000
-TEXTS = {"bitext": ("cs", "reference"), "paraphrases": ("reference", "translation")}
+TEXTS = {"bitext": ("source_text", "reference"), "paraphrases": ("reference", "translation")}
 PAIR_KEY = ("pair_high", "pair_low")
 SOURCE_KEY = ("source_high", "source_low")
 

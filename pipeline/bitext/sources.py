@@ -263,7 +263,7 @@ def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
             format="tsv",
             name=f"{source.name}-{path.stem.removeprefix('sample-')}",
             path=str(path),
-            columns={"cs": 0, "reference": 1},
+            columns={"source_text": 0, "reference": 1},
         )
         files.append(SourceFiles(reader.name, [SourceFile(reader, {_ONLY: path})]))
     return files

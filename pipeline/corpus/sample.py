@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from paraforge.corpus.database import fetch, files_literal, identifier, open_database
+from paraforge.corpus.database import fetch, identifier, open_database, rows_of
 from paraforge.errors import InputError
 from paraforge.publication.datasets import Dataset
 
@@ -138,7 +138,7 @@ def _matching_rows(connection: duckdb.DuckDBPyConnection, dataset: Dataset, cond
     counts = fetch(
         connection,
         "SELECT filename, count(*) AS pairs "
-        f"FROM read_parquet({files_literal(dataset.files)}, filename = true) "
+        f"FROM {rows_of(dataset, dataset.files, 'filename = true')} "
         f"WHERE {condition} GROUP BY filename",
     )
     by_file = dict(zip(counts["filename"].to_pylist(), counts["pairs"].to_pylist(), strict=True))
@@ -158,17 +158,18 @@ def _fetch_rows(
     for index in np.unique(np.searchsorted(ends, drawn, side="right")).tolist():
         begin = int(ends[index]) - matching[index]
         places = drawn[(drawn >= begin) & (drawn < ends[index])] - begin
-        yield _rows_of_file(connection, dataset.files[index], condition, places, columns)
+        yield _rows_of_file(connection, dataset, dataset.files[index], condition, places, columns)
 
 
 def _rows_of_file(
     connection: duckdb.DuckDBPyConnection,
+    dataset: Dataset,
     path: Path,
     condition: str,
     places: np.ndarray[tuple[int], np.dtype[np.int64]],
     columns: Sequence[str],
 ) -> pa.Table:
-    file = f"read_parquet({files_literal([path])}, file_row_number = true)"
+    file = rows_of(dataset, [path], "file_row_number = true")
     rows = fetch(connection, f"SELECT file_row_number FROM {file} WHERE {condition} ORDER BY file_row_number")
     numbers = rows["file_row_number"].to_numpy()[places]
     return fetch(

@@ -23,7 +23,7 @@ from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.training_pairs import accepted_pairs, teacher_of
 from paraforge.progress import progress
 from paraforge.shards.keys import text_keys
-from paraforge.shards.store import ShardDirectory
+from paraforge.shards.store import ShardDirectory, read_parquet
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ def prepare_bitext(bitext: ShardDirectory, directory: Path, parameters: NmtParam
 
 
 def _training_rows(table: pa.Table, threshold: float) -> pa.Table:
-    return table.filter(pa.array(held_out_values(table["cs"]) >= threshold))
+    return table.filter(pa.array(held_out_values(table["source_text"]) >= threshold))
 
 
 def _train_vocabularies(
@@ -122,7 +122,7 @@ def _train_vocabularies(
             rows = _training_rows(table, threshold)
             if share < 1.0:
                 # The low half of the key: independent of the high half, which decides what is held out.
-                chosen = text_keys(rows["cs"], rows["target"])[:, 1].astype(np.float64) / 2.0**64
+                chosen = text_keys(rows["source_text"], rows["target"])[:, 1].astype(np.float64) / 2.0**64
                 rows = rows.filter(pa.array(chosen < share))
             for column in columns:
                 yield from rows[column].to_pylist()
@@ -134,10 +134,10 @@ def _train_vocabularies(
         "byte_fallback": settings.byte_fallback,
     }
     if settings.shared:
-        train_vocabulary(sample(("cs", "target")), directory / "source.spm", **options)
+        train_vocabulary(sample(("source_text", "target")), directory / "source.spm", **options)
         shutil.copyfile(directory / "source.spm", directory / "target.spm")
     else:
-        train_vocabulary(sample(("cs",)), directory / "source.spm", **options)
+        train_vocabulary(sample(("source_text",)), directory / "source.spm", **options)
         train_vocabulary(sample(("target",)), directory / "target.spm", **options)
     source, target = parameters.source_language, parameters.target_language
     for side, language in (("source", source), ("target", target)):
@@ -150,10 +150,10 @@ def _write_held_out(
     bitext: ShardDirectory, directory: Path, parameters: NmtParameters, threshold: float
 ) -> int:
     """Write the held-out rows; of more than wanted, those with the smallest values. Returns their number."""
-    kept = pa.table({"cs": pa.array([], pa.string()), "reference": pa.array([], pa.string())})
+    kept = pa.table({"source_text": pa.array([], pa.string()), "reference": pa.array([], pa.string())})
     values = np.empty(0)
     for table in accepted_pairs(bitext, parameters):
-        table_values = held_out_values(table["cs"])
+        table_values = held_out_values(table["source_text"])
         below = table_values < threshold
         rows = table.filter(pa.array(below)).select(kept.schema.names)
         kept = pa.concat_tables([kept, rows.cast(kept.schema)])
@@ -235,7 +235,7 @@ def _binarise(
                 block = rows.slice(start, PAIRS_PER_BLOCK)
                 sides = [
                     encode_sentences(processor, block[column].to_pylist())
-                    for processor, column in zip(processors, ("cs", "target"), strict=True)
+                    for processor, column in zip(processors, ("source_text", "target"), strict=True)
                 ]
                 for source, target in zip(*sides, strict=True):
                     longest, shortest = max(len(source), len(target)), min(len(source), len(target))
@@ -271,9 +271,9 @@ def _binarise_held_out(
     """Write the validation split into the first part, where fairseq looks for it."""
     import torch
 
-    table = pq.read_table(directory / "held_out.parquet")
+    table = read_parquet(directory / "held_out.parquet")
     languages = (parameters.source_language, parameters.target_language)
-    for language, column, processor in zip(languages, ("cs", "reference"), processors, strict=True):
+    for language, column, processor in zip(languages, ("source_text", "reference"), processors, strict=True):
         builder = writer.builder("valid", language, part=0)
         for identifiers in encode_sentences(processor, table[column].to_pylist()):
             builder.add_item(torch.from_numpy(identifiers[-parameters.maximum_tokens :]))

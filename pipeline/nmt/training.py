@@ -48,7 +48,7 @@ def train_model(
     """Train until a limit is reached, going on from the last checkpoint in ``directory`` if there is one.
 
     Args:
-        bitext: shards with ``cs``, ``reference`` and, if any, ``rejected``.
+        bitext: shards with ``source_text``, ``reference`` and, if any, ``rejected``.
         directory: work directory of this training alone.
         parameters: what decides the result.
         resources: devices and threads.

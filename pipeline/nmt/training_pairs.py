@@ -17,7 +17,7 @@ _FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite",
 
 
 def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterator[pa.Table]:
-    """Tables ``cs, target, reference`` of the rows that no step refused, in their order.
+    """Tables ``source_text, target, reference`` of the rows that no step refused, in their order.
 
     ``target`` is what is trained on: the reference, or with ``nmt.target: translation`` the best hypothesis
     of another model (sequence-level knowledge distillation, Kim and Rush 2016, section 3.2), without those
@@ -37,11 +37,11 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
     flags = [name for name in _FAULTS if distilled and name in available]
     nulls = [name for name in ("rejected", *(["failed"] if distilled else [])) if name in available]
     ranks = ["rank"] if distilled and "rank" in available else []
-    texts = dict.fromkeys(("cs", "reference", parameters.target))
+    texts = dict.fromkeys(("source_text", "reference", parameters.target))
     for table in bitext.tables([*texts, *nulls, *flags, *ranks]):
         check_interrupt()
         # A corpus of paraphrases has no Czech side.
-        kept = pc.and_(_filled(table["cs"]), _filled(table["reference"]))
+        kept = pc.and_(_filled(table["source_text"]), _filled(table["reference"]))
         if distilled:
             kept = pc.and_(kept, _filled(table["translation"]))
         for name in nulls:
@@ -51,7 +51,13 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
         for name in ranks:
             kept = pc.and_(kept, pc.equal(table[name], 0))
         rows = table.filter(kept)
-        yield pa.table({"cs": rows["cs"], "target": rows[parameters.target], "reference": rows["reference"]})
+        yield pa.table(
+            {
+                "source_text": rows["source_text"],
+                "target": rows[parameters.target],
+                "reference": rows["reference"],
+            }
+        )
 
 
 def teacher_of(bitext: ShardDirectory, parameters: NmtParameters) -> str | None:

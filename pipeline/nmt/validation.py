@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from paraforge.errors import InputError
 from paraforge.models.sentencepiece import load_processor
+from paraforge.shards.store import read_parquet
 
 
 @dataclass(frozen=True)
@@ -25,9 +24,9 @@ class HeldOut:
     @classmethod
     def read(cls, directory: Path) -> HeldOut:
         """Read ``held_out.parquet``, ``source.spm`` and ``target.spm``."""
-        table = pq.read_table(directory / "held_out.parquet")
+        table = read_parquet(directory / "held_out.parquet")
         return cls(
-            sources=table["cs"].to_pylist(),
+            sources=table["source_text"].to_pylist(),
             references=table["reference"].to_pylist(),
             source_processor=load_processor(directory / "source.spm"),
             target_processor=load_processor(directory / "target.spm"),

@@ -59,7 +59,7 @@ def survey(corpus: ShardDirectory, seed: int = 1, kept: int = KEPT) -> Populatio
         kept: sentences kept of each stratum.
     """
     found = Population(rows=corpus.total_rows)
-    columns = ["cs", "first_row", "rejected"]
+    columns = ["source_text", "first_row", "rejected"]
     if "translation" in corpus.schema.names:
         columns.append("translation")
     start = 0
@@ -87,7 +87,7 @@ def _distinct(table: pa.Table, start: int, found: Population) -> pa.Array:
     first = pc.fill_null(table.column("first_row").combine_chunks(), -1)
     own = pc.or_(pc.less(first, 0), pc.equal(first, rows))
     found.waiting += int(pc.sum(waits).as_py() or 0)
-    return table.column("cs").filter(pc.and_(waits, own)).combine_chunks()
+    return table.column("source_text").filter(pc.and_(waits, own)).combine_chunks()
 
 
 def _keep(

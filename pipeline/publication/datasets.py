@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from paraforge.publication.manifest import (
     manifest_path,
     read_manifest,
 )
-from paraforge.shards.schema import SCHEMA_VERSION
+from paraforge.shards.schema import SCHEMA_VERSION, present_names
 
 LEXICON = "lexicon"
 PUBLISH_AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch the file again."
@@ -36,8 +36,9 @@ class Dataset:
         name: ``corpus``, ``rejected`` or ``lexicon``.
         files: absolute paths, in order; none where the dataset is empty and has no file.
         rows: rows of all files, as the manifest says.
-        schema: columns as the manifest says.
+        schema: columns as the manifest says, with their present names.
         manifest: of a published corpus; None of a lexicon.
+        renamed: present names of the columns that its files call otherwise.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Dataset:
     rows: int
     schema: pa.Schema
     manifest: Manifest | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
 
 
 def open_published(directory: Path) -> Dataset:
@@ -75,8 +77,12 @@ def open_published(directory: Path) -> Dataset:
     if manifest.content not in (KEPT, REJECTED):
         raise InputError(f"unknown content '{manifest.content}'", manifest_path(directory))
     files = [_whole(directory, file.path, file.bytes) for file in manifest.files]
-    schema = pa.schema([(column["name"], _type(column["type"])) for column in manifest.columns])
-    return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest)
+    stored = [column["name"] for column in manifest.columns]
+    names = present_names(stored)
+    types = [_type(column["type"]) for column in manifest.columns]
+    schema = pa.schema(list(zip(names, types, strict=True)))
+    renamed = {name: now for name, now in zip(stored, names, strict=True) if name != now}
+    return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest, renamed)
 
 
 def open_lexicon(directory: Path) -> Dataset:

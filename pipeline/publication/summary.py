@@ -82,7 +82,7 @@ def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:
     step = max(1, len(shards) // _FILES_LOOKED_AT)
     looked_at = range(0, len(shards), step)[:_FILES_LOOKED_AT]
     schema = shards.schema.names
-    columns = [name for name in schema if name not in ("cs", "first_row") and name not in _NOT_SHOWN]
+    columns = [name for name in schema if name not in ("source_text", "first_row") and name not in _NOT_SHOWN]
     statistics = merge((describe(shards.read(index, columns), count) for index in looked_at), count)
     chosen = _round_robin(
         [[example.pair for example in band] for band in reversed(statistics.examples)], count

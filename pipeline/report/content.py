@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 OTHER_REASONS = "other reasons"
 _ENTRY_PAIRS = 3
 """Pairs that an entry shown as best or worst has at least: of one or two it may be a misspelling."""
-_SHOWN = ("source", "line", "cs", "reference", "translation", "paraphrase_score", "overlap_3")
+_SHOWN = ("source", "line", "source_text", "reference", "translation", "paraphrase_score", "overlap_3")
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ class DecileFilter:
         return verdicts
 
 
-TEXT_COLUMNS = frozenset({"cs", "reference", "translation"})
+TEXT_COLUMNS = frozenset({"source_text", "reference", "translation"})
 
 
 def apply_filters(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+# Columns of earlier schemas, by their present names. Schema 1 called the source text by its default language.
+FORMER_NAMES = {"cs": "source_text"}
 
 
 def _column(name: str, kind: pa.DataType, description: str) -> pa.Field:
@@ -18,7 +20,7 @@ _DECLARED = [
     _column("source", pa.string(), "name of the bitext the pair comes from"),
     _column("line", pa.int64(), "line (or record) number in that bitext, counted from 1"),
     # text
-    _column("cs", pa.string(), "foreign-language side of the bitext (Czech by default)"),
+    _column("source_text", pa.string(), "foreign-language side of the bitext, in any language"),
     _column("reference", pa.string(), "English side of the bitext"),
     _column("translation", pa.string(), "machine translation of the foreign side into English"),
     # translation
@@ -65,7 +67,7 @@ COLUMNS: dict[str, pa.Field] = {field.name: field for field in _DECLARED}
 
 # What people call the columns: in tables, pictures and explanations.
 LABELS: dict[str, str] = {name: name.replace("_", " ") for name in COLUMNS} | {
-    "cs": "foreign side",
+    "source_text": "foreign side",
     "reference_tokens": "tokens of the reference",
     "translation_tokens": "tokens of the translation",
     "overlap_1": "unigram overlap",
@@ -77,6 +79,11 @@ LABELS: dict[str, str] = {name: name.replace("_", " ") for name in COLUMNS} | {
     "non_finite": "score not finite",
     "runaway": "repeated without end",
 }
+
+
+def present_names(names: Sequence[str]) -> list[str]:
+    """Names of a file's columns, those of an earlier schema under their present names."""
+    return [name if (now := FORMER_NAMES.get(name, name)) in names else now for name in names]
 
 
 def schema_of(names: Iterable[str], extra: Iterable[pa.Field] = ()) -> pa.Schema:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from paraforge.errors import IncompleteError, InputError
 from paraforge.files import atomic_path, read_json, sha256_file, write_json
+from paraforge.shards.schema import present_names
 
 ROWS_PER_SHARD = 50_000
 # Readers of a directory of Parquet files pass over names that begin with an underscore.
@@ -76,24 +77,39 @@ def write_shard(table: pa.Table, path: Path) -> ShardRecord:
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of the project, checking page checksums.
+    """Read a Parquet file of the project, checking page checksums; columns have their present names.
 
     Raises:
         InputError: the file is missing, not Parquet, damaged, or lacks a column.
     """
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            if columns is not None:
-                missing = [name for name in columns if name not in file.schema_arrow.names]
-                if missing:
-                    raise InputError(
-                        f"no column {', '.join(missing)}; it has {', '.join(file.schema_arrow.names)}", path
-                    )
-            return file.read(columns=None if columns is None else list(columns), use_threads=False)
+            names = file.schema_arrow.names
+            stored = dict(zip(present_names(names), names, strict=True))
+            missing = [name for name in columns or () if name not in stored]
+            if missing:
+                raise InputError(f"no column {', '.join(missing)}; it has {', '.join(stored)}", path)
+            wanted = None if columns is None else [stored[name] for name in columns]
+            table = file.read(columns=wanted, use_threads=False)
+            return table.rename_columns(present_names(table.column_names))
     except FileNotFoundError as error:
         raise InputError("no such file", path) from error
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"cannot be read as Parquet: {error}", path) from error
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """The schema of a Parquet file of the project; columns have their present names.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"cannot be read as Parquet: {error}", path) from error
+    fields = [field.with_name(name) for field, name in zip(schema, present_names(schema.names), strict=True)]
+    return pa.schema(fields, schema.metadata)
 
 
 def write_index(directory: Path, records: Sequence[ShardRecord], description: dict[str, Any]) -> None:
@@ -165,7 +181,7 @@ class ShardDirectory:
     @property
     def schema(self) -> pa.Schema:
         """Schema of the first shard; empty where there is no shard."""
-        return pq.read_schema(self.paths[0]) if self.records else pa.schema([])
+        return read_schema(self.paths[0]) if self.records else pa.schema([])
 
     def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Read one shard, checking page checksums and its row count."""
@@ -248,11 +264,7 @@ def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) ->
     """Read row-aligned Parquet files as one table; a later file's column hides an earlier one's."""
     holder: dict[str, Path] = {}
     for path in paths:
-        try:
-            names = pq.read_schema(path).names
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"cannot be read as Parquet: {error}", path) from error
-        holder.update(dict.fromkeys(names, path))
+        holder.update(dict.fromkeys(read_schema(path).names, path))
     wanted = list(holder) if columns is None else list(columns)
     missing = [name for name in wanted if name not in holder]
     if missing:

@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from paraforge.errors import InputError
 from paraforge.selection.filters import numbers
 from paraforge.selection.sampling import sampling_keys
 from paraforge.shards.jobs import Jobs, open_jobs
 from paraforge.shards.resources import Resources
-from paraforge.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet
+from paraforge.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet, read_schema
 from paraforge.statistics.counts import (
     Decile,
     Moments,
@@ -235,10 +234,7 @@ def schema_names(path: Path) -> tuple[str, ...]:
     Raises:
         InputError: it cannot be read.
     """
-    try:
-        return tuple(pq.read_schema(path).names)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", path) from error
+    return tuple(read_schema(path).names)
 
 
 def read_pairs(paths: Paths, columns: Iterable[str]) -> pa.Table:

@@ -30,7 +30,9 @@ _VERSION = 1
 _COMPLETE = "complete.json"
 _FLAG_BLOCK = 1 << 24
 
-SENTENCES = pa.schema([pa.field("sentence", pa.int64(), nullable=False), pa.field("cs", pa.string())])
+SENTENCES = pa.schema(
+    [pa.field("sentence", pa.int64(), nullable=False), pa.field("source_text", pa.string())]
+)
 PLACES = pa.schema([pa.field("sentence", pa.int64()), pa.field("here", pa.bool_(), nullable=False)])
 
 
@@ -57,7 +59,7 @@ class DistinctSentences:
 
     @property
     def sentences(self) -> Path:
-        """Shards with the columns ``sentence`` (its number) and ``cs``."""
+        """Shards with the columns ``sentence`` (its number) and ``source_text``."""
         return self.path / "sentences"
 
     @property
@@ -130,7 +132,7 @@ def _write(ingested: ShardDirectory, target: DistinctSentences) -> None:
     target.places.mkdir()
     writer = ShardWriter(target.sentences, SENTENCES, target.sentences_per_task)
     place_records: list[ShardRecord] = []
-    wanted = ["cs", "first_row", "rejected"]
+    wanted = ["source_text", "first_row", "rejected"]
     if "translation" in ingested.schema.names:
         wanted.append("translation")
     # Both files are mapped, not held: row number of every distinct sentence so far, and one byte a row for
@@ -152,7 +154,10 @@ def _write(ingested: ShardDirectory, target: DistinctSentences) -> None:
             log.flush()
             writer.write(
                 pa.table(
-                    [pa.array(np.arange(count, count + len(own_rows))), table.column("cs").take(own_rows)],
+                    [
+                        pa.array(np.arange(count, count + len(own_rows))),
+                        table.column("source_text").take(own_rows),
+                    ],
                     schema=SENTENCES,
                 )
             )

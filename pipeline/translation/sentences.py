@@ -175,7 +175,7 @@ def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workpla
 
 
 def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
-    """The step from shards of ``sentence``, ``cs`` to shards of :data:`HYPOTHESES`."""
+    """The step from shards of ``sentence``, ``source_text`` to shards of :data:`HYPOTHESES`."""
     return Step(
         name="translate-sentences",
         version=TRANSLATE,
@@ -183,7 +183,7 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
         fingerprints={"model": choice.weights},
         build=build_translation,
         arguments={"choice": choice, "workplace": workplace},
-        columns=["sentence", "cs"],
+        columns=["sentence", "source_text"],
         aligned=False,
         device="cuda" if workplace.on_gpu else "cpu",
         # To read, tokenise and write a task takes a tenth of the time that a large GPU is at it.
@@ -217,7 +217,7 @@ def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[p
         gc.freeze()
 
     def translate_shard(table: pa.Table) -> pa.Table:
-        sentences = [text or "" for text in table.column("cs").to_pylist()]
+        sentences = [text or "" for text in table.column("source_text").to_pylist()]
         numbers = table.column("sentence").to_pylist()
         rows = HypothesisRows()
         for number, result in zip(numbers, translator.translate(sentences), strict=True):

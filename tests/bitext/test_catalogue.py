@@ -62,7 +62,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, Any])
     source = {"name": "loop", "format": "mtdata", "dataset": DATASET}
     parameters = IngestParameters.model_validate({"sources": [source]})
     ingest(parameters, tmp_path / "out", Resources(work=tmp_path / "work", workers=1))
-    (table,) = ShardDirectory(tmp_path / "out").tables(["cs", "reference"])
+    (table,) = ShardDirectory(tmp_path / "out").tables(["source_text", "reference"])
     return list(zip(*table.to_pydict().values(), strict=True))
 
 

@@ -20,14 +20,14 @@ from paraforge.bitext.parameters import Cleaning
 from paraforge.bitext.reasons import CODES, NAMES
 from paraforge.errors import InputError
 
-FILES = {name: Path(f"{name}.txt") for name in ("cs", "reference", "translation")}
+FILES = {name: Path(f"{name}.txt") for name in ("source_text", "reference", "translation")}
 
 
 def block_of(pairs: list[tuple[str, str]], codes: list[int] | None = None) -> Block:
     return Block(
         np.arange(1, len(pairs) + 1),
         {
-            "cs": pa.array([cs for cs, _ in pairs], pa.string()),
+            "source_text": pa.array([cs for cs, _ in pairs], pa.string()),
             "reference": pa.array([en for _, en in pairs], pa.string()),
         },
         np.array(codes or [0] * len(pairs), dtype=np.uint8),
@@ -39,7 +39,9 @@ def cleaned(
 ) -> tuple[list[tuple[str, str]], list[str | None], Counter[str]]:
     changes: Counter[str] = Counter()
     result = clean(block_of(list(pairs)), Cleaning(**options), FILES, changes)  # type: ignore[arg-type]
-    texts = list(zip(result.texts["cs"].to_pylist(), result.texts["reference"].to_pylist(), strict=True))
+    texts = list(
+        zip(result.texts["source_text"].to_pylist(), result.texts["reference"].to_pylist(), strict=True)
+    )
     reasons = [NAMES[code - 1] if code else None for code in result.codes.tolist()]
     return texts, reasons, +changes
 
@@ -64,7 +66,7 @@ def test_normalisation_is_that_of_the_standard_library(texts: list[str]) -> None
     result = clean(
         block_of(pairs), Cleaning(control_characters="remove", malformed="reject"), FILES, Counter()
     )
-    for text, got in zip(texts, result.texts["cs"].to_pylist(), strict=True):
+    for text, got in zip(texts, result.texts["source_text"].to_pylist(), strict=True):
         assert unicodedata.is_normalized("NFC", got)
         if text.isprintable() and text.strip() == text:
             assert got == unicodedata.normalize("NFC", text)
@@ -186,7 +188,7 @@ def test_the_input_is_left_alone() -> None:
     block = block_of([(" a ", "b\x01")])
     clean(block, Cleaning(), FILES, Counter())
     assert block.codes.tolist() == [0]
-    assert block.texts["cs"].to_pylist() == [" a "]
+    assert block.texts["source_text"].to_pylist() == [" a "]
 
 
 @settings(max_examples=60, deadline=None)

@@ -129,22 +129,27 @@ class Format:
 
 
 FORMATS = [
-    Format("tsv", tsv_text().encode(), {"format": "tsv", "columns": {"cs": 1, "reference": 2}}, tsv_rows),
+    Format(
+        "tsv", tsv_text().encode(), {"format": "tsv", "columns": {"source_text": 1, "reference": 2}}, tsv_rows
+    ),
     Format(
         "jsonl",
         "".join(
             json.dumps({"cs": cs, "en": en}, ensure_ascii=n % 2 == 0) + "\n" for n, cs, en in ROWS
         ).encode(),
-        {"format": "jsonl", "columns": {"cs": "cs", "reference": "en"}},
+        {"format": "jsonl", "columns": {"source_text": "cs", "reference": "en"}},
         jsonl_rows,
     ),
     Format(
-        "tmx", tmx_text().encode(), {"format": "tmx", "columns": {"cs": "cs", "reference": "en"}}, tmx_rows
+        "tmx",
+        tmx_text().encode(),
+        {"format": "tmx", "columns": {"source_text": "cs", "reference": "en"}},
+        tmx_rows,
     ),
     Format(
         "parquet",
         parquet_data(),
-        {"format": "parquet", "columns": {"cs": "cs", "reference": "en"}},
+        {"format": "parquet", "columns": {"source_text": "cs", "reference": "en"}},
         lambda data: {n: (cs, en) for n, cs, en in ROWS},
         names_line=False,
     ),

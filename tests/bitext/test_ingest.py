@@ -25,12 +25,12 @@ Row = dict[str, Any]
 
 
 def tsv(path: Path | str, name: str = "a", **options: Any) -> dict[str, Any]:
-    source = {"name": name, "format": "tsv", "path": str(path), "columns": {"cs": 1, "reference": 0}}
+    source = {"name": name, "format": "tsv", "path": str(path), "columns": {"source_text": 1, "reference": 0}}
     return source | options
 
 
 def row_of(line: int, cs: str, reference: str, rejected: str | None, first_row: int | None) -> Row:
-    texts = {"source": "a", "line": line, "cs": cs, "reference": reference}
+    texts = {"source": "a", "line": line, "source_text": cs, "reference": reference}
     return texts | {"rejected": rejected, "first_row": first_row}
 
 
@@ -147,7 +147,7 @@ def test_shards_do_not_mix_sources_and_lines_go_on_through_the_files_of_a_source
 def test_header_lines_count_as_lines(tmp_path: Path) -> None:
     for name in "xy":
         write(tmp_path / f"{name}.tsv", f"en\tcs\n{name}\t{name}č\n")
-    columns = {"cs": "cs", "reference": "en"}
+    columns = {"source_text": "cs", "reference": "en"}
     _, rows = run(tmp_path, tsv(tmp_path / "?.tsv", header=True, columns=columns))
     assert [row["line"] for row in rows] == [2, 4]
 
@@ -165,8 +165,8 @@ def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
         for a, b in pairs
     )
     write(tmp_path / "a.tmx.gz", f"<tmx>{body}</tmx>")
-    named = {"columns": {"cs": "cs", "reference": "en"}}
-    moses = {"cs": str(tmp_path / "a.cs.xz"), "reference": str(tmp_path / "a.en.bz2")}
+    named = {"columns": {"source_text": "cs", "reference": "en"}}
+    moses = {"source_text": str(tmp_path / "a.cs.xz"), "reference": str(tmp_path / "a.en.bz2")}
     sources = [
         tsv(tmp_path / "a.tsv.zst"),
         {"name": "a", "format": "moses", "paths": moses},
@@ -189,7 +189,7 @@ def test_a_paraphrase_corpus_keeps_its_score_and_has_no_foreign_side(tmp_path: P
     columns = {"reference": 0, "translation": 1, "score": 2}
     _, rows = run(tmp_path, tsv(write(tmp_path / "p.tsv", lines), "p", columns=columns), kind="paraphrases")
     assert rows[0] == {
-        "source": "p", "line": 1, "cs": None, "reference": "so, what?", "translation": "and so?",
+        "source": "p", "line": 1, "source_text": None, "reference": "so, what?", "translation": "and so?",
         "translation_score": None, "given_score": 0.75, "rejected": None, "first_row": 0,
     }  # fmt: skip
     assert [row["rejected"] for row in rows] == [None, "duplicate", "identical", None, "blank_translation"]
@@ -315,11 +315,11 @@ def test_the_real_bitexts(tmp_path: Path, data_directory: Path) -> None:
     report, rows = run(
         tmp_path,
         tsv(bitext / "multi30k.train.en-cs.tsv.gz", "multi30k", drop_rows=str(data_directory / leaked)),
-        tsv(bitext / "software.*.en-cs.tsv.gz", "software", columns={"reference": 1, "cs": 2}),
+        tsv(bitext / "software.*.en-cs.tsv.gz", "software", columns={"reference": 1, "source_text": 2}),
         rows_per_shard=50_000,
     )
     assert report.sources["multi30k"].rows == 29_000
     assert report.sources["multi30k"].rejected["contaminated"] == 1_184
     assert report.sources["software"].rows == 45_404
-    pairs = [(row["cs"], row["reference"]) for row in rows if row["rejected"] is None]
+    pairs = [(row["source_text"], row["reference"]) for row in rows if row["rejected"] is None]
     assert len(set(pairs)) == len(pairs)

@@ -24,7 +24,7 @@ def parameters(data: Path) -> IngestParameters:
     for name, step in (("a", 3), ("b", 5), ("c", 7), ("d", 11)):
         lines = [f"sentence {n * step % 900} of {n % 2}\tvěta {n * step % 450}\n" for n in range(3000)]
         write(data / f"{name}.tsv.gz", "".join(lines))
-    source = {"format": "tsv", "columns": {"cs": 1, "reference": 0}}
+    source = {"format": "tsv", "columns": {"source_text": 1, "reference": 0}}
     return IngestParameters.model_validate(
         {
             "sources": [

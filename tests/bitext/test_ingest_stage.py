@@ -27,7 +27,7 @@ def run_stage(directory: Path, section: dict[str, Any]) -> subprocess.CompletedP
     return subprocess.run(
         [sys.executable, "-m", "stages.ingest"],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         capture_output=True,
         text=True,
         check=False,
@@ -35,7 +35,7 @@ def run_stage(directory: Path, section: dict[str, Any]) -> subprocess.CompletedP
 
 
 def section(path: Path) -> dict[str, Any]:
-    source = {"name": "a", "format": "tsv", "path": str(path), "columns": {"cs": 1, "reference": 0}}
+    source = {"name": "a", "format": "tsv", "path": str(path), "columns": {"source_text": 1, "reference": 0}}
     return {"sources": [source]}
 
 

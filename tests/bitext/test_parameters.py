@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from paraforge.bitext.parameters import IngestParameters
+from paraforge.bitext.parameters import IngestParameters, note_former_name
 
-TSV: dict[str, Any] = {"name": "a", "format": "tsv", "path": "a.tsv", "columns": {"cs": 1, "reference": 0}}
+TSV: dict[str, Any] = {
+    "name": "a",
+    "format": "tsv",
+    "path": "a.tsv",
+    "columns": {"source_text": 1, "reference": 0},
+}
 
 
 def problems(*sources: dict[str, Any], **options: Any) -> str:
@@ -22,12 +27,22 @@ def problems(*sources: dict[str, Any], **options: Any) -> str:
     "source",
     [
         TSV,
-        TSV | {"header": True, "columns": {"cs": "cs_BKR", "reference": 2}},
+        TSV | {"header": True, "columns": {"source_text": "cs_BKR", "reference": 2}},
         TSV | {"where": {"column": 0, "not_in": ["newstest2021"]}, "drop_rows": "rows.tsv"},
-        {"name": "a", "format": "moses", "paths": {"cs": "a.cs.gz", "reference": "a.en.gz"}},
-        {"name": "a", "format": "tmx", "path": ["a.tmx"], "columns": {"cs": "cs", "reference": "en"}},
-        {"name": "a", "format": "jsonl", "path": "a", "columns": {"cs": "t.cs", "reference": "t.en"}},
-        {"name": "a", "format": "parquet", "path": "a", "columns": {"cs": "cs", "reference": "en"}},
+        {"name": "a", "format": "moses", "paths": {"source_text": "a.cs.gz", "reference": "a.en.gz"}},
+        {
+            "name": "a",
+            "format": "tmx",
+            "path": ["a.tmx"],
+            "columns": {"source_text": "cs", "reference": "en"},
+        },
+        {
+            "name": "a",
+            "format": "jsonl",
+            "path": "a",
+            "columns": {"source_text": "t.cs", "reference": "t.en"},
+        },
+        {"name": "a", "format": "parquet", "path": "a", "columns": {"source_text": "cs", "reference": "en"}},
         {"name": "a", "format": "sample"},
         {"name": "a", "format": "mtdata", "dataset": "Statmt-europarl-9-ces-eng"},
     ],
@@ -47,9 +62,15 @@ def test_a_paraphrase_corpus() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"columns": {"cs": 1}}, "has the columns cs; kind bitext has cs, reference"),
-        ({"columns": {"cs": 1, "reference": "en"}}, "column 'en' is a name: that needs 'header: true'"),
-        ({"columns": {"cs": -1, "reference": 0}}, "columns are counted from 0"),
+        (
+            {"columns": {"source_text": 1}},
+            "has the columns source_text; kind bitext has reference, source_text",
+        ),
+        (
+            {"columns": {"source_text": 1, "reference": "en"}},
+            "column 'en' is a name: that needs 'header: true'",
+        ),
+        ({"columns": {"source_text": -1, "reference": 0}}, "columns are counted from 0"),
         ({"where": {"column": 0}}, "exactly one of 'values' and 'not_in'"),
         ({"where": {"column": 0, "values": ["a"], "not_in": ["b"]}}, "exactly one of"),
         ({"format": "csv"}, "'moses', 'tsv'"),
@@ -69,3 +90,25 @@ def test_names_are_unique() -> None:
 
 def test_at_least_one_source() -> None:
     assert "at least 1 item" in problems()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        TSV | {"columns": {"cs": 1, "reference": 0}},
+        {"name": "a", "format": "moses", "paths": {"cs": "a.cs.gz", "reference": "a.en.gz"}},
+        {"name": "a", "format": "mtdata", "dataset": "x", "languages": {"cs": "ces", "reference": "eng"}},
+    ],
+)
+def test_the_former_name_of_the_source_text_is_read_with_a_note(
+    source: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    note_former_name.cache_clear()
+    for _ in range(2):
+        (parsed,) = IngestParameters.model_validate({"sources": [source]}).sources
+        assert parsed.column_names() == {"source_text", "reference"}
+    assert [record.getMessage() for record in caplog.records] == [
+        "the column 'cs' of a source is called 'source_text' now: please write that"
+    ]
+    both = TSV | {"columns": {"cs": 1, "source_text": 2, "reference": 0}}
+    assert "has the columns cs, reference, source_text" in problems(both)

@@ -25,7 +25,13 @@ def parameters(*sources: dict[str, Any], **options: Any) -> IngestParameters:
 
 
 def tsv(path: str | list[str], name: str = "a", **options: Any) -> dict[str, Any]:
-    return {"name": name, "format": "tsv", "path": path, "columns": {"cs": 1, "reference": 0}, **options}
+    return {
+        "name": name,
+        "format": "tsv",
+        "path": path,
+        "columns": {"source_text": 1, "reference": 0},
+        **options,
+    }
 
 
 def test_every_missing_file_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +43,11 @@ def test_every_missing_file_in_one_message(tmp_path: Path, monkeypatch: pytest.M
         tsv("$NOT_SET/a.tsv", "three"),
         tsv("$NOT_SET/b.tsv", "four"),
         tsv(str(there), "five"),
-        {"name": "six", "format": "moses", "paths": {"cs": f"{tmp_path}/*.cs", "reference": str(there)}},
+        {
+            "name": "six",
+            "format": "moses",
+            "paths": {"source_text": f"{tmp_path}/*.cs", "reference": str(there)},
+        },
     )
     with pytest.raises(ConfigurationError) as raised:
         resolve(wanted, tmp_path / "work")
@@ -67,7 +77,7 @@ def test_the_files_of_a_pattern_are_joined_in_order(tmp_path: Path) -> None:
 def test_parallel_patterns_are_paired_by_name(tmp_path: Path) -> None:
     for name in ("x.cs.gz", "x.en.gz", "y.cs", "y.en"):
         write(tmp_path / name, f"{name}\n")
-    paths = {"cs": f"{tmp_path}/*.cs*", "reference": f"{tmp_path}/*.en*"}
+    paths = {"source_text": f"{tmp_path}/*.cs*", "reference": f"{tmp_path}/*.en*"}
     (source,) = resolve(parameters({"name": "m", "format": "moses", "paths": paths}), tmp_path)
     got = [rows_of(read_file(file, Cleaning(), Counter())) for file in source.files]
     assert got == [[(1, "x.cs.gz", "x.en.gz", None)], [(1, "y.cs", "y.en", None)]]
@@ -76,14 +86,14 @@ def test_parallel_patterns_are_paired_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "problem"),
     [
-        (["x.cs", "x.en", "y.cs"], "different numbers of files: 2 for cs, 1 for reference"),
+        (["x.cs", "x.en", "y.cs"], "different numbers of files: 2 for source_text, 1 for reference"),
         (["x.cs", "x.en", "y.cs", "z.en"], "their names differ"),
     ],
 )
 def test_patterns_that_do_not_pair(tmp_path: Path, names: list[str], problem: str) -> None:
     for name in names:
         write(tmp_path / name, "a\n")
-    paths = {"cs": f"{tmp_path}/*.cs", "reference": f"{tmp_path}/*.en"}
+    paths = {"source_text": f"{tmp_path}/*.cs", "reference": f"{tmp_path}/*.en"}
     with pytest.raises(ConfigurationError, match=problem):
         resolve(parameters({"name": "m", "format": "moses", "paths": paths}), tmp_path)
 
@@ -112,7 +122,7 @@ def test_conditions_compare_values_the_same_way_in_every_format(
             place = lambda n, k=kind: ["cs", "en", *names].index(n) if k == "tsv" else n  # noqa: E731
             source = {
                 "name": "s", "format": kind, "path": str(tmp_path / file),
-                "columns": {"cs": place("cs"), "reference": place("en")},
+                "columns": {"source_text": place("cs"), "reference": place("en")},
                 "where": {"column": place(name), "values": [value]},
             }  # fmt: skip
             (found,) = resolve(parameters(source), tmp_path)
@@ -123,7 +133,7 @@ def test_conditions_compare_values_the_same_way_in_every_format(
 def test_a_nul_is_reported_for_the_file_that_has_it(tmp_path: Path) -> None:
     write(tmp_path / "x.cs", "a\nb\n")
     write(tmp_path / "x.en", "c\nd\0\n")
-    paths = {"cs": f"{tmp_path}/x.cs", "reference": f"{tmp_path}/x.en"}
+    paths = {"source_text": f"{tmp_path}/x.cs", "reference": f"{tmp_path}/x.en"}
     for order in (paths, dict(reversed(paths.items()))):
         wanted = parameters({"name": "m", "format": "moses", "paths": order})
         (source,) = resolve(wanted, tmp_path)
@@ -143,7 +153,7 @@ def test_problems_are_found_by_the_first_rows_alone(tmp_path: Path, monkeypatch:
     write(tmp_path / "rows", "row\n-1\n")
     wanted = parameters(
         tsv(str(good), "good"),
-        tsv(str(good), "column", columns={"cs": 7, "reference": 0}),
+        tsv(str(good), "column", columns={"source_text": 7, "reference": 0}),
         tsv(f"{tmp_path}/missing.tsv", "missing"),
         tsv("$NOT_SET/a.tsv", "unset"),
         tsv(f"{tmp_path}/pipe.tsv", "pipe"),
@@ -152,12 +162,12 @@ def test_problems_are_found_by_the_first_rows_alone(tmp_path: Path, monkeypatch:
         tsv(str(good), "rows", drop_rows=f"{tmp_path}/rows"),
         tsv(f"{tmp_path}/many*.tsv", "many"),
         {"name": "json", "format": "jsonl", "path": f"{tmp_path}/a.jsonl",
-         "columns": {"cs": "cs", "reference": "en"}},
+         "columns": {"source_text": "cs", "reference": "en"}},
     )  # fmt: skip
     found = problems(wanted)
     expected = [
         "NOT_SET is not set",
-        "'column': .*good.tsv.gz:1: no column 7 for cs: the first line has 2",
+        "'column': .*good.tsv.gz:1: no column 7 for source_text: the first line has 2",
         "'missing': .*missing.tsv: no such file",
         "'pipe': .*pipe.tsv: not a regular file",
         "'zero': /dev/zero: not a regular file",
@@ -196,6 +206,6 @@ def test_the_key_of_a_file_depends_on_what_its_rows_depend_on(tmp_path: Path) ->
     assert key(name="renamed") == same
     assert key(cleaning={"duplicates": False}) == same
     assert key(drop_rows=str(write(tmp_path / "rows", "0\n"))) == same
-    others = [key("a\tc\n"), key(cleaning={"max_words": 7}), key(columns={"cs": 0, "reference": 1})]
+    others = [key("a\tc\n"), key(cleaning={"max_words": 7}), key(columns={"source_text": 0, "reference": 1})]
     others += [key(header=True), key(where={"column": 0, "values": ["a"]})]
     assert len({same, *others}) == 6

@@ -27,7 +27,7 @@ ingest:
   - name: mine
     format: tsv
     path: mine.tsv
-    columns: {reference: 0, cs: 1}
+    columns: {reference: 0, source_text: 1}
 publish:
   licence: other
 """
@@ -189,7 +189,11 @@ def test_mistakes_on_the_command_line(
     ("old", "new", "message"),
     [
         ("mine.tsv", "gone.tsv", r"ingest: source 'mine': gone\.tsv: no such file"),
-        ("cs: 1", "cs: 7", r"ingest: source 'mine': .*mine\.tsv:1: no column 7 for cs"),
+        (
+            "source_text: 1",
+            "source_text: 7",
+            r"ingest: source 'mine': .*mine\.tsv:1: no column 7 for source_text",
+        ),
         ("mine.tsv", "pipe", r"pipe: not a regular file"),
         ("mine.tsv", "/dev/zero", r"/dev/zero: not a regular file"),
         ("mine.tsv", "empty.tsv", r"empty\.tsv: "),

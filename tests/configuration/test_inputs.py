@@ -40,16 +40,21 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
         {
             "name": "a",
             "format": "moses",
-            "paths": {"cs": "$SOME_PLACE/a b.cs", "reference": "$SOME_PLACE/a b.en"},
+            "paths": {"source_text": "$SOME_PLACE/a b.cs", "reference": "$SOME_PLACE/a b.en"},
             "drop_rows": "$SOME_PLACE/drop.tsv",
         },
         {
             "name": "b",
             "format": "tsv",
             "path": ["$SOME_PLACE/?.tsv", "$SOME_PLACE/gone.tsv"],
-            "columns": {"cs": 0, "reference": 1},
+            "columns": {"source_text": 0, "reference": 1},
         },
-        {"name": "c", "format": "tsv", "path": "$NOT_SET/x.tsv", "columns": {"cs": 0, "reference": 1}},
+        {
+            "name": "c",
+            "format": "tsv",
+            "path": "$NOT_SET/x.tsv",
+            "columns": {"source_text": 0, "reference": 1},
+        },
         {"name": "d", "format": "sample"},
     ]
     (tmp_path / "teacher").mkdir()
@@ -154,9 +159,9 @@ def test_every_parameter_of_text_is_a_file_or_said_to_be_none() -> None:
     assert marked == {re.sub(r"\.\*", "", key) for key in marked_fields(Parameters)}
 
 
-COLUMNS = {"cs": 0, "reference": 1}
+COLUMNS = {"source_text": 0, "reference": 1}
 SOURCES = [
-    {"name": "a", "format": "moses", "paths": {"cs": "%", "reference": "%"}, "drop_rows": "%"},
+    {"name": "a", "format": "moses", "paths": {"source_text": "%", "reference": "%"}, "drop_rows": "%"},
     {"name": "b", "format": "tsv", "path": "%", "columns": COLUMNS},
     {"name": "c", "format": "tsv", "path": ["%", "%"], "columns": COLUMNS},
 ]
@@ -209,7 +214,7 @@ def test_every_field_that_is_a_file_has_a_link_and_a_dependency(
     for number, parameters in enumerate(watched):
         for stage in stages_with_files():
             named = list(named_files(parameters, stage))
-            keys |= {re.sub(r"\.(\d+|word|cs|reference)(?=\.|$)", ".*", one.key) for one in named}
+            keys |= {re.sub(r"\.(\d+|word|source_text|reference)(?=\.|$)", ".*", one.key) for one in named}
             paths = {Path(one.text) for one in named if one.text != "train"}
             for path in paths:
                 path.touch()

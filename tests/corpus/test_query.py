@@ -349,7 +349,7 @@ def test_a_file_with_a_flipped_byte(own_corpus: Path) -> None:
         content[place] ^= 0xFF
     path.write_bytes(content)
     with pytest.raises(InputError, match="paraforge verify"):
-        ask(own_corpus, "SELECT sum(length(reference)), sum(length(cs)), sum(line) FROM corpus")
+        ask(own_corpus, "SELECT sum(length(reference)), sum(length(source_text)), sum(line) FROM corpus")
 
 
 def test_a_file_outside_of_the_corpus(own_corpus: Path) -> None:

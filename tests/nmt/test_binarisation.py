@@ -29,7 +29,7 @@ def write_shards(
 ) -> ShardDirectory:
     table = pa.table(
         {
-            "cs": pa.array([row[0] for row in rows], pa.string()),
+            "source_text": pa.array([row[0] for row in rows], pa.string()),
             "reference": pa.array([row[1] for row in rows], pa.string()),
             "rejected": pa.array([row[2] for row in rows], pa.string()),
         }
@@ -113,7 +113,7 @@ def test_bytes_are_those_of_fairseq_preprocess(tmp_path: Path) -> None:
     chosen = parameters(validation={"held_out": 1})
     prepared = prepare_bitext(shards, tmp_path / "work", chosen)
     processor = load_processor(tmp_path / "work" / "source.spm")
-    held = set(pq.read_table(tmp_path / "work" / "held_out.parquet")["cs"].to_pylist())
+    held = set(pq.read_table(tmp_path / "work" / "held_out.parquet")["source_text"].to_pylist())
     threshold = held_out_threshold(prepared.pairs, 1)
     rows = [row for row in ROWS if row[2] is None]
     values = held_out_values(pa.chunked_array([pa.array([row[0] for row in rows])]))

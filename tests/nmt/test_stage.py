@@ -81,7 +81,7 @@ def test_a_bitext_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "name": "own",
         "format": "tsv",
         "path": str(tmp_path / "own.tsv"),
-        "columns": {"cs": 0, "reference": 1},
+        "columns": {"source_text": 0, "reference": 1},
     }
     seen: list[int] = []
 

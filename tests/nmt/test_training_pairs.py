@@ -27,12 +27,12 @@ FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite", 
 
 
 def row(cs: str, reference: str, translation: str | None, **changes: Any) -> dict[str, Any]:
-    base = {"cs": cs, "reference": reference, "translation": translation, "rank": 0}
+    base = {"source_text": cs, "reference": reference, "translation": translation, "rank": 0}
     return {**base, "rejected": None, "failed": None, **dict.fromkeys(FAULTS, False), **changes}
 
 
 def write_translated(path: Path, rows: list[dict[str, Any]]) -> ShardDirectory:
-    schema = schema_of(["cs", "reference", "translation", "rank", *FAULTS, "rejected", "failed"])
+    schema = schema_of(["source_text", "reference", "translation", "rank", *FAULTS, "rejected", "failed"])
     writer = ShardWriter(path, schema, 50)
     writer.write(pa.Table.from_pylist(rows, schema))
     writer.close({"step": "translate", "fingerprints": {"model": "0123456789abcdef"}})
@@ -45,7 +45,7 @@ def distilled(path: Path, **changes: Any) -> NmtParameters:
 
 def pairs(shards: ShardDirectory, parameters: NmtParameters) -> list[tuple[str, str, str]]:
     tables = accepted_pairs(shards, parameters)
-    return [(r["cs"], r["target"], r["reference"]) for table in tables for r in table.to_pylist()]
+    return [(r["source_text"], r["target"], r["reference"]) for table in tables for r in table.to_pylist()]
 
 
 def test_a_teacher_teaches_its_best_whole_translations(tmp_path: Path) -> None:
@@ -64,7 +64,11 @@ def test_a_teacher_teaches_its_best_whole_translations(tmp_path: Path) -> None:
     shards = write_translated(tmp_path / "translated", rows)
     assert pairs(shards, distilled(tmp_path / "translated")) == [("a", "Ta", "A"), ("h", "Th", "H")]
     # References are trained on whatever became of the translation.
-    plain = [(r["cs"], r["reference"]) for r in rows if not r["rejected"] and r["cs"] and r["reference"]]
+    plain = [
+        (r["source_text"], r["reference"])
+        for r in rows
+        if not r["rejected"] and r["source_text"] and r["reference"]
+    ]
     assert [found[:2] for found in pairs(shards, NmtParameters())] == plain
 
 
@@ -83,7 +87,7 @@ def test_a_student_learns_translations_and_is_measured_on_references(tmp_path: P
     shift = len(SPECIAL_TYPES) - 1
     assert all(decode([number - shift for number in ids[:-1]]).endswith(" zz") for ids in trained)
     held_out = pq.read_table(tmp_path / "work" / "held_out.parquet")
-    assert held_out.column_names == ["cs", "reference"]
+    assert held_out.column_names == ["source_text", "reference"]
     assert held_out.num_rows == prepared.held_out > 10
     assert not any("zz" in text for text in held_out["reference"].to_pylist())
     # The same sentences are held out as where references are trained on: a student is never measured on
@@ -103,9 +107,9 @@ def test_the_target_is_in_the_key_and_references_are_the_key_of_old(tmp_path: Pa
 def test_what_cannot_be_distilled(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="needs bitext: a directory"):
         NmtParameters(target="translation")
-    schema = schema_of(["cs", "reference"])
+    schema = schema_of(["source_text", "reference"])
     writer = ShardWriter(tmp_path / "ingested", schema, 50)
-    writer.write(pa.Table.from_pylist([{"cs": "a", "reference": "A"}], schema))
+    writer.write(pa.Table.from_pylist([{"source_text": "a", "reference": "A"}], schema))
     writer.close({"step": "ingest"})
     with pytest.raises(InputError, match="no column 'translation'"):
         pairs(ShardDirectory(tmp_path / "ingested"), distilled(tmp_path / "ingested"))

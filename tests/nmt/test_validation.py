@@ -22,7 +22,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for side in ("source", "target"):
         (folder / f"{side}.spm").write_bytes((fairseq / "sentencepiece.model").read_bytes())
     pairs = bitext(30, seed=3)
-    table = pa.table({"cs": [cs for cs, _ in pairs], "reference": [en for _, en in pairs]})
+    table = pa.table({"source_text": [cs for cs, _ in pairs], "reference": [en for _, en in pairs]})
     pq.write_table(table, folder / "held_out.parquet")
     return folder
 

@@ -22,11 +22,11 @@ def write_corpus(
 ) -> ShardDirectory:
     """Ingested shards of these sentences; equal ones know their first row."""
     first: dict[str, int] = {}
-    schema = schema_of(["source", "line", "cs", "reference", "rejected", "first_row"])
+    schema = schema_of(["source", "line", "source_text", "reference", "rejected", "first_row"])
     columns = {
         "source": ["test"] * len(sentences),
         "line": range(1, len(sentences) + 1),
-        "cs": sentences,
+        "source_text": sentences,
         "reference": ["a reference"] * len(sentences),
         "rejected": ["duplicate" if row in rejected else None for row in range(len(sentences))],
         "first_row": [
@@ -51,7 +51,9 @@ def test_the_sentences_are_those_that_translation_finds(tmp_path: Path, sentence
     population = survey(corpus)
     distinct = find_distinct(corpus, tmp_path / "distinct", 100)
     expected = [
-        text for table in ShardDirectory(distinct.sentences).tables() for text in table["cs"].to_pylist()
+        text
+        for table in ShardDirectory(distinct.sentences).tables()
+        for text in table["source_text"].to_pylist()
     ]
     assert population.sentences == len(expected)
     assert population.text_bytes == sum(len(text.encode()) for text in expected)

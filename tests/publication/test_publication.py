@@ -41,9 +41,9 @@ def test_kept_and_refused_rows_are_all_rows(published: Path) -> None:
     kept, refused = whole(published / "corpus"), whole(published / "rejected")
     assert kept.num_rows + refused.num_rows == 1_000
     assert kept.column("rejected").null_count == kept.column("failed").null_count == kept.num_rows
-    assert set(kept.column("cs").to_pylist()) | set(refused.column("cs").to_pylist()) == set(
-        pairs.column("cs").to_pylist()
-    )
+    assert set(kept.column("source_text").to_pylist()) | set(
+        refused.column("source_text").to_pylist()
+    ) == set(pairs.column("source_text").to_pylist())
     manifest = read_manifest(published / "corpus")
     assert manifest.counts.rejected == Counter(r for r in refused.column("rejected").to_pylist() if r)
     assert manifest.counts.failed == Counter(r for r in refused.column("failed").to_pylist() if r)
@@ -54,14 +54,14 @@ def test_kept_and_refused_rows_are_all_rows(published: Path) -> None:
 def test_rows_are_in_order_with_all_their_columns(published: Path) -> None:
     kept = whole(published / "corpus")
     pairs = random_pairs(1_000, seed=7)
-    by_cs = {row["cs"]: row for row in pairs.to_pylist()}
-    numbers = [int(cs.split()[1]) for cs in kept.column("cs").to_pylist()]
+    by_text = {row["source_text"]: row for row in pairs.to_pylist()}
+    numbers = [int(cs.split()[1]) for cs in kept.column("source_text").to_pylist()]
     assert numbers == sorted(numbers)
     shared = [name for name in kept.column_names if name in pairs.column_names and name != "rejected"]
     assert "first_row" not in kept.column_names
     assert len(shared) >= 20
     for row in kept.select(shared).to_pylist()[::37]:
-        assert row == {name: by_cs[row["cs"]][name] for name in shared}
+        assert row == {name: by_text[row["source_text"]][name] for name in shared}
 
 
 def test_the_parquet_dialect(published: Path) -> None:

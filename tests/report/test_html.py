@@ -52,7 +52,7 @@ class Page(HTMLParser):
 def evil_pairs() -> pa.Table:
     """Pairs whose source and text are markup."""
     pairs = random_pairs(300, seed=5)
-    for name in ("reference", "translation", "cs", "source"):
+    for name in ("reference", "translation", "source_text", "source"):
         place = pairs.column_names.index(name)
         texts = [
             None if text is None else f"{EVIL} {number % 3}" if name == "source" else f"{text} {EVIL}"

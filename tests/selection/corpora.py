@@ -41,7 +41,7 @@ SCORED = (
 TRANSLATED = (
     "source",
     "line",
-    "cs",
+    "source_text",
     "reference",
     "translation",
     "translation_score",
@@ -77,7 +77,7 @@ def random_pairs(rows: int, seed: int = 0) -> pa.Table:
     columns = {
         "source": pa.array(source),
         "line": pa.array(np.where(source == "tatoeba", np.arange(rows), np.arange(rows) - rows // 3) + 1),
-        "cs": pa.array([f"věta {number}" for number in range(rows)]),
+        "source_text": pa.array([f"věta {number}" for number in range(rows)]),
         "reference": pa.array(references),
         "translation": pa.array(translations, mask=~judged),
         "translation_score": pa.array(-random.random(rows).astype(np.float32), mask=~judged),

@@ -48,7 +48,9 @@ def test_what_is_refused(filters: list[Any], message: str) -> None:
 
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(ValidationError) as error:
-        SelectParameters.model_validate({"required": ["x"], "deciles": ["cs"], "filters": [{"kind": "flag"}]})
+        SelectParameters.model_validate(
+            {"required": ["x"], "deciles": ["source_text"], "filters": [{"kind": "flag"}]}
+        )
     assert {problem["loc"][0] for problem in error.value.errors()} == {"required", "deciles", "filters"}
 
 

@@ -20,9 +20,12 @@ from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, write
 def test_shards_depend_on_the_rows_alone(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[int], rows_per_shard: int
 ) -> None:
-    schema = schema_of(["line", "cs"])
+    schema = schema_of(["line", "source_text"])
     rows = pa.table(
-        {"line": pa.array(range(sum(pieces)), pa.int64()), "cs": [f"věta {i}" for i in range(sum(pieces))]}
+        {
+            "line": pa.array(range(sum(pieces)), pa.int64()),
+            "source_text": [f"věta {i}" for i in range(sum(pieces))],
+        }
     )
     whole, cut = (tmp_path_factory.mktemp(name) for name in ("whole", "cut"))
     writer = ShardWriter(whole, schema, rows_per_shard)
@@ -65,7 +68,7 @@ def test_view_refuses_directories_of_other_rows(tmp_path: Path) -> None:
 def test_damage_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "shard-00000.parquet"
     text = [f"dobrý den {i * i * 7919}" for i in range(5000)]
-    write_index(tmp_path, [write_shard(pa.table({"cs": text}), path)], {})
+    write_index(tmp_path, [write_shard(pa.table({"source_text": text}), path)], {})
     good = path.read_bytes()
     middle = len(good) // 2
     for bad in (

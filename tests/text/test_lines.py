@@ -157,9 +157,11 @@ def test_an_endless_line_does_not_fill_memory(tmp_path: Path) -> None:
 
 def pairs(a: Path, b: Path, **options: int) -> list[tuple[str, str]]:
     got = []
-    for blocks in paired_blocks({"cs": a, "reference": b}, Counter(), strict=True, **options):
-        assert blocks["cs"].first == blocks["reference"].first
-        got += zip(blocks["cs"].lines.to_pylist(), blocks["reference"].lines.to_pylist(), strict=True)
+    for blocks in paired_blocks({"source_text": a, "reference": b}, Counter(), strict=True, **options):
+        assert blocks["source_text"].first == blocks["reference"].first
+        got += zip(
+            blocks["source_text"].lines.to_pylist(), blocks["reference"].lines.to_pylist(), strict=True
+        )
     return got
 
 

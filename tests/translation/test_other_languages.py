@@ -23,7 +23,7 @@ def test_german_to_english_by_configuration_alone(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     bitext = tmp_path / "news.tsv"
     bitext.write_text("".join(f"{english}\t{german}\n" for german, english in PAIRS[:40]), encoding="utf-8")
-    source = f"{{name: news, format: tsv, path: {bitext}, columns: {{reference: 0, cs: 1}}}}"
+    source = f"{{name: news, format: tsv, path: {bitext}, columns: {{reference: 0, source_text: 1}}}}"
     overrides = [
         "translation=opus-mt",
         f"ingest.sources=[{source}]",

@@ -33,7 +33,7 @@ def write_corpus(path: Path, rows: list[Row], rows_per_shard: int, given: bool =
     columns: dict[str, Any] = {
         "source": ["test"] * len(rows),
         "line": list(range(1, len(rows) + 1)),
-        "cs": [text for text, _, _ in rows],
+        "source_text": [text for text, _, _ in rows],
         "reference": [f"reference {row}" for row in range(len(rows))],
         "rejected": [reason for _, reason, _ in rows],
         "first_row": numbers,
@@ -65,7 +65,7 @@ def oracle(rows: list[Row], chosen: TranslateParameters, given: bool) -> list[di
     translator = open_translator("fake", None, chosen.options(), settings=chosen.settings())
     expected = []
     for line, (text, reason, translation) in enumerate(rows, start=1):
-        base = {"line": line, "cs": text, "rejected": reason}
+        base = {"line": line, "source_text": text, "rejected": reason}
         if reason or (given and translation is not None):
             translation = translation if given else None
             expected.append({**base, "rank": 0, "translation": translation, "score": None, "failed": None})
@@ -84,7 +84,7 @@ def oracle(rows: list[Row], chosen: TranslateParameters, given: bool) -> list[di
 
 
 def found(directory: ShardDirectory) -> list[dict[str, Any]]:
-    names = ["line", "cs", "rejected", "rank", "translation", "translation_score", "failed"]
+    names = ["line", "source_text", "rejected", "rank", "translation", "translation_score", "failed"]
     rows = [row for table in directory.tables(names) for row in table.to_pylist()]
     return [{("score" if key == "translation_score" else key): row[key] for key in names} for row in rows]
 
@@ -231,7 +231,7 @@ def test_a_first_row_that_is_not_translated_is_stood_in_for(tmp_path: Path) -> N
     columns = {
         "source": ["test"] * 6,
         "line": list(range(6)),
-        "cs": ["a", "b", "a", "a", "b", "a"],
+        "source_text": ["a", "b", "a", "a", "b", "a"],
         "reference": ["r"] * 6,
         "rejected": ["contaminated", None, None, None, None, None],
         "first_row": [None, 1, 0, 0, 1, 0],
@@ -255,7 +255,7 @@ def test_schema_of_what_is_published(tmp_path: Path) -> None:
     _, published = run(tmp_path, corpus, parameters())
     schema = published.schema
     assert schema.names[: len(schema_of(ShardDirectory(corpus).schema.names)) - 2] == [
-        "source", "line", "cs", "reference",
+        "source", "line", "source_text", "reference",
     ]  # fmt: skip
     assert {"translation", "translation_score", "rank", "failed", "rejected", "first_row"} <= set(
         schema.names
@@ -308,7 +308,7 @@ def test_sentences_are_numbered_by_their_first_rows(tmp_path: Path) -> None:
     corpus = ShardDirectory(write_corpus(tmp_path / "ingested", rows, 2))
     distinct = find_distinct(corpus, tmp_path / "distinct", 10)
     (sentences,) = ShardDirectory(distinct.sentences).tables()
-    assert sentences.to_pydict() == {"sentence": [0, 1], "cs": ["b", "a"]}
+    assert sentences.to_pydict() == {"sentence": [0, 1], "source_text": ["b", "a"]}
     places = [table.to_pydict() for table in ShardDirectory(distinct.places).tables()]
     assert places == [
         {"sentence": [0, None], "here": [True, False]},

@@ -33,8 +33,8 @@ def read_tmx(
 
     Args:
         path: the file.
-        languages: the language of each text column, e.g. ``{"cs": "cs", "reference": "en"}``; ``en`` takes
-            ``en-GB`` too, in any case, and ``cs|ces`` either of the two.
+        languages: the language of each text column, e.g. ``{"source_text": "cs", "reference": "en"}``; ``en``
+            takes ``en-GB`` too, in any case, and ``cs|ces`` either of the two.
         changes: where changes are counted.
         max_line_bytes: longest segment that is read whole; a longer one makes its row ``overlong_line``.
 

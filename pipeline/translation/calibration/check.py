@@ -150,7 +150,7 @@ def sampled_loss(
 
 
 def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
-    """The step from ``sentence, cs, reference`` to the best hypotheses of both compute types."""
+    """The step from ``sentence, source_text, reference`` to the best hypotheses of both compute types."""
     return Step(
         name="calibration",
         version=TRANSLATE,
@@ -169,7 +169,9 @@ def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[p
     model = open_model(choice.model, choice.engine, verify=False)
 
     def translate_sample(table: pa.Table) -> pa.Table:
-        found = translated_both_ways(model, choice.options, placement, table.column("cs").to_pylist())
+        found = translated_both_ways(
+            model, choice.options, placement, table.column("source_text").to_pylist()
+        )
         losses = pa.array(found.losses, pa.float64(), from_pandas=True)  # no number is null
         given = [table.column("sentence"), table.column("reference")]
         return pa.table([*given, found.full, found.quantised, losses, found.ruined], schema=_BOTH)

@@ -25,7 +25,7 @@ _SEED = 1
 SAMPLE = pa.schema(
     [
         pa.field("sentence", pa.int64(), nullable=False),
-        pa.field("cs", pa.string()),
+        pa.field("source_text", pa.string()),
         pa.field("reference", pa.string()),
     ]
 )
@@ -57,10 +57,12 @@ def draw_sample(corpus: ShardDirectory, wanted: int) -> pa.Table:
 def _references(corpus: ShardDirectory, sentences: list[str]) -> dict[str, str]:
     wanted = pa.array(sentences, pa.string())
     found: dict[str, str] = {}
-    for table in corpus.tables(["cs", "reference", "rejected"]):
+    for table in corpus.tables(["source_text", "reference", "rejected"]):
         check_interrupt()
-        rows = table.filter(pc.and_(pc.is_null(table["rejected"]), pc.is_in(table["cs"], wanted)))
-        for sentence, reference in zip(rows["cs"].to_pylist(), rows["reference"].to_pylist(), strict=True):
+        rows = table.filter(pc.and_(pc.is_null(table["rejected"]), pc.is_in(table["source_text"], wanted)))
+        for sentence, reference in zip(
+            rows["source_text"].to_pylist(), rows["reference"].to_pylist(), strict=True
+        ):
             found.setdefault(sentence, reference)
         if len(found) == len(sentences):
             break
@@ -94,7 +96,7 @@ def bitext_sample(bitext: Path, columns: tuple[int, int], wanted: int) -> tuple[
     """
     if bitext.is_dir():
         table = draw_sample(ShardDirectory(bitext), wanted)
-        return table["cs"].to_pylist(), table["reference"].to_pylist()
+        return table["source_text"].to_pylist(), table["reference"].to_pylist()
     pairs, _ = reservoir(_pairs(bitext, columns), wanted)
     return [source for source, _ in pairs], [reference for _, reference in pairs]
 

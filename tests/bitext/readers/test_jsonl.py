@@ -16,7 +16,7 @@ from paraforge.bitext.reasons import CODES
 from paraforge.errors import InputError
 from tests.bitext.helpers import COMPRESSORS, rows_of, write
 
-COLUMNS = {"cs": "cs", "reference": "en"}
+COLUMNS = {"source_text": "cs", "reference": "en"}
 
 
 def read(path: Path, columns: dict[str, str] = COLUMNS, **options: object) -> list[tuple[object, ...]]:
@@ -43,14 +43,16 @@ def test_round_trip(
 def test_nested_fields(tmp_path: Path) -> None:
     line = '{"id": 1, "translation": {"cs": "Ahoj", "en": "Hello"}, "translation.en": "Hi"}'
     path = write(tmp_path / "a.jsonl", line)
-    assert read(path, {"cs": "translation.cs", "reference": "translation.en"}) == [(1, "Ahoj", "Hi", None)]
+    assert read(path, {"source_text": "translation.cs", "reference": "translation.en"}) == [
+        (1, "Ahoj", "Hi", None)
+    ]
 
 
 def test_null_and_blank_line_are_blank_text(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"cs": null, "en": "b"}\n\n')
     assert read(path) == [(1, "", "b", None), (2, "", "", None)]
     nested = write(tmp_path / "b.jsonl", '{"translation": null, "en": "b"}')
-    assert read(nested, {"cs": "translation.cs", "reference": "en"}) == [(1, "", "b", None)]
+    assert read(nested, {"source_text": "translation.cs", "reference": "en"}) == [(1, "", "b", None)]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.bitext.helpers import rows_of, write
 
 def test_rows(tmp_path: Path) -> None:
     paths = {
-        "cs": write(tmp_path / "a.cs.gz", "Ahoj\n\n"),
+        "source_text": write(tmp_path / "a.cs.gz", "Ahoj\n\n"),
         "reference": write(tmp_path / "a.en", "Hello\nHi"),
     }
     assert rows_of(read_moses(paths, Counter(), strict=True)) == [
@@ -25,7 +25,7 @@ def test_rows(tmp_path: Path) -> None:
 
 def test_a_row_has_the_reason_of_either_side(tmp_path: Path) -> None:
     paths = {
-        "cs": write(tmp_path / "a.cs", b"a\nb\xff\nc\n"),
+        "source_text": write(tmp_path / "a.cs", b"a\nb\xff\nc\n"),
         "reference": write(tmp_path / "a.en", f"a\nb\n{'c' * 2000}\n"),
     }
     rows = rows_of(read_moses(paths, Counter(), strict=False, max_line_bytes=1500))
@@ -44,6 +44,6 @@ def test_scores_in_a_file_of_their_own(tmp_path: Path) -> None:
 
 
 def test_unequal_line_counts_are_an_error_even_where_bad_rows_are_only_counted(tmp_path: Path) -> None:
-    paths = {"cs": write(tmp_path / "a.cs", "a\nb\n"), "reference": write(tmp_path / "a.en", "a\n")}
+    paths = {"source_text": write(tmp_path / "a.cs", "a\nb\n"), "reference": write(tmp_path / "a.en", "a\n")}
     with pytest.raises(InputError, match=r"a\.en:1: the parallel files do not have the same number of lines"):
         rows_of(read_moses(paths, Counter(), strict=False))

@@ -16,7 +16,7 @@ from paraforge.bitext.readers.parquet import read_parquet_rows
 from paraforge.errors import InputError
 from tests.bitext.helpers import rows_of
 
-COLUMNS = {"cs": "cs", "reference": "en"}
+COLUMNS = {"source_text": "cs", "reference": "en"}
 
 
 def save(path: Path, columns: dict[str, Any], **options: Any) -> Path:
@@ -55,7 +55,7 @@ def test_round_trip(
 def test_nested_columns(tmp_path: Path) -> None:
     pairs = [{"cs": "Ahoj", "en": "Hello"}, {"cs": None, "en": "Hi"}, None]
     path = save(tmp_path / "a.parquet", {"translation": pairs, "id": [1, 2, 3]})
-    assert read(path, {"cs": "translation.cs", "reference": "translation.en"}) == [
+    assert read(path, {"source_text": "translation.cs", "reference": "translation.en"}) == [
         (1, "Ahoj", "Hello", None),
         (2, "", "Hi", None),
         (3, "", "", None),
@@ -99,14 +99,14 @@ def test_a_damaged_page(tmp_path: Path) -> None:
 def test_a_column_that_is_not_there_or_no_text(tmp_path: Path) -> None:
     path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": [1]})
     with pytest.raises(InputError, match="no column 'de' for reference; it has cs, en"):
-        read(path, {"cs": "cs", "reference": "de"})
-    with pytest.raises(InputError, match=r"no column 'cs\.x' for cs"):
-        read(path, {"cs": "cs.x", "reference": "en"})
+        read(path, {"source_text": "cs", "reference": "de"})
+    with pytest.raises(InputError, match=r"no column 'cs\.x' for source_text"):
+        read(path, {"source_text": "cs.x", "reference": "en"})
     with pytest.raises(InputError, match="column 'en' for reference is int64, not text"):
         read(path)
     twice = tmp_path / "b.parquet"
     pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 3, names=["cs", "cs", "en"]), twice)
-    with pytest.raises(InputError, match="more than one column 'cs' for cs"):
+    with pytest.raises(InputError, match="more than one column 'cs' for source_text"):
         read(twice)
 
 
@@ -118,7 +118,7 @@ def test_no_rows(tmp_path: Path) -> None:
 
 def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     path = save(tmp_path / "a.parquet", {"cs": [b"a", b"\xff"], "en": [b"b", b"c"]})
-    with pytest.raises(InputError, match=r"a\.parquet:2: cs is not UTF-8"):
+    with pytest.raises(InputError, match=r"a\.parquet:2: source_text is not UTF-8"):
         read(path)
     assert read(path, strict=False)[1] == (2, "\ufffd", "c", "invalid_utf8")
 
@@ -134,10 +134,10 @@ def test_a_column_of_lists(tmp_path: Path) -> None:
     kind = "list<element: string>"
     with pytest.raises(InputError, match=rf"a\.parquet: column 'tags' of the condition 'where' is {kind}"):
         read(path, where=Condition("tags", frozenset(["x"])))
-    with pytest.raises(InputError, match=rf"column 'tags' for cs is {kind}, not text"):
-        read(path, {"cs": "tags", "reference": "en"})
-    with pytest.raises(InputError, match=rf"no column 'tags\.x' for cs: there is {kind} before 'x'"):
-        read(path, {"cs": "tags.x", "reference": "en"})
+    with pytest.raises(InputError, match=rf"column 'tags' for source_text is {kind}, not text"):
+        read(path, {"source_text": "tags", "reference": "en"})
+    with pytest.raises(InputError, match=rf"no column 'tags\.x' for source_text: there is {kind} before 'x'"):
+        read(path, {"source_text": "tags.x", "reference": "en"})
 
 
 def test_fewer_rows_than_the_footer_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from paraforge.bitext.readers.tmx import read_tmx
 from paraforge.errors import InputError
 from tests.bitext.helpers import COMPRESSORS, rows_of, write
 
-LANGUAGES = {"cs": "cs", "reference": "en"}
+LANGUAGES = {"source_text": "cs", "reference": "en"}
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
@@ -55,7 +55,7 @@ def test_languages_in_any_case_with_a_country_and_the_old_attribute(tmp_path: Pa
     )
     path = write(tmp_path / "a.tmx", document(body))
     assert [row[1:] for row in read(path)] == [("Ahoj", "Hello", None), ("Nazdar", "", None), ("", "", None)]
-    both = read_tmx(path, {"cs": "cs|csb", "reference": "en|eng"}, Counter())
+    both = read_tmx(path, {"source_text": "cs|csb", "reference": "en|eng"}, Counter())
     assert [row[1:] for row in rows_of(both)][2] == ("ne", "no", None)
 
 

@@ -14,7 +14,7 @@ from paraforge.bitext.readers.tsv import read_tsv
 from paraforge.errors import InputError
 from tests.bitext.helpers import COMPRESSORS, rows_of, write
 
-COLUMNS: dict[str, int | str] = {"cs": 2, "reference": 1}
+COLUMNS: dict[str, int | str] = {"source_text": 2, "reference": 1}
 
 
 def read(path: Path, columns: dict[str, int | str] = COLUMNS, **options: object) -> list[tuple[object, ...]]:
@@ -42,10 +42,10 @@ def test_quotes_are_text(tmp_path: Path) -> None:
 
 def test_columns_by_name_in_any_order(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "ref\tcs\ten\nG 1:1\tNa počátku\tIn the beginning\n")
-    assert read(path, {"cs": "cs", "reference": "en"}, header=True) == [
+    assert read(path, {"source_text": "cs", "reference": "en"}, header=True) == [
         (2, "Na počátku", "In the beginning", None)
     ]
-    assert read(path, {"cs": 1, "reference": "en"}, header=True) == [
+    assert read(path, {"source_text": 1, "reference": "en"}, header=True) == [
         (2, "Na počátku", "In the beginning", None)
     ]
 
@@ -67,16 +67,16 @@ def test_a_blank_line_is_a_blank_row(tmp_path: Path) -> None:
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "a\tb\n")
     with pytest.raises(
-        InputError, match=r"a\.tsv:1: no column 2 for cs: the first line has 2, counted from 0"
+        InputError, match=r"a\.tsv:1: no column 2 for source_text: the first line has 2, counted from 0"
     ):
         read(path)
-    with pytest.raises(InputError, match=r"a\.tsv:1: no column 'cs' for cs; the header has a, b"):
-        read(path, {"cs": "cs", "reference": "a"}, header=True)
+    with pytest.raises(InputError, match=r"a\.tsv:1: no column 'cs' for source_text; the header has a, b"):
+        read(path, {"source_text": "cs", "reference": "a"}, header=True)
 
 
 def test_a_name_that_stands_twice_in_the_header(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="more than one column 'en'"):
-        read(write(tmp_path / "a.tsv", "en\ten\tcs\n"), {"cs": "cs", "reference": "en"}, header=True)
+        read(write(tmp_path / "a.tsv", "en\ten\tcs\n"), {"source_text": "cs", "reference": "en"}, header=True)
 
 
 def test_conditions(tmp_path: Path) -> None:

@@ -307,7 +307,7 @@ def write_ingested(path: Path, sentences: list[str]) -> Path:
     columns = {
         "source": ["test"] * len(sentences),
         "line": list(range(1, len(sentences) + 1)),
-        "cs": sentences,
+        "source_text": sentences,
         "reference": ["x"] * len(sentences),
         "rejected": [None] * len(sentences),
         "first_row": list(range(len(sentences))),

@@ -41,7 +41,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     columns: dict[str, Any] = {
         "source": ["test"] * len(pairs),
         "line": list(range(1, len(pairs) + 1)),
-        "cs": [cs for cs, _ in pairs],
+        "source_text": [cs for cs, _ in pairs],
         "reference": [en for _, en in pairs],
         "rejected": [None] * len(pairs),
         "first_row": [first.setdefault(cs, row) for row, (cs, _) in enumerate(pairs)],

@@ -36,7 +36,7 @@ def test_only_what_waits_each_once_with_the_reference_of_its_first_row(tmp_path:
     corpus = ShardDirectory(write_corpus(tmp_path / "ingested", ROWS, 90, given=True))
     found = draw_sample(corpus, 10_000).to_pylist()
     waiting = {text for text, reason, given in ROWS if reason is None and given is None}
-    texts = [row["cs"] for row in found]
+    texts = [row["source_text"] for row in found]
     assert set(texts) <= waiting
     assert len(set(texts)) == len(texts)
     assert len(texts) > 0.8 * len(waiting)
@@ -44,7 +44,7 @@ def test_only_what_waits_each_once_with_the_reference_of_its_first_row(tmp_path:
     for number, (text, reason, _) in enumerate(ROWS):
         if reason is None:
             first.setdefault(text, f"reference {number}")
-    assert all(row["reference"] == first[row["cs"]] for row in found)
+    assert all(row["reference"] == first[row["source_text"]] for row in found)
     assert [row["sentence"] for row in found] == list(range(len(found)))
 
 
@@ -52,7 +52,7 @@ def test_it_is_as_long_as_the_corpus_and_always_the_same(tmp_path: Path) -> None
     rows: list[Row] = [("slovo " * (1 + row % 40) + str(row), None, None) for row in range(2000)]
     corpus = ShardDirectory(write_corpus(tmp_path / "ingested", rows, 300))
     lengths = np.array([len(text) for text, _, _ in rows])
-    drawn = np.array([len(row["cs"]) for row in draw_sample(corpus, 200).to_pylist()])
+    drawn = np.array([len(row["source_text"]) for row in draw_sample(corpus, 200).to_pylist()])
     assert len(drawn) == 200
     for quantile in (0.1, 0.5, 0.9):
         assert abs(np.mean(drawn <= np.quantile(lengths, quantile)) - quantile) < 0.05
