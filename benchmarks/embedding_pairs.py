@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.paraphrases import data_directory, paraphrases
+from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import VocabularyParameters
-from paraforge.embeddings.sources import PairBlock
 from paraforge.evaluation.leakage import LeakageFilter
 from paraforge.files import read_json, write_json
 from paraforge.shards.store import ShardView

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from paraforge.embeddings.sources import PairBlock, read_pair_file
+from paraforge.bitext.pair_blocks import PairBlock, read_pair_file
 from paraforge.evaluation.sentence_pairs import SentencePairs
 from paraforge.evaluation.sts_sets import read_sets
 

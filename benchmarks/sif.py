@@ -29,9 +29,9 @@ from paraforge.evaluation.baselines.weighting import (
     word_counts,
 )
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.opening import open_word_vectors
 from paraforge.evaluation.similarity import Comparable
 from paraforge.evaluation.sts import evaluate_sts
+from paraforge.loading import open_word_vectors
 from paraforge.scoring.vectors import WordVectors
 from paraforge.text.tokens import TokenColumn, tokenize_column
 from paraforge.text.vocabulary import most_frequent

@@ -25,6 +25,7 @@ from pydantic import TypeAdapter
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.paraphrases import SOURCES, paraphrases, sts_sets
 from benchmarks.results import append, sts_figures
+from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, named_encoder
 from paraforge.embeddings.encoders.protocol import Encoder
@@ -32,7 +33,6 @@ from paraforge.embeddings.initial import random_table
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
-from paraforge.embeddings.sources import PairBlock
 from paraforge.embeddings.trainer import Trainer
 from paraforge.evaluation.sts import development_score, evaluate_sts
 from paraforge.learning.state import TrainingState

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from paraforge.evaluation.transfer.end_to_end import Variant
+    from paraforge.embeddings.fine_tuning.transfer import Variant
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -104,28 +104,31 @@ def evaluate(
       paraforge evaluate jaccard --sts sts
       paraforge evaluate models/decoders/small@unrolled:2 --sts sts --baseline models/decoders/small@context
     """
+    from functools import partial
+
     from paraforge.cli.outputs import check_output_file, json_object
+    from paraforge.embeddings.fine_tuning.transfer import fine_tuner
     from paraforge.evaluation.evaluate import evaluate as run
     from paraforge.files import write_json
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.loading import open_model
 
     check_output_file(output, force, json_object("an evaluation", "paraforge", "tokenizer", "model", "kind"))
     variants = _variants(fine_tune, fine_tune_from, fine_tune_penalty, fine_tune_set)
     with graceful_interrupts():
         result = run(
             model,
+            partial(open_model, device=device),
             sts=sts,
             word_lists=similarity,
             transfer=transfer,
             task_names=task,
-            fine_tune=variants,
-            fine_tune_kept=fine_tune_work,
+            fine_tuner=fine_tuner(variants, seed, folds, fine_tune_work) if variants else None,
             folds=folds,
             lengths=by_length,
             beside=baseline,
             against=against,
             seed=seed,
-            device=device,
         )
     if output is not None:
         write_json(output, result.as_json())
@@ -134,8 +137,8 @@ def evaluate(
 
 def _variants(wanted: bool, starts: list[str], penalties: list[float], settings: list[str]) -> list[Variant]:
     """The ways to train that the options ask for; none without --fine-tune."""
+    from paraforge.embeddings.fine_tuning.transfer import make_variants
     from paraforge.errors import ConfigurationError
-    from paraforge.evaluation.transfer.end_to_end import make_variants
 
     if not wanted:
         if starts != ["trained"] or penalties or settings:

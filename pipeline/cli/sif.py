@@ -46,12 +46,12 @@ def sif(
     """
     from paraforge.cli.outputs import SIF, check_output_directory
     from paraforge.evaluation.baselines.fitting import fit_sif
-    from paraforge.evaluation.baselines.sif import save_sif
-    from paraforge.evaluation.opening import describe_average
+    from paraforge.evaluation.baselines.sif import describe_average, save_sif
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.loading import open_word_vectors
 
     check_output_directory(output, force, SIF)
     with graceful_interrupts():
-        model, about = fit_sif(vectors, counts, fit, weights, a, components)
+        model, about = fit_sif(vectors, counts, fit, weights, a, components, open_word_vectors)
         save_sif(model, output, about)
     typer.echo(f"{output}: {describe_average(model)}")

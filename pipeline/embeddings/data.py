@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from paraforge.bitext.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from paraforge.embeddings.parameters import PairFileParameters
-from paraforge.embeddings.sources import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from paraforge.errors import InputError
 from paraforge.evaluation.leakage import LeakageFilter
 from paraforge.evaluation.sentence_pairs import SentencePairs

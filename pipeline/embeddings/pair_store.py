@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.parameters import VocabularyParameters
-from paraforge.embeddings.sources import PairBlock
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.interrupts import check_interrupt

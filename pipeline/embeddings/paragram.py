@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from paraforge.bitext.pair_blocks import PairBlock, read_corpus_pairs, read_pair_file
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.parameters import WORD
 from paraforge.embeddings.initial import random_table, table_from_vectors
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.paragram_parameters import ParagramParameters
-from paraforge.embeddings.sources import PairBlock, read_corpus_pairs, read_pair_file
 from paraforge.embeddings.trainer import Trainer
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, sha256_file, write_json

@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.evaluation.details import by_length, difference
-from paraforge.evaluation.opening import OpenedModel, open_model
 from paraforge.evaluation.report import Evaluation
-from paraforge.evaluation.similarity import Adaptive, SentenceEmbedder
+from paraforge.evaluation.similarity import Adaptive, OpenedModel, SentenceEmbedder
 from paraforge.evaluation.sts import compare, evaluate_sts, score
 from paraforge.evaluation.sts_sets import read_sets
 from paraforge.evaluation.transfer.classification import FOLDS
-from paraforge.evaluation.transfer.end_to_end import Variant, fine_tune_transfer
-from paraforge.evaluation.transfer.evaluate import evaluate_transfer
-from paraforge.evaluation.transfer.tasks import TASKS, find_tasks
+from paraforge.evaluation.transfer.evaluate import TransferScore, evaluate_transfer
+from paraforge.evaluation.transfer.tasks import TASKS, Task, find_tasks
 from paraforge.evaluation.word_lists import Correlation, SimilarityList, read_similarity_lists
 from paraforge.evaluation.words import evaluate_words
+
+OpenModel = Callable[[str, Sequence[str]], OpenedModel]
+FineTuner = Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]
 
 
 def evaluate(
     name: str,
+    open_model: OpenModel,
     *,
     sts: Sequence[Path] = (),
     word_lists: Sequence[Path] = (),
     transfer: Sequence[Path] = (),
     task_names: Sequence[str] = (),
-    fine_tune: Sequence[Variant] = (),
-    fine_tune_kept: Path | None = None,
+    fine_tuner: FineTuner | None = None,
     folds: int = FOLDS,
     lengths: bool = False,
     beside: Sequence[str] = (),
     against: Sequence[str] = (),
     seed: int = 1,
-    device: str = "cpu",
 ) -> Evaluation:
     """Evaluate a model, and others beside it.
 
-    name: see :func:`~paraforge.evaluation.opening.open_model`.
+    name, open_model: the model's name, and what opens it: given the name and the sentences that a baseline
+        is fitted on; e.g. :func:`paraforge.loading.open_model`.
     sts: files and directories of scored sentence pairs.
     word_lists: word similarity, for models that give a word a vector.
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` too.
     task_names: which of them, as in `TASKS`; none: all. folds: of tasks without a split.
-    fine_tune: ways to train a copy of the model for each task, beside the fixed embeddings; for a trained
-        model of this project. fine_tune_kept: where each fit's result is kept, and taken from.
+    fine_tuner: trains copies of the model for the tasks, beside the fixed embeddings, e.g.
+        :func:`paraforge.embeddings.fine_tuning.transfer.fine_tuner`; a model that cannot be trained is an
+        error before anything is computed.
     lengths: whether STS is told by length too.
     beside: other models whose STS scores are told too. against: the same, and how far they differ.
     seed: of the transfer tasks.
@@ -57,7 +58,7 @@ def evaluate(
         InputError: a file or model that cannot be read, with file and line.
     """
     _check(sts, word_lists, transfer, lengths, [*beside, *against])
-    _check_tasks(transfer, task_names, fine_tune)
+    _check_tasks(transfer, task_names, fine_tuner is not None)
     sets = read_sets(sts) if sts else []
     lists = read_similarity_lists(word_lists)
     sentences = [sentence for pairs in sets for sentence in pairs.sentences]
@@ -67,14 +68,11 @@ def evaluate(
         raise InputError(
             "no transfer task here", transfer[0], remedy="docs/evaluation.md tells the names of their files."
         )
-    opened = open_model(name, sentences, device)
+    opened = open_model(name, sentences)
     if tasks and not isinstance(opened.model, SentenceEmbedder | Adaptive):
         raise ConfigurationError([f"--transfer: {name} only compares pairs; give a model that embeds"])
-    if fine_tune and not isinstance(opened.model, SentenceModel):
-        raise ConfigurationError(
-            [f"--fine-tune: {name} ({opened.kind}) has no encoder to train; give what paraforge train wrote"]
-        )
-    others = {other: open_model(other, sentences, device) for other in dict.fromkeys([*beside, *against])}
+    fine_tune = None if fine_tuner is None else fine_tuner(opened)
+    others = {other: open_model(other, sentences) for other in dict.fromkeys([*beside, *against])}
     result = Evaluation(opened.name, opened.kind)
     result.words = {judgements.name: _words(opened, judgements) for judgements in lists}
     if sets:
@@ -85,9 +83,8 @@ def evaluate(
         result.differences = {other: difference(result.sts, result.beside[other]) for other in against}
     if transfer:
         result.transfer, result.missing = evaluate_transfer(opened.model, tasks, seed, folds), missing
-    if fine_tune:
-        assert isinstance(opened.model, SentenceModel)
-        result.transfer += fine_tune_transfer(opened.model, tasks, fine_tune, seed, folds, fine_tune_kept)
+    if fine_tune is not None:
+        result.transfer += fine_tune(tasks)
     return result
 
 
@@ -110,7 +107,7 @@ def _check(
         raise ConfigurationError(problems)
 
 
-def _check_tasks(transfer: Sequence[Path], names: Sequence[str], fine_tune: Sequence[Variant]) -> None:
+def _check_tasks(transfer: Sequence[Path], names: Sequence[str], fine_tune: bool) -> None:
     problems = [f"--task {name}: there are {', '.join(TASKS)}" for name in names if name not in TASKS]
     if not transfer and (names or fine_tune):
         problems.append("--task and --fine-tune need --transfer")

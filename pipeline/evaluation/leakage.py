@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.embeddings.sources import PairBlock
+from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.evaluation.sts_sets import read_sets
 from paraforge.text.normalisation import normalise
 

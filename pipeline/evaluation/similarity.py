@@ -4,6 +4,7 @@ vectors."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from paraforge.evaluation.sentence_pairs import SentencePairs
 from paraforge.scoring.cosine import cosine_of_rows
+from paraforge.scoring.vectors import WordVectors
 
 
 @runtime_checkable
@@ -48,6 +50,20 @@ class Adaptive(Protocol):
 
 
 Comparable = SentenceEmbedder | PairSimilarity | Adaptive
+
+
+@dataclass(frozen=True)
+class OpenedModel:
+    """Something to evaluate.
+
+    kind: what it is, for people.
+    words: its word vectors, where it has one table of them.
+    """
+
+    name: str
+    kind: str
+    model: Comparable
+    words: WordVectors | None = None
 
 
 def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.float64]:

@@ -50,7 +50,7 @@ def _split(text: str, separator: str | None) -> list[str]:
     return [_DECIMAL_COMMA.sub(r"\1.\2", field) for field in stripped] if separator == ";" else stripped
 
 
-def finite_number(text: str) -> float | None:
+def finite_number(text: str | bytes) -> float | None:
     """The number that a field says, or None where it says none, or no finite one."""
     try:
         value = float(text)

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paraforge.bitext.pair_blocks import PairBlock, read_corpus_pairs
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import VocabularyParameters
-from paraforge.embeddings.sources import PairBlock, read_corpus_pairs
 from paraforge.errors import InputError
 from paraforge.text.tokens import tokenize
 from paraforge.text.units import Trigrams, Words
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
-from tests.embeddings.test_sources import write_corpus
+from tests.bitext.test_pair_blocks import write_corpus
 from tests.text.test_units import plain_trigrams
 
 EVERYTHING = VocabularyParameters(minimum_count=1)

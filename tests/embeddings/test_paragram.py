@@ -16,7 +16,7 @@ from paraforge.errors import InputError, Interrupted
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
-from tests.embeddings.test_sources import write_corpus
+from tests.bitext.test_pair_blocks import write_corpus
 
 SYNONYMS = [("big", "large"), ("car", "automobile"), ("fast", "quick"), ("begin", "start"), ("end", "finish")]
 FILLERS = [f"thing{number}" for number in range(40)]

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from paraforge import interrupts
+from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, named_encoder
@@ -27,7 +28,6 @@ from paraforge.embeddings.negatives import choose_negatives
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
 from paraforge.embeddings.schedule import Schedule
-from paraforge.embeddings.sources import PairBlock
 from paraforge.embeddings.trainer import Trainer
 from paraforge.errors import InputError, Interrupted
 from paraforge.learning.state import TrainingReport, TrainingState

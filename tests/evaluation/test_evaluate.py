@@ -15,12 +15,12 @@ from paraforge.evaluation.baselines.fitting import fit_sif
 from paraforge.evaluation.baselines.sif import SifOfEachSet
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.evaluate import evaluate
-from paraforge.evaluation.opening import open_model
 from paraforge.evaluation.report import text_table
 from paraforge.evaluation.sts import evaluate_sts
 from paraforge.evaluation.sts_sets import read_sets
+from paraforge.loading import open_model, open_word_vectors
 from tests.evaluation.baselines.test_word_average import COUNTS, table
-from tests.evaluation.test_opening import save_word_model
+from tests.test_loading import save_word_model
 
 SETS = {
     "2012.a.tsv": "5\tThe dog runs.\tA dog runs.\n1\tthe cat\tdog sits\n3\ta dog\ta cat\n\tx\ty\n",
@@ -89,20 +89,20 @@ def test_everything_at_once(place: Path) -> None:
 
 def test_errors(place: Path) -> None:
     with pytest.raises(ConfigurationError, match="nothing to evaluate on"):
-        evaluate("jaccard")
+        evaluate("jaccard", open_model)
     with pytest.raises(ConfigurationError) as caught:
-        evaluate("jaccard", transfer=[place / "none"], lengths=True, beside=["tfidf"])
+        evaluate("jaccard", open_model, transfer=[place / "none"], lengths=True, beside=["tfidf"])
     assert len(caught.value.problems) == 3
     with pytest.raises(ConfigurationError, match="gives words no vectors"):
-        evaluate("jaccard", word_lists=[place / "words.csv"])
+        evaluate("jaccard", open_model, word_lists=[place / "words.csv"])
     with pytest.raises(ConfigurationError, match="only compares pairs"):
-        evaluate("jaccard", transfer=[place / "transfer"])
+        evaluate("jaccard", open_model, transfer=[place / "transfer"])
     with pytest.raises(InputError, match="no such model"):
-        evaluate(str(place / "none"), sts=[place / "sts"])
+        evaluate(str(place / "none"), open_model, sts=[place / "sts"])
     with (place / "sts" / "2012.b.tsv").open("a") as file:
         file.write("five\ta\tb\n")
     with pytest.raises(InputError, match=r"2012\.b\.tsv:4: the score 'five' is no number"):
-        evaluate("jaccard", sts=[place / "sts"])
+        evaluate("jaccard", open_model, sts=[place / "sts"])
     (place / "scores.json").write_text("{}")
     with pytest.raises(InputError, match="--force"):
         run("evaluate", "jaccard", "--sts", place / "sts", "--json", place / "scores.json")
@@ -131,19 +131,23 @@ def test_sif_of_each_set_and_fitted(place: Path) -> None:
 def test_what_sif_is_fitted_on(place: Path) -> None:
     lines = place / "lines.txt"
     lines.write_text("the dog runs\na cat sits\n")
-    of_lines, about = fit_sif(place / "vectors", None, [lines], "none", 1e-3, 1)
+    of_lines, about = fit_sif(place / "vectors", None, [lines], "none", 1e-3, 1, open_word_vectors)
     assert about["sentences"] == 2
     expected = WordAverage(table(True)).fitted_to(["the dog runs", "a cat sits"])
     assert isinstance(of_lines, WordAverage)
     np.testing.assert_array_equal(of_lines.components, expected.components)
-    _, about = fit_sif(place / "vectors", None, [place / "sts" / "dev.tsv"], "none", 1e-3, 1)
+    _, about = fit_sif(
+        place / "vectors", None, [place / "sts" / "dev.tsv"], "none", 1e-3, 1, open_word_vectors
+    )
     assert about["sentences"] == 6
-    assert isinstance(fit_sif(place / "vectors", None, [], "none", 1e-3, 1)[0], SifOfEachSet)
+    assert isinstance(
+        fit_sif(place / "vectors", None, [], "none", 1e-3, 1, open_word_vectors)[0], SifOfEachSet
+    )
     with pytest.raises(ConfigurationError, match="--components 99: fewer than the"):
-        fit_sif(place / "vectors", None, [], "none", 1e-3, 99)
+        fit_sif(place / "vectors", None, [], "none", 1e-3, 99, open_word_vectors)
     (place / "empty.txt").write_text("\n")
     with pytest.raises(InputError, match="empty"):
-        fit_sif(place / "vectors", None, [place / "empty.txt"], "none", 1e-3, 1)
+        fit_sif(place / "vectors", None, [place / "empty.txt"], "none", 1e-3, 1, open_word_vectors)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_what_sif_is_fitted_on(place: Path) -> None:
 )
 def test_sif_without_what_it_needs(place: Path, weights: str, a: float, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        fit_sif(place / "vectors", None, [], weights, a, 1)
+        fit_sif(place / "vectors", None, [], weights, a, 1, open_word_vectors)
 
 
 def test_text_table() -> None:

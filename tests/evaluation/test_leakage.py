@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.embeddings.sources import PairBlock
+from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.evaluation.leakage import EXAMPLES, LeakageFilter
 from paraforge.text.normalisation import normalise
 

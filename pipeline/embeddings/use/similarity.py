@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.embeddings.sources import read_pair_file
+from paraforge.bitext.pair_blocks import read_pair_file
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.text.text_blocks import text_blocks

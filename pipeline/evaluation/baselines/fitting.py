@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,25 @@ from paraforge.evaluation.baselines.weighting import (
     word_counts,
 )
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.opening import open_word_vectors
 from paraforge.evaluation.sts_sets import read_sets
+from paraforge.scoring.vectors import WordVectors
 from paraforge.text.lines import numbered_lines
 
 WEIGHTS = ("sif", "idf", "none")
 
 
 def fit_sif(
-    vectors: Path, counts: Path | None, fit: Sequence[Path], weights: str, a: float, components: int
+    vectors: Path,
+    counts: Path | None,
+    fit: Sequence[Path],
+    weights: str,
+    a: float,
+    components: int,
+    open_vectors: Callable[[Path], WordVectors],
 ) -> tuple[WordAverage | SifOfEachSet, dict[str, Any]]:
     """A weighted average of word vectors without common components, and what it was made of.
 
+    open_vectors: opens `vectors`, when all other arguments have been checked.
     counts: file or corpus of word counts; needed for the weights `sif`.
     fit: sentences that the components, and the weights `idf`, are fitted on; without any the components are
         those of each evaluated set.
@@ -49,7 +56,7 @@ def fit_sif(
         problems.append(f"--a {a}: greater than 0")
     if problems:
         raise ConfigurationError(problems)
-    table = open_word_vectors(vectors)
+    table = open_vectors(vectors)
     if components >= table.dimension:
         problems = [f"--components {components}: fewer than the {table.dimension} numbers of a vector"]
         raise ConfigurationError(problems)

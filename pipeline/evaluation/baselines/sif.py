@@ -80,6 +80,17 @@ def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str
         )
 
 
+def describe_average(model: WordAverage | SifOfEachSet) -> str:
+    """What an average of word vectors does, for people."""
+    average = model.average if isinstance(model, SifOfEachSet) else model
+    weighting = average.weighting
+    text = "plain average" if weighting is None else f"average weighted by {weighting.kind}"
+    if isinstance(model, SifOfEachSet):
+        return f"{text}, {model.components} component(s) of each set removed"
+    count = len(average.components)
+    return f"{text}, {count} fitted component(s) removed" if count else text
+
+
 def _describe(weighting: Weighting | None) -> dict[str, Any] | None:
     if weighting is None:
         return None

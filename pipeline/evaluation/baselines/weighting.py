@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.embeddings.sources import PairBlock, read_corpus_pairs
+from paraforge.bitext.pair_blocks import PairBlock, read_corpus_pairs
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.text.idf import Background, background_of_frequencies, count_documents

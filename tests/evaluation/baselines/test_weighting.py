@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from paraforge.embeddings.sources import PairBlock
+from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.errors import InputError
 from paraforge.evaluation.baselines.weighting import (
     InverseDocumentFrequency,
@@ -18,7 +18,7 @@ from paraforge.evaluation.baselines.weighting import (
     word_counts,
 )
 from paraforge.text.idf import Background
-from tests.embeddings.test_sources import write_corpus
+from tests.bitext.test_pair_blocks import write_corpus
 
 
 def test_smooth_inverse_frequency() -> None:

@@ -1,9 +1,8 @@
-"""Opens whatever can be evaluated by its name: a model's directory, a file of word vectors, a baseline."""
+"""Opens whatever gives sentences vectors or compares them, by its name: a directory, a file, a baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,9 @@ import numpy.typing as npt
 from paraforge.errors import InputError
 from paraforge.evaluation.baselines.lexical import BASELINES, make_baseline
 from paraforge.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
-from paraforge.evaluation.baselines.sif import SifOfEachSet, open_sif
+from paraforge.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.similarity import Comparable
+from paraforge.evaluation.similarity import OpenedModel
 from paraforge.learning.devices import check_device
 from paraforge.scoring.vector_cache import table_directory
 from paraforge.scoring.vectors import TABLE_NAME, WordVectors
@@ -31,20 +30,6 @@ _KNOWN = (
     f"Give a trained model, a directory of word vectors ({TABLE_NAME}), of SIF ({SIF_DESCRIPTION}) or of "
     f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a vector file, or one of {', '.join(BASELINES)}."
 )
-
-
-@dataclass(frozen=True)
-class OpenedModel:
-    """Something to evaluate.
-
-    kind: what it is, for people.
-    words: its word vectors, where it has one table of them.
-    """
-
-    name: str
-    kind: str
-    model: Comparable
-    words: WordVectors | None = None
 
 
 class SentenceTransformerEmbedder:
@@ -121,17 +106,6 @@ def _refuse_pickle(path: Path) -> None:
     """Say what is the matter with a checkpoint of PyTorch's, rather than to read it as text."""
     if path.suffix.lower() in _PICKLES and path.is_file():
         raise InputError("pickles are never opened", path, remedy=_KNOWN)
-
-
-def describe_average(model: WordAverage | SifOfEachSet) -> str:
-    """What an average of word vectors does, for people."""
-    average = model.average if isinstance(model, SifOfEachSet) else model
-    weighting = average.weighting
-    text = "plain average" if weighting is None else f"average weighted by {weighting.kind}"
-    if isinstance(model, SifOfEachSet):
-        return f"{text}, {model.components} component(s) of each set removed"
-    count = len(average.components)
-    return f"{text}, {count} fitted component(s) removed" if count else text
 
 
 def _open_trained(path: Path, device: str) -> OpenedModel:

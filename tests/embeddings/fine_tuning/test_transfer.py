@@ -10,17 +10,24 @@ import numpy as np
 import pytest
 import torch
 
+from paraforge.embeddings.fine_tuning import transfer as end_to_end
+from paraforge.embeddings.fine_tuning.fit import Fitted, Split, fine_tune
+from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
+from paraforge.embeddings.fine_tuning.transfer import (
+    Variant,
+    fine_tune_transfer,
+    fine_tuner,
+    make_variants,
+    task_splits,
+)
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ConfigurationError, InputError, Interrupted
 from paraforge.evaluation.evaluate import evaluate
-from paraforge.evaluation.transfer import end_to_end
-from paraforge.evaluation.transfer.end_to_end import Variant, fine_tune_transfer, make_variants, task_splits
 from paraforge.evaluation.transfer.files import Examples
-from paraforge.evaluation.transfer.fine_tuning import Fitted, Split, fine_tune
-from paraforge.evaluation.transfer.parameters import FineTuningParameters
 from paraforge.evaluation.transfer.tasks import Task
+from paraforge.loading import open_model
+from tests.embeddings.fine_tuning.models import WORDS, make_model, related, sentiment
 from tests.evaluation.test_evaluate import run
-from tests.evaluation.transfer.models import WORDS, make_model, related, sentiment
 
 
 def test_folds_hold_out_every_example_once() -> None:
@@ -230,9 +237,10 @@ def test_the_models_files_stay(place: Path) -> None:
     before = {path.name: path.read_bytes() for path in (place / "model").iterdir()}
     result = evaluate(
         str(place / "model"),
+        open_model,
         transfer=[place / "transfer"],
         task_names=["SICK-R"],
-        fine_tune=make_variants(["trained"], [], {"epochs": ["1"]}),
+        fine_tuner=fine_tuner(make_variants(["trained"], [], {"epochs": ["1"]})),
     )
     assert [score.training for score in result.transfer] == ["fixed", "fine-tuned"]
     assert {path.name: path.read_bytes() for path in (place / "model").iterdir()} == before

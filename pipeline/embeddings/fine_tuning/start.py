@@ -12,9 +12,9 @@ from torch import Tensor
 
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import VectorParameters
+from paraforge.embeddings.fine_tuning.parameters import Start
 from paraforge.embeddings.initial import frequency_weights, random_table
 from paraforge.embeddings.model import SentenceModel
-from paraforge.evaluation.transfer.parameters import Start
 from paraforge.text.units import make_units
 from paraforge.text.vocabulary import Vocabulary
 

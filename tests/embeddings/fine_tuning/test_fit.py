@@ -11,17 +11,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from paraforge.embeddings.fine_tuning.fit import FineTuning, Split, TaskNetwork, fine_tune
+from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ParaforgeError
 from paraforge.evaluation.transfer.evaluate import do_task
 from paraforge.evaluation.transfer.files import Examples
-from paraforge.evaluation.transfer.fine_tuning import FineTuning, Split, TaskNetwork, fine_tune
 from paraforge.evaluation.transfer.network import SigmoidSoftmax
-from paraforge.evaluation.transfer.parameters import FineTuningParameters
 from paraforge.evaluation.transfer.relatedness import target_distribution
 from paraforge.evaluation.transfer.tasks import Task
+from tests.embeddings.fine_tuning.models import WORDS, make_model, related, sentiment, snapshot
 from tests.embeddings.test_encoders import PARAMETERS
-from tests.evaluation.transfer.models import WORDS, make_model, related, sentiment, snapshot
 
 KINDS = ["word", "projection", "dan_2_tanh", "rnn_tanh", "identity_rnn", "lstm_last", "blstm", "addition"]
 

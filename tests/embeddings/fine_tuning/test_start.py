@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.evaluation.transfer.start import start_model
+from paraforge.embeddings.fine_tuning.start import start_model
 from paraforge.text.vocabulary import UNKNOWN
+from tests.embeddings.fine_tuning.models import make_model, snapshot
 from tests.embeddings.test_encoders import PARAMETERS
-from tests.evaluation.transfer.models import make_model, snapshot
 
 TRAINING = ["word1x word2x new", "word1x new word3x", "rare", ""]
 OTHER = ["word4x", "only here only", "rare new word1x word2x"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from paraforge.embeddings.fine_tuning.fit import Fitted, Split, fine_tune
+from paraforge.embeddings.fine_tuning.kept_fits import KeptFits
+from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ConfigurationError
 from paraforge.evaluation.correlation import mean, pearson, spearman
+from paraforge.evaluation.similarity import OpenedModel
 from paraforge.evaluation.transfer.classification import FOLDS, fold_examples, held_out_examples
 from paraforge.evaluation.transfer.evaluate import TransferScore, transfer_score
 from paraforge.evaluation.transfer.files import Examples
-from paraforge.evaluation.transfer.fine_tuning import Fitted, Split, fine_tune
-from paraforge.evaluation.transfer.kept_fits import KeptFits
-from paraforge.evaluation.transfer.parameters import FineTuningParameters
 from paraforge.evaluation.transfer.relatedness import held_out_pairs
 from paraforge.evaluation.transfer.tasks import Task
 from paraforge.progress import Progress, progress
@@ -97,6 +98,23 @@ def _parameters(content: Mapping[str, Any]) -> FineTuningParameters:
             else:
                 problems.append(f"fine-tuning, {key}: {problem['input']!r}: {problem['msg']}")
         raise ConfigurationError(problems) from error
+
+
+def fine_tuner(
+    variants: Sequence[Variant], seed: int = 1, folds: int = FOLDS, kept: Path | None = None
+) -> Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]:
+    """What :func:`~paraforge.evaluation.evaluate.evaluate` fine-tunes by: a function that takes a model and
+    gives one that does tasks, see :func:`fine_tune_transfer`; it raises ConfigurationError for a model that
+    has no encoder to train."""
+
+    def prepare(opened: OpenedModel) -> Callable[[Sequence[Task]], list[TransferScore]]:
+        model = opened.model
+        if not isinstance(model, SentenceModel):
+            problem = f"--fine-tune: {opened.name} ({opened.kind}) has no encoder to train"
+            raise ConfigurationError([f"{problem}; give what paraforge train wrote"])
+        return lambda tasks: fine_tune_transfer(model, tasks, variants, seed, folds, kept)
+
+    return prepare
 
 
 def fine_tune_transfer(

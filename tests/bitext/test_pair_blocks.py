@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from paraforge.embeddings import sources
-from paraforge.embeddings.sources import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
+from paraforge.bitext import pair_blocks as sources
+from paraforge.bitext.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from paraforge.errors import InputError
 from paraforge.shards.store import ShardWriter
 

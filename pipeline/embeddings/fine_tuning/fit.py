@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
+from paraforge.embeddings.fine_tuning.start import start_model
 from paraforge.embeddings.mega_batches import encode
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.regularisation import Regularisation
@@ -24,9 +26,7 @@ from paraforge.evaluation.correlation import pearson
 from paraforge.evaluation.transfer.features import pair_features, standardiser
 from paraforge.evaluation.transfer.files import Examples
 from paraforge.evaluation.transfer.network import SigmoidSoftmax, best_epoch, expected_score
-from paraforge.evaluation.transfer.parameters import FineTuningParameters
 from paraforge.evaluation.transfer.relatedness import target_distribution
-from paraforge.evaluation.transfer.start import start_model
 from paraforge.evaluation.transfer.tasks import Kind
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import TokenBatch

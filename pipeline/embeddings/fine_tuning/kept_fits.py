@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from paraforge.embeddings.fine_tuning.fit import Split
+from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
 from paraforge.embeddings.model import SentenceModel
-from paraforge.evaluation.transfer.fine_tuning import Split
-from paraforge.evaluation.transfer.parameters import FineTuningParameters
 from paraforge.files import hash_json, read_json, sha256_file, write_json
 
 _VERSION: Final = 1

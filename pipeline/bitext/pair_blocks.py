@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.errors import InputError
-from paraforge.scoring.vector_files import is_number
 from paraforge.shards.store import ShardView
 from paraforge.text import ppdb
 from paraforge.text.compression import compression_of, read_ahead, refuse_binary
+from paraforge.text.fields import finite_number
 
 _BLOCK_BYTES = 1 << 22
 _PPDB = ppdb.SEPARATOR.encode()
@@ -112,7 +112,7 @@ def _usual_columns(lines: list[bytes], separator: bytes, path: Path) -> tuple[in
     rows = [line.split(separator) for line in lines[:_LOOKED_AT] if line.strip()]
     for column in columns:
         fields = [row[column] for row in rows if len(row) > column]
-        if len(fields) >= 2 and all(map(is_number, fields)):
+        if len(fields) >= 2 and all(finite_number(field) is not None for field in fields):
             raise InputError(
                 f"column {column} (counted from 0) holds numbers, not sentences",
                 path,

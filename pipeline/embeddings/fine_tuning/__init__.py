@@ -1,0 +1,1 @@
+"""Encoders trained end to end for transfer tasks (Wieting 2016, 4.4)."""
