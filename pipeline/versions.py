@@ -7,7 +7,7 @@ DVC reads this file without running it.
 from __future__ import annotations
 
 INGEST = 3
-NMT = 1
+NMT = 2
 TRANSLATE = 2
 PARAGRAM = 1
 SCORE = 1

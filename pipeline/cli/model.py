@@ -20,8 +20,12 @@ def import_command(
         metavar="SOURCE", help="path of a model, of a zip or tar of one, or ORGANISATION/NAME[@REVISION]"
     ),
     destination: Path = typer.Argument(metavar="DEST", help="directory to write"),
-    source_language: str = typer.Option("cs", "--from", help="language of the sources, e.g. de, deu_Latn"),
-    target_language: str = typer.Option("en", "--to", help="language of the translations"),
+    source_language: str = typer.Option(
+        None, "--from", help="language of the sources, e.g. de, deu_Latn; what a checkpoint says, or cs"
+    ),
+    target_language: str = typer.Option(
+        None, "--to", help="language of the translations; what a checkpoint says, or en"
+    ),
     source_prefix: list[str] = typer.Option(
         [], help="token before every source, where the model's tokeniser does not put it; may be repeated"
     ),

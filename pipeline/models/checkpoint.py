@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import enum
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from paraforge.errors import InputError
 from paraforge.files import atomic_path
 from paraforge.models.fairseq_compat import load_checkpoint
+
+logger = logging.getLogger(__name__)
 
 # Copies that fairseq keeps for a kernel that current torch refuses; loading makes them anew.
 _COPIES = tuple(
@@ -83,6 +86,63 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
     return str(value)
+
+
+def fairseq_languages(
+    checkpoint: Path, source_language: str | None = None, target_language: str | None = None
+) -> tuple[str, str]:
+    """Codes of source and target of a fairseq checkpoint: as its training named them, or as they are given.
+
+    A training that took them from its data names none; then the two dictionaries do, and the direction is the
+    user's, or into English.
+
+    Args:
+        checkpoint: beside its dictionaries, ``dict.LANGUAGE.txt``.
+        source_language, target_language: what the user says, if anything. The checkpoint has to agree,
+            unless the dictionaries that it names are missing because they were renamed.
+
+    Raises:
+        InputError: nothing says it, checkpoint and user disagree, or a dictionary is missing.
+    """
+    given = (source_language, target_language)
+    trained = _named_languages(load_checkpoint(checkpoint, mapped=True))
+    dictionaries = sorted(path.name[5:-4] for path in checkpoint.parent.glob("dict.?*.txt"))
+    if trained is not None and set(trained) <= set(dictionaries):
+        if any(mine not in (None, own) for mine, own in zip(given, trained, strict=True)):
+            raise InputError(
+                f"it translates from {trained[0]} to {trained[1]}, not from {given[0] or trained[0]} to "
+                f"{given[1] or trained[1]}",
+                checkpoint,
+                remedy=f"Give these languages (--from {trained[0]} --to {trained[1]}; nmt.source_language, "
+                "nmt.target_language), or another checkpoint.",
+            )
+        return trained
+    source, target = (mine or own for mine, own in zip(given, trained or (None, None), strict=True))
+    named = source or target
+    if len(dictionaries) == 2 and named in dictionaries and None in (source, target):
+        other = dictionaries[1 - dictionaries.index(named)]
+        source, target = source or other, target or other
+    elif len(dictionaries) == 2 and named is None and "en" in dictionaries:
+        source, target = sorted(dictionaries, key=lambda name: name == "en")
+        logger.warning("%s names no languages: used from %s to %s", checkpoint, source, target)
+    if source is None or target is None:
+        raise InputError(
+            "it does not say which languages it translates", checkpoint, remedy="Give them (--from, --to)."
+        )
+    for language in (source, target):
+        if language not in dictionaries:
+            raise InputError("no such dictionary", checkpoint.parent / f"dict.{language}.txt")
+    return source, target
+
+
+def _named_languages(state: Mapping[str, Any]) -> tuple[str, str] | None:
+    configuration = state.get("cfg") or {}
+    for found in (state.get("args"), configuration.get("task"), configuration.get("model")):
+        values = vars(found) if isinstance(found, argparse.Namespace) else found or {}
+        source, target = values.get("source_lang"), values.get("target_lang")
+        if source and target:
+            return str(source), str(target)
+    return None
 
 
 def write_checkpoint(state: Mapping[str, Any], path: Path) -> None:

@@ -10,6 +10,7 @@ import logging
 import pickle  # only for the name of the error that torch raises
 import threading
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -57,10 +58,14 @@ def import_fairseq() -> ModuleType:
     return importlib.import_module("fairseq")
 
 
-def load_checkpoint(path: Path | str) -> dict[str, Any]:
-    """Read a fairseq checkpoint onto the CPU as it lies in the file: tensors and plain values only.
+def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]:
+    """Read a fairseq checkpoint onto the CPU as it is in the file: tensors and plain values only.
 
     ``cfg`` and ``args`` may be dictionaries or ``argparse.Namespace``.
+
+    Args:
+        path: of the file.
+        mapped: leave the tensors on disk, where the file's format allows it: for a look at the rest.
 
     Raises:
         InputError: no such file, not a checkpoint, damaged, or a pickle that wants to run code.
@@ -69,7 +74,8 @@ def load_checkpoint(path: Path | str) -> dict[str, Any]:
 
     _allow_namespaces()
     try:
-        state = torch.load(str(path), map_location="cpu", weights_only=True)
+        mapped = mapped and zipfile.is_zipfile(path)  # the format before torch 1.6 is no zip file
+        state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped or None)
     except FileNotFoundError as error:
         raise InputError("no such file", path) from error
     except pickle.UnpicklingError as error:

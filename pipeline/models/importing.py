@@ -12,10 +12,11 @@ from typing import Any
 from paraforge.errors import InputError
 from paraforge.files import read_json
 from paraforge.models.archives import is_archive, unpacked
+from paraforge.models.checkpoint import fairseq_languages
 from paraforge.models.conversion import MODEL_FILE, check_files, write_description
 from paraforge.models.hub import download, is_hub_name
 from paraforge.models.importers.ctranslate2 import FOLDER, Languages, import_ctranslate2, vocabulary_of
-from paraforge.models.importers.fairseq import import_fairseq_checkpoint
+from paraforge.models.importers.fairseq import checkpoint_of, import_fairseq_checkpoint
 from paraforge.models.importers.marian import decoder_file, import_marian
 from paraforge.models.importers.transformers import import_transformers, is_transformers
 from paraforge.shards.work import replaced_directory
@@ -24,14 +25,16 @@ logger = logging.getLogger(__name__)
 
 AFFIXES = ("source_prefix", "source_suffix", "target_prefix")
 Importer = Callable[[Path, Path, Languages], dict[str, Any]]
+# Where neither the user nor the model says it.
+_LANGUAGES = ("cs", "en")
 
 
 def import_model(
     source: Path | str,
     output: Path,
     *,
-    source_language: str = "cs",
-    target_language: str = "en",
+    source_language: str | None = None,
+    target_language: str | None = None,
     affixes: Mapping[str, Sequence[str] | None] | None = None,
 ) -> dict[str, Any]:
     """Give a ready model the layout of ``models/nmt``; ``output`` is replaced as a whole, or not at all.
@@ -42,7 +45,7 @@ def import_model(
             or tar archive of one; or a model of the hub, ORGANISATION/NAME[@REVISION].
         output: directory to write.
         source_language, target_language: codes; for fairseq as in the dictionaries' names, for multilingual
-            models also as their language tokens.
+            models also as their language tokens. None: what a fairseq checkpoint says, otherwise cs and en.
         affixes: tokens of ``source_prefix``, ``source_suffix`` and ``target_prefix`` that take the place of
             those that the model's own tokeniser has; None leaves them.
 
@@ -53,11 +56,13 @@ def import_model(
         InputError: no such model, a part of it is missing, or its parts do not belong together.
         MissingPackageError: what the format needs is not installed.
     """
-    languages = (source_language, target_language)
     given = {name: list(value) for name, value in (affixes or {}).items() if value is not None}
     with _located(source, output.parent) as (path, name):
         origin, importer = _kind(path)
         logger.info("importing %s, a model of %s", name, origin)
+        languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
+        if origin == "fairseq":
+            languages = fairseq_languages(checkpoint_of(path), source_language, target_language)
         with replaced_directory(output) as temporary:
             if origin == "paraforge":
                 if given:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, sha256_file
+from paraforge.models.checkpoint import fairseq_languages
 from paraforge.models.subwords import find_subwords
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,6 @@ NO_MODEL = "none"
 _READ_AS_THEY_ARE = {".spm", ".model", ".json"}
 # Engines that read another's form of a model.
 _SAME_FORM = {"torch": "ctranslate2"}
-_DICTIONARY = re.compile(r"dict\.(.+)\.txt")
 
 
 @dataclass(frozen=True)
@@ -178,12 +177,8 @@ def _open_bare(path: Path) -> TranslationModel | None:
         source, target = find_subwords(path)
         if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
             return None
-        dictionaries = sorted(file for file in path.iterdir() if _DICTIONARY.fullmatch(file.name))
-        if len(dictionaries) != 2:
-            raise InputError("not two dictionaries dict.LANGUAGE.txt beside checkpoint.pt", path)
-        names = [match[1] for file in dictionaries if (match := _DICTIONARY.fullmatch(file.name))]
-        # Without an index only the names say which is which, and this project translates into English.
-        source_language, target_language = sorted(names, key=lambda name: name == "en")
+        source_language, target_language = fairseq_languages(path / "checkpoint.pt")
+        dictionaries = [path / f"dict.{language}.txt" for language in (source_language, target_language)]
         return TranslationModel(
             path=path,
             folders={"fairseq": path},

@@ -40,7 +40,7 @@ class PreparedBitext:
         pairs: accepted rows of the bitext.
         trained: pairs that are trained on.
         held_out: pairs for validation.
-        set_aside: pairs in neither, because their Czech sentence is held out, or could be.
+        set_aside: pairs in neither, because their Czech sentence is held out, could be, or is too long to be.
         too_long: pairs with more pieces on a side than allowed, or none.
         source_tokens, target_tokens: of the trained pairs, end of sentence included.
         parts: binarised directories, relative; fairseq goes through them in turn, one a (fairseq) epoch.
@@ -149,21 +149,42 @@ def _train_vocabularies(
 def _write_held_out(
     bitext: ShardDirectory, directory: Path, parameters: NmtParameters, threshold: float
 ) -> int:
-    """Write the held-out rows; of more than wanted, those with the smallest values. Returns their number."""
+    """Write the held-out rows; of more than wanted, those with the smallest values. Returns their number.
+
+    Pairs that would be too long to train on are not among them: nothing has to be cut, and loss and BLEU
+    are of the same text.
+    """
+    processors = [load_processor(directory / f"{side}.spm") for side in ("source", "target")]
     kept = pa.table({"source_text": pa.array([], pa.string()), "reference": pa.array([], pa.string())})
     values = np.empty(0)
     for table in accepted_pairs(bitext, parameters):
         table_values = held_out_values(table["source_text"])
         below = table_values < threshold
         rows = table.filter(pa.array(below)).select(kept.schema.names)
-        kept = pa.concat_tables([kept, rows.cast(kept.schema)])
-        values = np.concatenate([values, table_values[below]])
+        fits = _fitting(rows, processors, parameters.maximum_tokens)
+        kept = pa.concat_tables([kept, rows.filter(pa.array(fits)).cast(kept.schema)])
+        values = np.concatenate([values, table_values[below][fits]])
         if len(values) > 2 * parameters.validation.held_out:
             chosen = np.sort(np.argsort(values, kind="stable")[: parameters.validation.held_out])
             kept, values = kept.take(pa.array(chosen)).combine_chunks(), values[chosen]
     chosen = np.sort(np.argsort(values, kind="stable")[: parameters.validation.held_out])
     pq.write_table(kept.take(pa.array(chosen)), directory / "held_out.parquet")
     return len(chosen)
+
+
+def _fitting(rows: pa.Table, processors: list[Any], maximum: int) -> NDArray[np.bool_]:
+    """Which rows of ``source_text, reference`` have at most ``maximum`` tokens, end of sentence included, and some."""
+    lengths = np.array(
+        [
+            [len(identifiers) for identifiers in encode_sentences(processor, rows[column].to_pylist())]
+            for processor, column in zip(processors, rows.column_names, strict=True)
+        ],
+        dtype=np.int64,
+    ).reshape(2, -1)
+    fitting: NDArray[np.bool_] = (lengths.max(0, initial=0) <= maximum) & (
+        lengths.min(0, initial=maximum) >= 2
+    )
+    return fitting
 
 
 class _PartWriter:
@@ -276,7 +297,7 @@ def _binarise_held_out(
     for language, column, processor in zip(languages, ("source_text", "reference"), processors, strict=True):
         builder = writer.builder("valid", language, part=0)
         for identifiers in encode_sentences(processor, table[column].to_pylist()):
-            builder.add_item(torch.from_numpy(identifiers[-parameters.maximum_tokens :]))
+            builder.add_item(torch.from_numpy(identifiers))
         builder.finalize(f"{writer.prefix('valid', language, part=0)}.idx")
 
 

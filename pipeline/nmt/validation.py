@@ -95,18 +95,16 @@ def translate_pieces(
 
 
 def evaluate(converted: Path, held_out: HeldOut, *, beam: int, threads: int, maximum_tokens: int) -> Scores:
-    """Translate the held-out rows with a converted model and score them.
+    """Translate the held-out rows with a converted model and score them; the loss is of the same rows.
 
     Args:
         converted: CTranslate2 directory.
         held_out: rows of :meth:`HeldOut.read`.
         beam: beam size.
         threads: CPU threads.
-        maximum_tokens: of a source; a longer one is cut.
+        maximum_tokens: of a hypothesis; a longer one is cut.
     """
-    pieces = [
-        row[: maximum_tokens - 1] for row in held_out.source_processor.encode(held_out.sources, out_type=str)
-    ]
+    pieces = held_out.source_processor.encode(held_out.sources, out_type=str)
     # A model that has hardly begun to learn repeats itself to the end: that end had better be near.
     longest = 2 * max(map(len, pieces)) + 10
     hypotheses = translate_pieces(

@@ -10,6 +10,9 @@ import pytest
 
 from paraforge.errors import InputError
 from paraforge.files import sha256_file
+from paraforge.models.checkpoint import fairseq_languages
+from paraforge.models.fairseq_compat import load_checkpoint
+from paraforge.models.importing import import_model
 from paraforge.models.model import open_model
 
 
@@ -86,10 +89,57 @@ def test_a_bare_ctranslate2_directory(tiny_ctranslate2: Path) -> None:
     assert model.source_sentencepiece == model.target_sentencepiece
 
 
-def test_a_bare_fairseq_directory_translates_into_english(tiny_fairseq: Path) -> None:
-    model = open_model(tiny_fairseq, "fairseq")
-    assert model.folders == {"fairseq": tiny_fairseq}
-    assert (model.source_language, model.target_language) == ("cs", "en")
+@pytest.mark.parametrize(("source", "target"), [("cs", "en"), ("en", "cs"), ("fr", "de"), ("de", "fr")])
+def test_the_direction_of_a_fairseq_model_is_its_checkpoints(
+    source: str, target: str, tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = write_direction(tiny_fairseq, tmp_path / "model", source, target)
+    model = open_model(folder, "fairseq")
+    assert model.folders == {"fairseq": folder}
+    assert (model.source_language, model.target_language) == (source, target)
+    converted = open_model(folder, "ctranslate2")
+    assert (converted.source_language, converted.target_language) == (source, target)
+    description = import_model(folder, tmp_path / "nmt", source_language=source)
+    assert (description["source_language"], description["target_language"]) == (source, target)
+    with pytest.raises(
+        InputError, match=rf"it translates from {source} to {target}, not from {target} to {source}"
+    ):
+        import_model(folder, tmp_path / "other", source_language=target, target_language=source)
+
+
+def test_a_checkpoint_that_names_no_languages(tiny_fairseq: Path, tmp_path: Path) -> None:
+    folder = write_direction(tiny_fairseq, tmp_path / "model", None, None)
+    for language in ("de", "fr"):
+        shutil.copy(tiny_fairseq / "dict.cs.txt", folder / f"dict.{language}.txt")
+    with pytest.raises(InputError, match="does not say which languages it translates"):
+        fairseq_languages(folder / "checkpoint.pt")
+    with pytest.raises(InputError, match="does not say which languages it translates"):
+        open_model(folder, "fairseq")
+    assert fairseq_languages(folder / "checkpoint.pt", "fr") == ("fr", "de")
+    assert fairseq_languages(folder / "checkpoint.pt", None, "fr") == ("de", "fr")
+    with pytest.raises(InputError, match=r"dict\.cs\.txt: no such dictionary"):
+        fairseq_languages(folder / "checkpoint.pt", "cs", "fr")
+    (folder / "dict.de.txt").rename(folder / "dict.en.txt")  # this project translates into English
+    assert fairseq_languages(folder / "checkpoint.pt") == ("fr", "en")
+    assert fairseq_languages(folder / "checkpoint.pt", "en", "fr") == ("en", "fr")
+
+
+def write_direction(model: Path, folder: Path, source: str | None, target: str | None) -> Path:
+    """The tiny model as one of other languages."""
+    import torch
+
+    shutil.copytree(model, folder)
+    state = load_checkpoint(folder / "checkpoint.pt")
+    state["args"].source_lang, state["args"].target_lang = source, target
+    torch.save(state, folder / "checkpoint.pt")
+    words = (folder / "dict.cs.txt").read_bytes()
+    for language in ("cs", "en"):
+        (folder / f"dict.{language}.txt").unlink()
+    for name in (source, target):
+        if name:
+            (folder / f"dict.{name}.txt").write_bytes(words)
+    return folder
 
 
 def test_the_fingerprint_is_of_weights_and_vocabulary(tiny_fairseq: Path, tmp_path: Path) -> None:
@@ -118,7 +168,7 @@ def test_a_fairseq_directory_without_dictionaries_is_refused(tiny_fairseq: Path,
     copy = tmp_path / "copy"
     shutil.copytree(tiny_fairseq, copy)
     (copy / "dict.cs.txt").unlink()
-    with pytest.raises(InputError, match="not two dictionaries"):
+    with pytest.raises(InputError, match=r"dict\.cs\.txt: no such dictionary"):
         open_model(copy)
 
 

@@ -153,6 +153,23 @@ def test_long_pairs_are_counted(tmp_path: Path) -> None:
     assert prepared.pairs == len([row for row in rows if row[2] is None and row[1]])
 
 
+def test_loss_and_bleu_are_of_the_same_text(tmp_path: Path) -> None:
+    # Sentences of 1 to 30 words: some are longer than 24 tokens.
+    rows: list[tuple[str, str, str | None]] = [(cs, en, None) for cs, en in bitext(300, longest=30)]
+    chosen = parameters(maximum_tokens=24, validation={"held_out": 25})
+    prepared = prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", chosen)
+    assert prepared.trained + prepared.held_out + prepared.set_aside + prepared.too_long == prepared.pairs
+    held_out = pq.read_table(tmp_path / "work" / "held_out.parquet")
+    assert 10 < held_out.num_rows == prepared.held_out
+    for language, column, side in (("cs", "source_text", "source"), ("en", "reference", "target")):
+        processor = load_processor(tmp_path / "work" / f"{side}.spm")
+        expected = [
+            row.tolist() for row in binarisation.encode_sentences(processor, held_out[column].to_pylist())
+        ]
+        assert read_part(tmp_path / "work" / prepared.parts[0], "valid", language) == expected
+        assert max(map(len, expected)) <= 24
+
+
 def test_separate_vocabularies(tmp_path: Path) -> None:
     chosen = parameters(vocabulary={"size": 50, "shared": False})
     prepare_bitext(write_shards(tmp_path / "shards", ROWS), tmp_path / "work", chosen)

@@ -25,8 +25,8 @@ def import_fairseq_checkpoint(path: Path, output: Path, languages: Languages) ->
     Raises:
         InputError: a part is missing, or checkpoint, dictionaries and subwords do not belong together.
     """
-    folder = path if path.is_dir() else path.parent
-    checkpoint = _checkpoint(folder) if path.is_dir() else path
+    checkpoint = checkpoint_of(path)
+    folder = checkpoint.parent
     dictionaries = {language: folder / f"dict.{language}.txt" for language in languages}
     types = {language: read_dictionary(file) for language, file in dictionaries.items()}
     subwords: dict[str, Path] = {}
@@ -76,7 +76,15 @@ def _reference(
     )
 
 
-def _checkpoint(folder: Path) -> Path:
+def checkpoint_of(path: Path) -> Path:
+    """The checkpoint that is meant: the file, or a directory's best.
+
+    Raises:
+        InputError: the directory has several, and no name says which.
+    """
+    if path.is_file():
+        return path
+    folder = path
     named = [folder / name for name in _CHECKPOINTS if (folder / name).is_file()]
     found = named or sorted(folder.glob("*.pt"))
     if not named and len(found) > 1:
