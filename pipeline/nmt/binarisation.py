@@ -173,7 +173,7 @@ def _write_held_out(
 
 
 def _fitting(rows: pa.Table, processors: list[Any], maximum: int) -> NDArray[np.bool_]:
-    """Which rows of ``source_text, reference`` have at most ``maximum`` tokens, end of sentence included, and some."""
+    """Which rows of ``source_text, reference`` have 2 to ``maximum`` tokens a side, the end included."""
     lengths = np.array(
         [
             [len(identifiers) for identifiers in encode_sentences(processor, rows[column].to_pylist())]
