@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -10,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from paraforge import __version__
-from paraforge.errors import ParaforgeError, describe_os_error
+from paraforge.errors import Interrupted, ParaforgeError, describe_os_error
 
 # name: (module, what it is for). A module has ``app``, a typer.Typer of one command or of a group.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -59,6 +60,21 @@ class LazyGroup(TyperGroup):
         command = typer.main.get_command(importlib.import_module(COMMANDS[cmd_name][0]).app)
         command.name = cmd_name
         return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Ctrl-C is exit 130, and whoever closes the pipe has read what they wanted."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            typer.echo("paraforge: interrupted", err=True)
+            sys.exit(Interrupted.exit_code)
+        except BrokenPipeError:
+            # What is still buffered goes nowhere, also when Python ends.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            sys.exit(0)
+        return result
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The overview, without importing any command."""

@@ -28,6 +28,7 @@ def diff(
     seed: int = typer.Option(1, help="of the examples"),
     form: str = typer.Option("text", "--format", "-f", help="text or json"),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
     """Say what differs: parameters, counts by reason and source, scores, and which pairs entered or left.
 
@@ -39,13 +40,12 @@ def diff(
       paraforge diff yesterday/corpus data/corpus
       paraforge diff yesterday/corpus data/corpus -f json -o changes.json
     """
-    import io
     import shutil
     import sys
 
-    from rich.console import Console
-
+    from paraforge.cli.outputs import check_output_file, json_object, text_lines
     from paraforge.corpus.diff import as_dict, compare, open_side
+    from paraforge.corpus.output import printed
     from paraforge.errors import InputError
     from paraforge.files import write_json
     from paraforge.publication.datasets import neighbours, open_published
@@ -54,6 +54,9 @@ def diff(
         raise InputError(f"no format '{form}'", remedy="There are text and json.")
     if output is not None and output.suffix.lower() == ".json":
         form = "json"
+    shown = text_lines("a comparison", "A  .*", "B  .*")
+    kind = json_object("a comparison", "signatures", "parameters", "entered") if form == "json" else shown
+    check_output_file(output, force, kind)
     sides = []
     for path in (first, second):
         corpus = open_published(path)
@@ -68,16 +71,8 @@ def diff(
             typer.echo(json.dumps(as_dict(difference), indent=2, ensure_ascii=False))
         return
     terminal = output is None and sys.stdout.isatty()
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH,
-        force_terminal=terminal,
-        highlight=False,
-        color_system="standard",
-    )
-    show(difference, console)
-    text = "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH
+    text = printed(lambda console: show(difference, console), width, terminal)
     if output is None:
         typer.echo(text)
     else:

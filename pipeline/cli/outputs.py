@@ -19,7 +19,7 @@ from paraforge.errors import InputError
 
 _READ_BYTES = 1 << 16
 # A file in a directory with one of these is part of it, and is replaced by what makes the whole alone.
-_WHOLE_DIRECTORIES = ("manifest.json", "shards.json", "table.json")
+_WHOLE_DIRECTORIES = ("_manifest.json", "_shards.json", "manifest.json", "shards.json", "table.json")
 
 
 @dataclass(frozen=True)

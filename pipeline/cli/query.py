@@ -27,6 +27,7 @@ def query(
     allow_files: bool = typer.Option(
         False, "--allow-files", help="let the statement read and write other files than the corpus"
     ),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
     """Ask a published corpus in SQL (DuckDB).
 
@@ -42,18 +43,24 @@ def query(
     import shutil
     import sys
 
+    from paraforge.cli.outputs import check_output_file, table, text_lines
     from paraforge.corpus.database import open_database
     from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows, write_text
     from paraforge.corpus.statement import run_statement
     from paraforge.publication.datasets import neighbours, open_published
 
     kind = chosen_format(form, output)
+    check_output_file(output, force)
     views, missing = neighbours(open_published(corpus))
     text = sys.stdin.read() if sql == "-" else sql
     with open_database(
         list(views.values()), allow_files=allow_files, threads=threads, memory=memory
     ) as connection:
         rows = run_statement(connection, text, allow_files=allow_files, views=views, missing=missing)
+        if kind == TABLE:
+            check_output_file(output, force, text_lines("a table", r"\|.*\||row 1|no rows.*"))
+        else:
+            check_output_file(output, force, table("a table", kind, rows.schema.names))
         if kind == TABLE:
             terminal = output is None and sys.stdout.isatty()
             width = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH

@@ -30,6 +30,7 @@ def sample(
         None, "--format", "-f", help="pairs, table, csv, tsv, json, jsonl, parquet"
     ),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
     """Show pairs drawn at random, uniformly and without replacement.
 
@@ -43,6 +44,7 @@ def sample(
     import shutil
     import sys
 
+    from paraforge.cli.outputs import check_output_file, table, text_lines
     from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows, write_text
     from paraforge.corpus.sample import parse_band, sample_pairs
     from paraforge.corpus.statement import Rows
@@ -50,20 +52,23 @@ def sample(
 
     kind = "pairs" if form == "pairs" else chosen_format(form, output, "pairs")
     dataset = open_published(corpus)
+    shown = text_lines("a table of pairs", r"\|.*\||row 1|no rows.*| +\w+ +reference +translation .*")
+    text = kind in ("pairs", TABLE)
+    check_output_file(output, force, shown if text else table("pairs", kind, dataset.schema.names))
     drawn = sample_pairs(dataset, count, seed, parse_band(band) if band else None, score, where)
     rows = Rows(drawn.pairs.schema, iter(drawn.pairs.to_batches()))
     terminal = output is None and sys.stdout.isatty()
     width = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH
-    if kind in ("pairs", TABLE):
-        text = (
+    if text:
+        drawing = (
             render_pairs(drawn, score, width, terminal)
             if kind == "pairs"
             else render_table(rows, count, width, terminal)[0]
         )
         if output is None:
-            typer.echo(text)
+            typer.echo(drawing)
         else:
-            output.write_text(text + "\n", encoding="utf-8")
+            output.write_text(drawing + "\n", encoding="utf-8")
     elif output is None:
         write_text(rows, sys.stdout, kind)
     else:
@@ -73,15 +78,12 @@ def sample(
 
 def render_pairs(drawn: Sample, score: str, width: int, terminal: bool) -> str:
     """Reference and translation side by side; words that the other side lacks are marked on a terminal."""
-    import io
-
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from paraforge.corpus.differing_words import marked_words
-    from paraforge.corpus.output import one_line
+    from paraforge.corpus.output import one_line, printed
 
     names = drawn.pairs.column_names
     shown_score = score if score in names else None
@@ -117,8 +119,4 @@ def render_pairs(drawn: Sample, score: str, width: int, terminal: bool) -> str:
             "-" if overlap is None else f"{overlap:.2f}",
             Text("\n".join(map(one_line, lineage.split("\n")))),
         )
-    buffer = io.StringIO()
-    Console(
-        file=buffer, width=width, force_terminal=terminal, highlight=False, color_system="standard"
-    ).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+    return printed(lambda console: console.print(table), width, terminal)

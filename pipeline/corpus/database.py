@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import logging
+import signal
+import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paraforge.errors import InputError
+from paraforge.errors import InputError, Interrupted
 from paraforge.publication.datasets import Dataset
 
 if TYPE_CHECKING:
@@ -79,9 +82,39 @@ def open_database(
             if not allow_files:
                 files = [str(path) for dataset in views.values() for path in dataset.files]
                 _lock(connection, files)
-            yield connection
+            with _interruptible(connection):
+                yield connection
         finally:
             connection.close()
+
+
+@contextmanager
+def _interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """End the statement in hand at once on Ctrl-C and SIGTERM: DuckDB does not always look for signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived, sent = socket.socketpair()
+    sent.setblocking(False)
+    done = threading.Event()
+
+    def interrupt() -> None:
+        # The other end is closed when the block ends.
+        if arrived.recv(1):
+            while not done.wait(0.1):
+                connection.interrupt()
+
+    watcher = threading.Thread(target=interrupt, name="query-interrupts", daemon=True)
+    watcher.start()
+    previous = signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(previous)
+        done.set()
+        sent.close()
+        watcher.join()
+        arrived.close()
 
 
 def files_literal(files: Sequence[Path]) -> str:
@@ -150,11 +183,16 @@ def explained(remedy: str | None = None) -> Iterator[None]:
 
     Raises:
         InputError: the statement is wrong, is not allowed, or met a damaged file.
+        Interrupted: Ctrl-C or SIGTERM.
     """
     import duckdb
 
     try:
         yield
+    except (duckdb.InterruptException, RuntimeError) as error:
+        if not is_interruption(error):
+            raise
+        raise Interrupted("interrupted") from error
     except duckdb.PermissionException as error:
         raise InputError(
             f"not allowed: {_first_line(error)}",
@@ -172,6 +210,11 @@ def explained(remedy: str | None = None) -> Iterator[None]:
         ) from error
     except duckdb.Error as error:
         raise InputError("\n".join([*_lines(error), *([remedy] if remedy else [])])) from error
+
+
+def is_interruption(error: Exception) -> bool:
+    """Whether DuckDB, or Arrow for it, says that a statement was interrupted."""
+    return "interrupted" in str(error).lower()
 
 
 def _first_line(error: Exception) -> str:

@@ -275,14 +275,17 @@ class _Pairs:
         return list(table.to_pylist())
 
     def scores(self) -> dict[str, dict[str, tuple[float | None, float | None]]]:
-        """Mean and standard deviation of each score over both corpora."""
+        """Mean and standard deviation of each score over both corpora.
+
+        Threads add up in any order: without rounding, the last digits would be others each time.
+        """
         result: dict[str, dict[str, tuple[float | None, float | None]]] = {}
         rows = []
         for view, side in (("a", self.first), ("b", self.second)):
             present = [name for name in SCORES if name in side.corpus.schema.names]
             aggregates = ", ".join(
-                f'avg({identifier(name)}::DOUBLE) AS "{name} mean", '
-                f'stddev_pop({identifier(name)}::DOUBLE) AS "{name} deviation"'
+                f'round(avg({identifier(name)}::DOUBLE), 9) AS "{name} mean", '
+                f'round(stddev_pop({identifier(name)}::DOUBLE), 9) AS "{name} deviation"'
                 for name in present
             )
             found = fetch(self.connection, f"SELECT {aggregates or 1} FROM {view} LIMIT 1").to_pylist()

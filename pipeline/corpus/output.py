@@ -10,7 +10,7 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -18,6 +18,9 @@ from paraforge.corpus.statement import Rows
 from paraforge.errors import InputError
 from paraforge.files import atomic_path
 from paraforge.shards.store import parquet_writer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 TABLE, PARQUET = "table", "parquet"
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".parquet": PARQUET}
@@ -213,7 +216,6 @@ def render_table(rows: Rows, limit: int, width: int, terminal: bool = False) -> 
         The text, and whether there are more rows.
     """
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -241,17 +243,20 @@ def render_table(rows: Rows, limit: int, width: int, terminal: bool = False) -> 
         return _render_records(rows.schema.names, shown), more
     for values in shown:
         table.add_row(*(Text("" if value is None else one_line(_shown(value))) for value in values))
-    buffer = io.StringIO()
     # A table that is wider than the terminal is less bad than one of columns one letter wide.
     least = sum(min(12, len(name) + 2) for name in rows.schema.names)
-    Console(
-        file=buffer,
-        width=max(width, least),
-        force_terminal=terminal,
-        highlight=False,
-        color_system="standard",
-    ).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines() if line.strip()), more
+    lines = printed(lambda console: console.print(table), max(width, least), terminal)
+    return "\n".join(line for line in lines.splitlines() if line), more
+
+
+def printed(show: Callable[[Console], None], width: int, terminal: bool) -> str:
+    """What ``show`` prints as text without blanks at the ends of lines; styled for a terminal only."""
+    from rich.console import Console
+
+    buffer = io.StringIO()
+    system: Literal["standard"] | None = "standard" if terminal else None
+    show(Console(file=buffer, width=width, force_terminal=terminal, highlight=False, color_system=system))
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
 def _render_records(names: list[str], shown: list[tuple[Any, ...]]) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from paraforge.corpus.database import arrow_reader, explained
-from paraforge.errors import InputError
+from paraforge.corpus.database import arrow_reader, explained, is_interruption
+from paraforge.errors import InputError, Interrupted
 from paraforge.publication.datasets import Dataset
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         except StopIteration:
             return
         except (pa.ArrowException, OSError) as error:
+            if is_interruption(error):
+                raise Interrupted("interrupted") from error
             # What DuckDB raises while rows are read comes wrapped by Arrow.
             raise InputError(
                 f"the query failed: {str(error).strip()}",
