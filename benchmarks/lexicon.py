@@ -30,8 +30,8 @@ from paraforge.files import read_json, write_json
 from paraforge.lexicon.lexicon import extract_lexicon
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconParameters
-from paraforge.shards.jobs import open_jobs
 from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import open_jobs
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 app = typer.Typer(help=__doc__)

@@ -94,12 +94,12 @@ class IncompleteError(ParaforgeError):
 
 
 class Interrupted(ParaforgeError):
-    """SIGTERM or Ctrl-C arrived; finished work is safe and the same command goes on from there."""
+    """SIGTERM or Ctrl-C arrived."""
 
     exit_code = 130
 
     def __str__(self) -> str:
-        return super().__str__() or "interrupted: finished shards are kept; run the same command to go on"
+        return super().__str__() or "interrupted"
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,16 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+# Temporary files and directories of this process.
+unfinished_paths: set[Path] = set()
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary files and directories of this process, which has to end at once."""
+    for path in list(unfinished_paths):
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary file name beside ``path``; on success sync it and rename it to ``path``.
@@ -37,6 +48,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    unfinished_paths.add(temporary)
     try:
         yield temporary
         with temporary.open("rb") as file:
@@ -45,6 +57,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        unfinished_paths.discard(temporary)
     sync_directory(target.parent)
 
 
@@ -68,6 +82,15 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     with atomic_path(path) as temporary:
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
         temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json_or_none(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Read a JSON object that is made again where it is missing or damaged: then it is None."""
+    try:
+        content = read_json(path)
+    except (InputError, OSError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

@@ -1,1 +1,12 @@
 """DVC stages: each reads its section of params.yaml, calls the library and writes metrics."""
+
+from __future__ import annotations
+
+import sys
+
+from paraforge.interrupts import end_on_signals
+
+# While 'python -m stages.NAME' imports this package: its other imports may take seconds, and a signal that
+# arrives meanwhile is exit code 130, too.
+if sys.argv[0] == "-m":
+    end_on_signals()

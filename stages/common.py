@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from paraforge.configuration import Parameters, load_parameters
 from paraforge.configuration.inputs import link_inputs
 from paraforge.errors import ParaforgeError, describe_os_error
-from paraforge.interrupts import graceful_interrupts
+from paraforge.interrupts import graceful_interrupts, last_words
 from paraforge.logs import configure_logging
 
 logger = logging.getLogger(__name__)
@@ -37,14 +37,15 @@ def parameters_of(stage: str) -> Parameters:
 
 def run_stage(name: str, main: Callable[[], None]) -> None:
     """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/errors.md)."""
-    configure_logging(name)
-    try:
-        with graceful_interrupts():
-            main()
-    except ParaforgeError as error:
-        logger.error("%s", error)
-        sys.exit(error.exit_code)
-    except OSError as error:
-        # A full disk or a missing right is the machine's trouble, not a defect: say so in one line.
-        logger.error("%s", describe_os_error(error))
-        sys.exit(1)
+    with last_words():
+        configure_logging(name)
+        try:
+            with graceful_interrupts():
+                main()
+        except ParaforgeError as error:
+            logger.error("%s", error)
+            sys.exit(error.exit_code)
+        except OSError as error:
+            # A full disk or a missing right is the machine's trouble, not a defect: say so in one line.
+            logger.error("%s", describe_os_error(error))
+            sys.exit(1)

@@ -92,7 +92,7 @@ def serve(
             f"cannot listen on {host}, port {port}: {error}",
             remedy="Something else has this port; --port 0 takes a free one." if busy else None,
         ) from error
-    previous = signal.signal(signal.SIGTERM, _end)
+    previous = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         bracketed = f"[{host}]" if ":" in host else host
         # A name may stand for several addresses: waitress then listens on all of them.
@@ -101,7 +101,8 @@ def serve(
         server.run()
     finally:
         server.close()
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _end(signum: int, frame: FrameType | None) -> None:

@@ -16,9 +16,9 @@ from paraforge.bitext.cleaning import shorten
 from paraforge.bitext.parts import TEXTS
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.groups import GroupRanker
+from paraforge.shards.scheduler import report_rows
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardRecord, read_parquet
-from paraforge.shards.tasks import report_rows
 from paraforge.shards.work import WorkDirectory
 
 _COMMIT_ROWS = 5_000_000

@@ -16,8 +16,8 @@ from paraforge.bitext.report import IngestReport, ReadSource, check_report, log_
 from paraforge.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_file
-from paraforge.shards.jobs import Jobs, open_jobs
 from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import Jobs, open_jobs
 from paraforge.shards.store import ShardDirectory
 from paraforge.shards.work import WorkDirectory
 from paraforge.versions import INGEST

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from paraforge.cli import startup as _startup  # noqa: F401  first: from here on a signal is exit code 130
+
+# isort: split
 import importlib
-import os
 import sys
 from typing import Any
 
@@ -11,7 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from paraforge import __version__
-from paraforge.errors import Interrupted, ParaforgeError, describe_os_error
+from paraforge.errors import ParaforgeError, describe_os_error
+from paraforge.interrupts import last_words
 
 # name: (module, what it is for). A module has ``app``, a typer.Typer of one command or of a group.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -61,21 +64,6 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         return command
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command. Ctrl-C is exit 130, and whoever closes the pipe has read what they wanted."""
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except KeyboardInterrupt:
-            typer.echo("paraforge: interrupted", err=True)
-            sys.exit(Interrupted.exit_code)
-        except BrokenPipeError:
-            # What is still buffered goes nowhere, also when Python ends.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            sys.exit(0)
-        return result
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The overview, without importing any command."""
         with formatter.section("Commands"):
@@ -102,11 +90,14 @@ def _paraforge(
 
 def main() -> None:
     """Entry point: a user's mistake is one line on standard error and an exit code, never a traceback."""
-    try:
-        app()
-    except ParaforgeError as error:
-        typer.echo(f"paraforge: {error}", err=True)
-        sys.exit(error.exit_code)
-    except OSError as error:
-        typer.echo(f"paraforge: {describe_os_error(error)}", err=True)
-        sys.exit(1)
+    with last_words():
+        try:
+            app()
+        except ParaforgeError as error:
+            typer.echo(f"paraforge: {error}", err=True)
+            sys.exit(error.exit_code)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            typer.echo(f"paraforge: {describe_os_error(error)}", err=True)
+            sys.exit(1)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from paraforge.errors import InputError, Interrupted
+from paraforge.files import unfinished_paths
 from paraforge.publication.datasets import Dataset
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def open_database(
 
     views = {dataset.name: dataset for dataset in datasets} | dict(names or {})
     with tempfile.TemporaryDirectory(prefix="paraforge-query-") as spill:
+        unfinished_paths.add(Path(spill))
         with explained("Memory is given as, e.g., 600MB or 2GB."):
             connection = duckdb.connect(
                 ":memory:",

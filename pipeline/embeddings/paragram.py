@@ -22,7 +22,7 @@ from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.paragram_parameters import ParagramParameters
 from paraforge.embeddings.trainer import Trainer
 from paraforge.errors import InputError
-from paraforge.files import hash_json, read_json, sha256_file, write_json
+from paraforge.files import hash_json, read_json_or_none, sha256_file, write_json
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
@@ -129,9 +129,9 @@ def _train_once(
 ) -> dict[str, Any]:
     """Train into `directory / "table"`, unless it is there already; returns what the report says about it."""
     done = directory / "report.json"
-    if done.is_file() and _is_whole(directory / "table"):
+    if (details := read_json_or_none(done)) and _is_whole(directory / "table"):
         logger.info("these vectors have been trained before: taken from %s", directory)
-        return dict(read_json(done))
+        return details
     store = _open_or_build(directory / "pairs", parameters, translated)
     training = parameters.training
     initial = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.errors import InputError
-from paraforge.files import read_json, write_json
+from paraforge.files import read_json, read_json_or_none, write_json
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def keep_training(
     work = WorkDirectory(f"{kind}/{key[:_KEY_DIGITS]}", root)
     with work.lock():
         model, report = work.path / MODEL, work.path / _REPORT
-        if report.is_file() and _is_whole(model, open_model):
+        if read_json_or_none(report) and _is_whole(model, open_model):
             logger.info("this model has been trained before: taken from %s", work.path)
         else:
             write_json(report, train(work.path))

@@ -41,7 +41,7 @@ from paraforge.lexicon.encoding import (
     write_arrow,
 )
 from paraforge.lexicon.pair_sources import REASONS, PairSource
-from paraforge.shards.jobs import Jobs
+from paraforge.shards.scheduler import Jobs
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.files import atomic_path, read_json, write_json
+from paraforge.files import atomic_path, read_json_or_none, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.lexicon import kernels
 from paraforge.lexicon.classes import Classifier, build_classifier
@@ -124,8 +124,7 @@ def encode_piece(
     A piece that is done already is not done again.
     """
     report_path = _report_file(directory, index)
-    if report_path.is_file():
-        done: dict[str, int] = read_json(report_path)
+    if done := read_json_or_none(report_path):
         return done
     selected = select_pairs(piece.read(columns), encoding.filters)
     classify = _classifier(encoding.classes, encoding.language, encoding.spacy_model)

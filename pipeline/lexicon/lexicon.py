@@ -24,8 +24,8 @@ from paraforge.lexicon.encoding import Encoding, Vocabulary, read_arrow
 from paraforge.lexicon.pair_sources import open_pairs
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.lexicon.pmi import cross_pmi, ordinary_pmi
-from paraforge.shards.jobs import Jobs, job_memory, open_jobs
 from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import Jobs, job_memory, open_jobs
 from paraforge.shards.work import WorkDirectory, replaced_directory
 
 logger = logging.getLogger(__name__)

@@ -121,7 +121,7 @@ def follow(
     if ended.get("event") == "error":
         raise InputError(ended["message"])
     if stop_requested() or code == Interrupted.exit_code:
-        raise Interrupted("interrupted: the last checkpoint is kept; run the same command to go on")
+        raise Interrupted("interrupted: the last checkpoint is kept; run the same command again to continue")
     if code != 0 or ended.get("event") != "end":
         raise IncompleteError(
             f"the training process died ({code}): {_last_words(log)}; {log} has more; the same command "

@@ -198,7 +198,9 @@ class TrainingRun:
         elif stop or time.monotonic() - self._saved > CHECKPOINT_SECONDS:
             self.save()
         if stop and reason is None:
-            raise Interrupted("interrupted: the last checkpoint is kept; run the same command to go on")
+            raise Interrupted(
+                "interrupted: the last checkpoint is kept; run the same command again to continue"
+            )
         if time.monotonic() - self._reported > REPORT_SECONDS:
             self._report()
         return reason

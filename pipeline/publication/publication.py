@@ -23,10 +23,10 @@ from paraforge.publication.plan import FilePlan, plan_files
 from paraforge.publication.signature import signature
 from paraforge.publication.statistics import Statistics, describe, merge
 from paraforge.selection.fate import kept_mask
-from paraforge.selection.parallel import map_shards, thread_count
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.passes import inputs_digest
 from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import in_order, threads_for
 from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
 from paraforge.shards.step import check_bytes
 from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
@@ -106,7 +106,7 @@ def publish(
         kept_directory, rejected_directory = stack.enter_context(replaced_directories(corpus, rejected))
         directories = {KEPT: kept_directory, REJECTED: rejected_directory}
         publication = _Publication(
-            parameters, select, view, directories, thread_count(resources, view.total_rows)
+            parameters, select, view, directories, threads_for(resources, view.total_rows)
         )
         kept, refused, statistics = publication.run()
     if not statistics.counts.kept:
@@ -163,7 +163,7 @@ class _Publication:
         written = []
         with progress(total=self.view.total_rows, unit="pairs", description=STEP) as bar:
             for plan, done in zip(
-                plans, map_shards(lambda i: self._write(plans[i]), len(plans), self.workers), strict=True
+                plans, in_order(lambda i: self._write(plans[i]), len(plans), self.workers), strict=True
             ):
                 bar.update(sum(self.view.rows[index] for index in plan.shards))
                 written.append(done)
@@ -187,9 +187,7 @@ class _Publication:
         """Kept rows of each shard."""
         fate = [name for name in ("rejected", "failed") if name in self.view.column_names]
         count = len(self.view)
-        masks = map_shards(
-            lambda index: int(kept_mask(self.view.read(index, fate)).sum()), count, self.workers
-        )
+        masks = in_order(lambda index: int(kept_mask(self.view.read(index, fate)).sum()), count, self.workers)
         return list(masks)
 
     def _write(self, plan: FilePlan) -> _Written:

@@ -22,7 +22,7 @@ from paraforge.publication.manifest import (
 )
 from paraforge.publication.statistics import count_sources
 from paraforge.selection.fate import Counts
-from paraforge.selection.parallel import map_shards
+from paraforge.shards.scheduler import in_order
 from paraforge.shards.schema import SCHEMA_VERSION
 from paraforge.shards.store import index_path, read_parquet
 
@@ -82,7 +82,7 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     by_source: dict[str, Counts] = {}
     whole = True
     with progress(total=manifest.rows, unit="pairs", description=f"verify {corpus.name}") as bar:
-        checks = map_shards(
+        checks = in_order(
             lambda index: _check_file(corpus, manifest, manifest.files[index]), len(manifest.files), workers
         )
         for file, check in zip(manifest.files, checks, strict=True):

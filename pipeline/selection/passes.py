@@ -28,10 +28,10 @@ from paraforge.selection.filters import (
     numbers,
 )
 from paraforge.selection.near_duplicates import rank_references, reference_keys
-from paraforge.selection.parallel import map_shards
 from paraforge.selection.parameters import NearDuplicatesParameters, SampleParameters, SelectParameters
 from paraforge.selection.quantiles import Parts, equal_parts, ordered_keys, value_of_key
 from paraforge.selection.sampling import LINEAGE, DrawnSample, draw_sample, sampling_keys
+from paraforge.shards.scheduler import in_order
 from paraforge.shards.schema import COLUMNS
 from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.shards.work import replaced_directory
@@ -129,7 +129,7 @@ class Selection:
 
     def _each(self, function: Callable[[int], Result]) -> Iterator[Result]:
         """Apply a function to every shard's number; results in order, counted on the display."""
-        for index, result in enumerate(map_shards(function, len(self.view), self.workers)):
+        for index, result in enumerate(in_order(function, len(self.view), self.workers)):
             self.bar.update(self.view.rows[index])
             self.rows_read += self.view.rows[index]
             yield result

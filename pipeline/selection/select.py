@@ -14,10 +14,10 @@ from paraforge.errors import InputError
 from paraforge.progress import progress
 from paraforge.selection.build import check_columns
 from paraforge.selection.fate import Counts
-from paraforge.selection.parallel import thread_count
 from paraforge.selection.parameters import NearDuplicatesParameters, SampleParameters, SelectParameters
 from paraforge.selection.passes import STEP, Selection, SelectReport
 from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import threads_for
 from paraforge.shards.step import check_bytes
 from paraforge.shards.store import ShardView
 from paraforge.shards.work import WorkDirectory
@@ -59,7 +59,7 @@ def select(
         searches = len(parameters.decile_scores()) + sum(map(_is_global, parameters.filters))
         total = (1 + 3 * searches) * view.total_rows
         bar = stack.enter_context(progress(total=total, unit="rows", description=STEP))
-        selection = Selection(parameters, view, scratch, thread_count(resources, view.total_rows), bar)
+        selection = Selection(parameters, view, scratch, threads_for(resources, view.total_rows), bar)
         report = selection.run(output)
         bar.update(max(0, total - selection.rows_read))
     seconds = time.monotonic() - started

@@ -20,7 +20,6 @@ logger = logging.getLogger(__name__)
 
 # A shard that kills its worker this often is given up; the rest goes on.
 ATTEMPTS = 3
-PROGRESS_TOPIC = "paraforge-rows"
 # Tasks that the scheduler holds, in all and a worker.
 _LEAST_OUT = 64
 _OUT_A_WORKER = 4
@@ -109,6 +108,8 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
             dashboard_address=None,
             resources={"GPU": at_once} if gpu else None,
             silence_logs=logging.ERROR,
+            # No dashboard, but a port for the scheduler's metrics: any, or a second cluster on a host warns.
+            scheduler_kwargs={"dashboard_address": ":0"},
         ) as cluster,
         Client(cluster) as client,
     ):

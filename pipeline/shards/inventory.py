@@ -152,8 +152,9 @@ def _look_at(root: Path, path: Path, published: _Published, holder: str | None) 
     grouped = _grouped(path)
     newest = {key: max(map(_newest, paths)) for key, paths in grouped.items()}
     noted = path / CURRENT_NAME
-    if noted.is_file():
-        used = set(read_json(noted))
+    names = _json(noted)
+    if isinstance(names, list):
+        used = set(map(str, names))
         since = noted.stat().st_mtime
     else:
         used = {key for key, paths in grouped.items() if published.has(paths)}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,19 +14,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from paraforge.errors import IncompleteError, InputError
+from paraforge.errors import IncompleteError, InputError, ParaforgeError
 from paraforge.files import sha256_file
 from paraforge.interrupts import check_interrupt
-from paraforge.progress import progress
 from paraforge.shards.resources import Resources
-from paraforge.shards.runner import run_tasks
-from paraforge.shards.store import ShardRecord, ShardView
-from paraforge.shards.tasks import FailedShard, ShardTask
+from paraforge.shards.scheduler import Failed, open_jobs
+from paraforge.shards.store import ShardRecord, ShardView, read_aligned
 from paraforge.shards.work import WorkDirectory, shard_key
 
 logger = logging.getLogger(__name__)
 
 ShardFunction = Callable[[pa.Table], pa.Table]
+# The function of the step that this process is at, by what the step is.
+_functions: dict[str, ShardFunction] = {}
+_building = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -111,22 +114,8 @@ def run_step(
         reused = sum(record is not None for record in found)
         if reused:
             logger.info("%d of %d shards are there from an earlier run", reused, len(keys))
-        tasks = [
-            ShardTask(index, keys[index], tuple(view.shard_paths(index)), view.rows[index])
-            for index, record in enumerate(found)
-            if record is None
-        ]
-        done: list[ShardRecord | None] = list(found)
-        failures: list[FailedShard] = []
-        reused_rows = sum(rows for rows, record in zip(view.rows, found, strict=True) if record is not None)
-        with progress(total=view.total_rows, unit="rows", description=step.name, done=reused_rows) as bar:
-            for result in run_tasks(step, tasks, work, resources, workers, bar):
-                if isinstance(result, FailedShard):
-                    failures.append(result)
-                    logger.error("%s", result)
-                else:
-                    index, record = result
-                    done[index] = record
+        failures: list[str] = []
+        done = _make_missing(step, view, keys, found, work, resources, workers, failures)
         check_interrupt()
         if failures:
             listed = "\n".join(f"  - {failure}" for failure in failures)
@@ -152,6 +141,80 @@ def run_step(
         reused=reused,
         seconds=round(time.monotonic() - started, 3),
     )
+
+
+def _make_missing(
+    step: Step,
+    view: ShardView,
+    keys: Sequence[str],
+    found: Sequence[ShardRecord | None],
+    work: WorkDirectory,
+    resources: Resources,
+    workers: int | None,
+    failures: list[str],
+) -> list[ShardRecord | None]:
+    """Make the shards that are not among ``found``; None stays for those that are added to ``failures``."""
+    done = list(found)
+    todo = [index for index, record in enumerate(found) if record is None]
+    if not todo:
+        return done
+    # Workers on other hosts need paths that mean the same there.
+    place = WorkDirectory(work.step, work.path.parent.resolve())
+    arguments = [
+        (step, keys[index], tuple(path.resolve() for path in view.shard_paths(index)), place)
+        for index in todo
+    ]
+    sizes = [view.rows[index] for index in todo]
+    gpu = step.device.startswith("cuda")
+    try:
+        with open_jobs(
+            resources, sum(sizes), jobs=len(todo), workers=workers, gpu=gpu, at_once=step.at_once
+        ) as jobs:
+            for number, result in jobs.attempt(
+                compute_shard,
+                arguments,
+                description=step.name,
+                unit="rows",
+                sizes=sizes,
+                done=view.total_rows - sum(sizes),
+            ):
+                if isinstance(result, Failed):
+                    inputs = ", ".join(map(str, view.shard_paths(todo[number])))
+                    failures.append(f"shard {todo[number]} ({inputs}): {result.reason}")
+                    logger.error("%s", failures[-1])
+                else:
+                    done[todo[number]] = result
+    finally:
+        _functions.clear()
+    return done
+
+
+def compute_shard(step: Step, key: str, inputs: Sequence[Path], work: WorkDirectory) -> ShardRecord:
+    """Read a shard's input files, apply the step's function, and commit the result to the work directory."""
+    with _building:
+        function = _functions.get(family := f"{step.description()!r}{step.arguments!r}")
+        if function is None:
+            _functions.clear()  # a worker serves one step at a time: free the last step's model
+            function = _functions[family] = _built(step)
+    return work.commit(key, function(read_aligned(inputs, step.columns)))
+
+
+def _built(step: Step) -> ShardFunction:
+    """What makes a step's shards.
+
+    Raises:
+        IncompleteError: it cannot begin here. That is no shard's fault, and a worker on which nothing can
+            begin must not try, and fail, all of them.
+    """
+    try:
+        return step.build(**step.arguments)
+    except (ParaforgeError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise IncompleteError(
+            f"{step.name} cannot begin on {socket.gethostname()}: {type(error).__name__}: {error}. "
+            "What is finished is safe."
+        ) from error
 
 
 def shard_keys(step: Step, view: ShardView) -> list[str]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from paraforge.errors import InputError, WorkLockedError
+from paraforge.errors import InputError, Interrupted, WorkLockedError
 from paraforge.files import atomic_path, hash_json, read_json, sha256_file, sync_directory, write_json
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_parquet
 
@@ -105,6 +105,12 @@ class WorkDirectory:
                 left.unlink(missing_ok=True)  # of a writer that was killed
             write_json(holder, {"host": socket.gethostname(), "pid": os.getpid(), "step": self.step})
             yield
+        except Interrupted as error:
+            if error.args:
+                raise
+            raise Interrupted(
+                f"interrupted: what is finished is kept in {self.path}; run the same command again"
+            ) from None
         finally:
             holder.unlink(missing_ok=True)
             lock.release()

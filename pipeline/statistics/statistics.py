@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from paraforge.errors import InputError
 from paraforge.selection.filters import numbers
 from paraforge.selection.sampling import sampling_keys
-from paraforge.shards.jobs import Jobs, open_jobs
 from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import Jobs, open_jobs
 from paraforge.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet, read_schema
 from paraforge.statistics.counts import (
     Decile,

@@ -18,9 +18,9 @@ from paraforge.errors import IncompleteError, InputError
 from paraforge.models.model import TranslationModel, open_model
 from paraforge.shards.cluster import is_numbered, worker_number
 from paraforge.shards.resources import Resources, available_cores
+from paraforge.shards.scheduler import report_rows
 from paraforge.shards.schema import COLUMNS
 from paraforge.shards.step import Step
-from paraforge.shards.tasks import report_rows
 from paraforge.versions import TRANSLATE
 
 # What a hypothesis adds to a row.

@@ -13,8 +13,8 @@ from paraforge.lexicon.counting import PairCounts, count_pairs
 from paraforge.lexicon.encoding import Encoding, read_arrow
 from paraforge.lexicon.pair_sources import open_pairs
 from paraforge.lexicon.parameters import LexiconFilters
-from paraforge.shards.jobs import Jobs, open_jobs
 from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import Jobs, open_jobs
 from tests.lexicon.corpora import Corpus, write_corpus, zipf_corpus
 from tests.lexicon.oracle import Oracle
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.errors import ParaforgeError
+from paraforge.shards.scheduler import report_rows
 from paraforge.shards.schema import schema_of
 from paraforge.shards.step import Step
 from paraforge.shards.store import ShardWriter
-from paraforge.shards.tasks import report_rows
 
 
 def write_input(directory: Path, rows: int, rows_per_shard: int = 10) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from paraforge.embeddings.fine_tuning.fit import Split
 from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
 from paraforge.embeddings.model import SentenceModel
-from paraforge.files import hash_json, read_json, sha256_file, write_json
+from paraforge.files import hash_json, read_json_or_none, sha256_file, write_json
 
 _VERSION: Final = 1
 """Of what a fit gives for the same input."""
@@ -34,7 +34,7 @@ class KeptFits:
             InputError: the file is damaged.
         """
         place = self._place(split, candidates, seed)
-        return read_json(place) if place is not None and place.is_file() else None
+        return None if place is None else read_json_or_none(place)
 
     def keep(
         self, split: Split, candidates: Sequence[FineTuningParameters], seed: int, result: dict[str, Any]

@@ -9,8 +9,8 @@ import pytest
 
 from paraforge import interrupts
 from paraforge.errors import IncompleteError, InputError, Interrupted
-from paraforge.shards.jobs import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Jobs, job_memory, open_jobs
 from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Jobs, job_memory, open_jobs
 
 
 def square(number: int) -> int:

@@ -1,0 +1,152 @@
+"""Any file of the work directory may be damaged: its stage makes it again, to the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import random
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from paraforge import interrupts
+from paraforge.errors import Interrupted
+from tests.project import digests, make_project, stage_names
+
+# What each stage publishes; nmt without a model and report keep nothing in the work directory.
+OUTPUTS = {
+    "ingest": "data/ingested",
+    "translate": "data/translated",
+    "paragram": "models/paragram",
+    "score": "data/scored",
+    "select": "data/selected",
+    "publish": "data/corpus",
+    "lexicon": "data/lexicon",
+    "embeddings": "models/embeddings",
+    "statistics": "data/statistics",
+}
+
+
+Damage = Callable[[Path], None]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def overwrite(path: Path) -> None:
+    size = max(path.stat().st_size, 1)
+    path.write_bytes(bytes(random.Random(size).randrange(256) for _ in range(size)))
+
+
+def empty_object(path: Path) -> None:
+    path.write_bytes(b"{}")
+
+
+def run_stage(name: str, after: int | None = None) -> bool:
+    """Run a stage here, stopped at its n-th look for a signal if that is said; whether it ended."""
+    sys.argv = [name, *stage_names()[name]]
+    previous = interrupts._stop
+    if after is not None:
+        interrupts._stop = Countdown(after)  # type: ignore[assignment]
+    try:
+        importlib.import_module(f"stages.{name}").main()
+    except Interrupted:
+        return False
+    finally:
+        interrupts._stop = previous
+    return True
+
+
+class Countdown:
+    """An event that is set after it has been looked at so many times."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def is_set(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+@contextlib.contextmanager
+def inside(project: Path) -> Iterator[None]:
+    arguments = sys.argv
+    try:
+        with contextlib.chdir(project):
+            yield
+    finally:
+        sys.argv = arguments
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small project of which every stage has been run."""
+    project = make_project(
+        tmp_path_factory.mktemp("finished"),
+        "embeddings.models.word.encoder.dimension=8",
+        "lexicon.minimum_pairs=1",
+        pairs=150,
+    )
+    with inside(project):
+        for name in stage_names():
+            assert run_stage(name)
+    return project
+
+
+def work_of(project: Path, before: dict[str, str]) -> list[Path]:
+    """Files of the work directory that are not as they were."""
+    now = digests(project / "work")
+    return [project / "work" / name for name, digest in now.items() if before.get(name) != digest]
+
+
+def check(stage: str, project: Path, path: Path, damage: Damage, wanted: dict[str, str]) -> None:
+    name = path.relative_to(project)
+    if name.name == "lock":
+        return
+    content = path.read_bytes()
+    path.unlink()  # it may be a link
+    path.write_bytes(content)
+    damage(path)
+    with inside(project):
+        assert run_stage(stage), name
+    assert digests(project / OUTPUTS[stage]) == wanted, f"{name} after {damage.__name__}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("damage", [cut, overwrite, empty_object])
+@pytest.mark.parametrize("stage", OUTPUTS)
+def test_any_file_of_a_finished_stage(finished: Path, tmp_path: Path, stage: str, damage: Damage) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished, project, symlinks=True)
+    shutil.rmtree(project / "work")
+    wanted = digests(project / OUTPUTS[stage])
+    with inside(project):
+        assert run_stage(stage)
+    for path in sorted(work_of(project, {})):
+        if path.exists():
+            check(stage, project, path, damage, wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("looks", [1, 4, 9])
+@pytest.mark.parametrize("stage", OUTPUTS)
+def test_any_file_of_a_stage_that_was_stopped(finished: Path, tmp_path: Path, stage: str, looks: int) -> None:
+    begun = tmp_path / "begun"
+    shutil.copytree(finished, begun, symlinks=True)
+    shutil.rmtree(begun / "work")
+    wanted = digests(begun / OUTPUTS[stage])
+    with inside(begun):
+        if run_stage(stage, after=looks):
+            pytest.skip(f"{stage} does not look for signals so often")
+    for name in digests(begun / "work") if (begun / "work").exists() else {}:
+        for damage in (cut, overwrite):
+            project = tmp_path / "project"
+            shutil.copytree(begun, project, symlinks=True)
+            check(stage, project, project / "work" / name, damage, wanted)
+            shutil.rmtree(project)

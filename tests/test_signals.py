@@ -1,0 +1,142 @@
+"""Every command and every stage: a signal at any time is exit code 130, a closed pipe is quiet."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from paraforge.cli import COMMANDS
+from tests.project import CHOICES, make_project, project_environment, run_stages, stage_names
+
+STAGES = stage_names()
+SENTENCES, PAIRS = "sentences.txt", "pairs.tsv"
+MODEL, TABLE = "models/embeddings/word", "models/paragram"
+QUERY = "SELECT count(*) FROM corpus a, corpus b, corpus c, corpus d WHERE a.line * b.line > c.line * d.line"
+
+# Something to do for every command, for a second or more where that is possible.
+WORK = {
+    "configure": [*CHOICES],
+    "plan": ["--json"],
+    "model": ["import", TABLE, "out"],
+    "translate": [SENTENCES, "out", "--engine", "fake"],
+    "score": [PAIRS, "out.parquet", "--vectors", TABLE],
+    "verify": ["data/corpus"],
+    "summary": [],
+    "query": ["data/corpus", QUERY],
+    "sample": ["data/corpus", "-n", "1000"],
+    "diff": ["data/corpus", "data/corpus"],
+    "annotate": ["data/corpus", "-n", "10", "--port", "0"],
+    "lexicon": ["extract", PAIRS, "out", "--all-scores"],
+    "train": [PAIRS, "out", "--set", "training.epochs=50"],
+    "train-decoders": [SENTENCES, "out", "--word-dimension", "20", "--vocabulary", "200"],
+    "embed": [MODEL, SENTENCES, "out.npy", "--workers", "1"],
+    "similarity": [MODEL, PAIRS],
+    "neighbours": [MODEL, "house", "--among", SENTENCES],
+    "evaluate": [MODEL, "--sts", "sts.tsv"],
+    "sif": [TABLE, "out", "-c", "data/corpus"],
+    "export": [MODEL, "out", "--format", "safetensors"],
+    "work": ["list"],
+    "doctor": [],
+}
+CASES = [
+    *(["paraforge", name, *arguments] for name, arguments in WORK.items()),
+    *([sys.executable, "-m", f"stages.{name}", *names] for name, names in STAGES.items()),
+]
+
+
+def test_every_command_is_here() -> None:
+    assert WORK.keys() == COMMANDS.keys()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose stages have all been run, without its work directory, and files for the commands."""
+    project = make_project(tmp_path_factory.mktemp("finished"), "embeddings.models.word.encoder.dimension=16")
+    run_stages(project)
+    shutil.rmtree(project / "work")
+    lines = [f"the {number} house of {number % 17} rooms" for number in range(20_000)]
+    (project / SENTENCES).write_text("\n".join(lines) + "\n")
+    pairs = [f"{one}\t{other}" for one, other in itertools.pairwise(lines)]
+    (project / PAIRS).write_text("\n".join(pairs) + "\n")
+    (project / "sts.tsv").write_text("".join(f"{n % 6}\t{pair}\n" for n, pair in enumerate(pairs)))
+    return project
+
+
+def ends_politely(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has begun to handle SIGTERM: before, the interpreter itself is being started."""
+    status = Path(f"/proc/{process.pid}/status")
+    while process.poll() is None:
+        caught = [line for line in status.read_text().splitlines() if line.startswith("SigCgt")]
+        if caught and int(caught[0].split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+            return True
+        time.sleep(0.002)
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+@pytest.mark.parametrize("command", CASES, ids=lambda command: " ".join(command[1:3]))
+def test_a_signal_at_a_random_time(
+    finished: Path, tmp_path: Path, command: list[str], number: signal.Signals
+) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished, project, symlinks=True)
+    dice = random.Random(f"{command} {number}")
+    longest = 4.0
+    while True:
+        with (tmp_path / "said").open("wb") as said:
+            process = subprocess.Popen(
+                command, cwd=project, env=project_environment(project), stdout=said, stderr=said
+            )
+            assert ends_politely(process)
+            time.sleep(dice.uniform(0, longest))
+            os.kill(process.pid, number)
+            gone = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            process.wait(60)
+        words = (tmp_path / "said").read_text()
+        assert "Traceback" not in words, words
+        if not gone:
+            break
+        longest /= 2  # it had ended before
+    if command[:2] == ["paraforge", "annotate"] and "Grade at" in words:
+        assert process.returncode == 0  # how it is ended
+        return
+    # After its last words a program is killed by the signal, as any other.
+    assert process.returncode in (130, -number), (process.returncode, words)
+    if process.returncode == 130:
+        assert "interrupted" in words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [
+    ["query", "data/corpus", "SELECT a.* FROM corpus a, corpus b", "-f", "csv"],
+    ["sample", "data/corpus", "-n", "1000"],
+    ["similarity", MODEL, PAIRS],
+    ["--help"],
+], ids=lambda arguments: arguments[0])  # fmt: skip
+def test_a_closed_pipe_is_quiet(finished: Path, arguments: list[str]) -> None:
+    process = subprocess.Popen(
+        ["paraforge", *arguments],
+        cwd=finished,
+        env=project_environment(finished),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    words = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(60) == 0
+    assert "Traceback" not in words and "Broken pipe" not in words and "Exception" not in words
