@@ -63,7 +63,11 @@ def environment() -> dict[str, str]:
 
 def project_environment(directory: Path) -> dict[str, str]:
     """The environment in which ``python -m stages.X`` and ``paraforge`` use the project's own code."""
-    return {**environment(), "PYTHONPATH": str(directory), "COLUMNS": "200"}
+    (directory / ".import").mkdir(exist_ok=True)
+    if not (directory / ".import" / "paraforge").exists():
+        (directory / ".import" / "paraforge").symlink_to(directory / "pipeline")
+    path = os.pathsep.join([str(directory / ".import"), str(directory)])
+    return {**environment(), "PYTHONPATH": path, "COLUMNS": "200"}
 
 
 def stage_names() -> dict[str, list[str]]:
