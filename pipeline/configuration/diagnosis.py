@@ -32,7 +32,7 @@ OPTIONAL = {
     "huggingface-hub": ("hub", "importing models of the hub by their names"),
     "subword-nmt": ("bpe", "fairseq and OPUS-MT models with BPE codes"),
     "mtdata": ("catalogue", "public corpora by catalogue id"),
-    "scikit-learn": ("evaluation", "transfer tasks"),
+    "scikit-learn": ("evaluation", "transfer tasks, agreement of annotators"),
 }
 
 

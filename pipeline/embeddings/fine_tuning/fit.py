@@ -19,8 +19,6 @@ from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
 from paraforge.embeddings.fine_tuning.start import start_model
 from paraforge.embeddings.mega_batches import encode
 from paraforge.embeddings.model import SentenceModel
-from paraforge.embeddings.regularisation import Regularisation
-from paraforge.embeddings.trainer import separate
 from paraforge.errors import ParaforgeError
 from paraforge.evaluation.correlation import pearson
 from paraforge.evaluation.transfer.features import pair_features, standardiser
@@ -30,11 +28,10 @@ from paraforge.evaluation.transfer.relatedness import target_distribution
 from paraforge.evaluation.transfer.tasks import Kind
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import TokenBatch
-from paraforge.learning.optimisers import AdaGrad, Adam, Optimiser
 from paraforge.learning.threads import torch_threads
 
 _RATES: Final = {"adam": 0.001, "adagrad": 0.05}
-_ENCODER, _NETWORK = "encoder", "network"
+_NETWORK = "network"
 
 
 @dataclass(frozen=True)
@@ -128,18 +125,14 @@ class FineTuning:
         self._batch_size = parameters.batch_size
         self._generator = generator
         self._parameters = dict(network.named_parameters())
-        tables = network.encoder.table_units()
-        start = {name: value.detach().clone() for name, value in self._parameters.items()}
-        penalties = (
-            Regularisation(lambda_composition=parameters.lambda_classifier),
-            Regularisation(lambda_composition=parameters.lambda_words, composition_anchors=start),
-            Regularisation(lambda_composition=parameters.lambda_composition, composition_anchors=start),
-        )
-        self._penalties = {}
-        for name in self._parameters:
-            part, _, inner = name.partition(".")
-            self._penalties[name] = penalties[0 if part == _NETWORK else 1 if inner in tables else 2]
-        self._optimiser = _optimiser(self._parameters, parameters)
+        self._start = {name: value.detach().clone() for name, value in network.encoder.named_parameters()}
+        self._penalties = parameters
+        rate = parameters.learning_rate or _RATES[parameters.optimiser]
+        self._optimiser: torch.optim.Optimizer
+        if parameters.optimiser == "adagrad":
+            self._optimiser = torch.optim.Adagrad(network.parameters(), lr=rate)
+        else:
+            self._optimiser = torch.optim.Adam(network.parameters(), lr=rate, fused=True)
 
     def loss(self, examples: Tensor) -> Tensor:
         """J of some examples, without penalties."""
@@ -151,17 +144,27 @@ class FineTuning:
         return nn.functional.kl_div(log_probabilities, targets, reduction="batchmean")
 
     def gradients(self, examples: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """J of some examples, and by name the gradients of J and all penalties."""
+        """J of some examples, and by name the gradients of J and all penalties, which the parameters have."""
+        for value in self._parameters.values():
+            # An encoder has no part in a batch without a single token, and no gradient is not zero to Adam.
+            value.grad = torch.zeros_like(value)
         loss = self.loss(examples)
-        # An encoder has no part in a batch without a single token.
-        found = torch.autograd.grad(
-            loss, list(self._parameters.values()), allow_unused=True, materialize_grads=True
-        )
-        gradients = dict(zip(self._parameters, separate(found), strict=True))
+        loss.backward()
+        gradients = {name: value.grad for name, value in self._parameters.items() if value.grad is not None}
         with torch.no_grad():
-            for name, gradient in gradients.items():
-                self._penalties[name].add_gradient(name, self._parameters[name], gradient)
+            self._add_penalties(gradients)
         return loss.detach(), gradients
+
+    def _add_penalties(self, gradients: dict[str, Tensor]) -> None:
+        penalties, tables = self._penalties, self.network.encoder.table_units()
+        for name, gradient in gradients.items():
+            part, _, inner = name.partition(".")
+            value = self._parameters[name]
+            if part == _NETWORK:
+                gradient.add_(value, alpha=2 * penalties.lambda_classifier)
+            else:
+                weight = penalties.lambda_words if inner in tables else penalties.lambda_composition
+                gradient.add_(value - self._start[inner], alpha=2 * weight)
 
     def epoch(self) -> None:
         """Go through all examples once, in random order.
@@ -174,21 +177,12 @@ class FineTuning:
         total = 0.0
         for examples in torch.randperm(len(self._targets), generator=self._generator).split(self._batch_size):
             check_interrupt()
-            loss, gradients = self.gradients(examples)
-            self._optimiser.begin_step()
-            for name, gradient in gradients.items():
-                self._optimiser.update(name, gradient)
+            loss, _ = self.gradients(examples)
+            self._optimiser.step()
             total += float(loss)
         self.network.encoder.eval()
         if not math.isfinite(total):
             raise ParaforgeError("the loss is not finite. Lower the learning rate or the penalty")
-
-
-def _optimiser(parameters: dict[str, nn.Parameter], settings: FineTuningParameters) -> Optimiser:
-    """Of whole tables: they have the rows of one task alone."""
-    rate = settings.learning_rate or _RATES[settings.optimiser]
-    values = {name: value.detach() for name, value in parameters.items()}
-    return AdaGrad(values, rate) if settings.optimiser == "adagrad" else Adam(values, frozenset(), rate)
 
 
 def fine_tune(
