@@ -27,7 +27,7 @@ import typer
 
 from benchmarks.results import append
 from paraforge.files import read_json, write_json
-from paraforge.lexicon.lexicon import extract_lexicon
+from paraforge.lexicon.extraction import extract_lexicon
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.shards.resources import Resources

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from paraforge.lexicon.evaluation import evaluate_lexicon, read_lists
-from paraforge.lexicon.lexicon import extract_lexicon
+from paraforge.lexicon.extraction import extract_lexicon
 from stages.common import parameters_of, plain, run_stage
 from stages.metrics import write_metrics
 

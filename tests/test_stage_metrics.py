@@ -11,7 +11,7 @@ import yaml
 
 from paraforge.embeddings.training import EmbeddingsReport
 from paraforge.files import read_json
-from paraforge.lexicon.lexicon import LexiconReport
+from paraforge.lexicon.extraction import LexiconReport
 from paraforge.scoring.score import ScoreReport
 from paraforge.translation.translate import TranslationReport
 from stages.metrics import _FIGURES, headline, write_metrics

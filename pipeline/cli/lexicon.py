@@ -68,7 +68,7 @@ def extract(
     from paraforge.cli.outputs import check_output_directory
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.lexicon.lexicon import extract_lexicon
+    from paraforge.lexicon.extraction import extract_lexicon
     from paraforge.lexicon.parameters import LexiconParameters
     from paraforge.shards.resources import Resources
 

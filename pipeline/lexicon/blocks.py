@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.lexicon import kernels
+from paraforge.lexicon.pair_table import COUNTERS
 
 COUNTER_BYTES = 4
 # Enough blocks for a cluster to share the work evenly, few enough that reading all pairs for each costs
@@ -39,12 +39,13 @@ def plan_blocks(row_increments: npt.NDArray[np.int64], memory: int) -> list[Bloc
     Frequent words get dense rows, rare ones sparse rows; the border is where memory in all is least.
 
     Args:
-        row_increments: increments of each row (:func:`kernels.count_row_increments`), words by frequency.
+        row_increments: increments of each row, words by frequency, see
+            :func:`~paraforge.lexicon.pair_table.count_row_increments`.
         memory: bytes that the counters or entries of one block may take.
     """
     words = len(row_increments)
     columns = np.arange(words, dtype=np.int64)
-    dense_bytes = kernels.COUNTERS * COUNTER_BYTES * columns
+    dense_bytes = COUNTERS * COUNTER_BYTES * columns
     sparse_bytes = COUNTER_BYTES * row_increments
     # bytes in all if rows before the border are dense and the others sparse
     total = np.zeros(words + 1, np.int64)

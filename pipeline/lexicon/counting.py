@@ -6,7 +6,7 @@ once a sentence; ParaNMT appendix A.1). Five passes, each a batch of independent
 1. *encode*: each piece of the corpus is tokenised, its words' sentences are counted;
 2. the vocabularies are added up, in groups and then all, and words ranked by frequency;
 3. *rank*: each piece becomes sentences of distinct ascending ranks; the increments of each row are counted;
-4. *count*: each block of rows reads all pieces and counts its rows (:mod:`paraforge.lexicon.kernels`);
+4. *count*: each block of rows reads all pieces and counts its rows (:mod:`paraforge.lexicon.pair_table`);
 5. *cells* with enough pairs come out, block by block.
 
 A row is counted by one job alone, so nothing has to be merged, and the counts do not depend on how many jobs
@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
-from paraforge.lexicon import kernels
+from paraforge.lexicon import dense_rows, pair_table, sparse_rows
 from paraforge.lexicon.blocks import Block, plan_blocks
 from paraforge.lexicon.encoding import (
     Encoding,
@@ -181,10 +181,10 @@ def count_block(
         [
             rows,
             columns,
-            counts[:, kernels.CROSS] - counts[:, kernels.BOTH],
-            counts[:, kernels.CROSS],
-            counts[:, kernels.REFERENCE],
-            counts[:, kernels.TRANSLATION],
+            counts[:, pair_table.CROSS] - counts[:, pair_table.BOTH],
+            counts[:, pair_table.CROSS],
+            counts[:, pair_table.REFERENCE],
+            counts[:, pair_table.TRANSLATION],
         ],
         schema=CELLS_SCHEMA,
     )
@@ -192,32 +192,29 @@ def count_block(
     return len(rows)
 
 
-Cells = tuple[kernels.Words, kernels.Words, kernels.Words]
-
-
 def _count_dense(
     block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path], words: int, minimum_pairs: int
-) -> Cells:
-    cells = kernels.triangle(block.last) - kernels.triangle(block.first)
-    counters = np.zeros(kernels.COUNTERS * cells, np.uint32)
-    stretches = (len(counters) >> kernels.STRETCH_BITS) + 1
-    buffers = np.empty((stretches, kernels.BUFFER_ENTRIES), np.uint32)
+) -> pair_table.Cells:
+    cells = dense_rows.triangle(block.last) - dense_rows.triangle(block.first)
+    counters = np.zeros(pair_table.COUNTERS * cells, np.uint32)
+    stretches = (len(counters) >> dense_rows.STRETCH_BITS) + 1
+    buffers = np.empty((stretches, dense_rows.BUFFER_ENTRIES), np.uint32)
     filled = np.zeros(stretches, np.int64)
     for file in files:
         check_interrupt()
-        kernels.count_dense(*read_ids(file), block.first, block.last, counters, buffers, filled)
-    kernels.flush_all(counters, buffers, filled)
-    return kernels.cells_of_dense(counters, block.first, block.last, minimum_pairs)
+        dense_rows.count_dense(*read_ids(file), block.first, block.last, counters, buffers, filled)
+    dense_rows.flush_all(counters, buffers, filled)
+    return dense_rows.cells_of_dense(counters, block.first, block.last, minimum_pairs)
 
 
 def _count_sparse(
     block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path], words: int, minimum_pairs: int
-) -> Cells:
+) -> pair_table.Cells:
     starts = np.concatenate([[0], np.cumsum(increments)[:-1]]).astype(np.int64)
     ends = starts.copy()
     entries = np.empty(int(increments.sum()), np.uint32)
     for file in files:
         check_interrupt()
-        kernels.list_sparse(*read_ids(file), block.first, block.last, ends, entries)
-    scratch = np.zeros(kernels.COUNTERS * words, np.uint32)
-    return kernels.cells_of_sparse(starts, ends, entries, scratch, block.first, minimum_pairs)
+        sparse_rows.list_sparse(*read_ids(file), block.first, block.last, ends, entries)
+    scratch = np.zeros(pair_table.COUNTERS * words, np.uint32)
+    return sparse_rows.cells_of_sparse(starts, ends, entries, scratch, block.first, minimum_pairs)

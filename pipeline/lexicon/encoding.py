@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from paraforge.files import atomic_path, read_json_or_none, write_json
 from paraforge.interrupts import check_interrupt
-from paraforge.lexicon import kernels
+from paraforge.lexicon import pair_table
 from paraforge.lexicon.classes import Classifier, build_classifier
 from paraforge.lexicon.pair_sources import Piece, select_pairs
 from paraforge.lexicon.parameters import ClassKind, LexiconFilters
+from paraforge.text.counts import sentence_counts
 from paraforge.text.tokens import TokenColumn
 
 SIDES = ("reference", "translation")
@@ -130,7 +131,7 @@ def encode_piece(
     classify = _classifier(encoding.classes, encoding.language, encoding.spacy_model)
     sides = classify(selected.references, selected.translations)
     vocabulary = sides[0].vocabulary
-    counts = [kernels.sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]
+    counts = [sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]
     write_arrow(
         pa.table({"word": vocabulary, "reference": counts[0], "translation": counts[1]}),
         words_file(directory, index),
@@ -185,7 +186,7 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
     kept = np.flatnonzero(total >= max(1, minimum)).tolist()
     # Equally frequent words are ordered by name, so that ranks do not depend on how the input is cut.
     kept.sort(key=lambda number: (-total[number], words[number]))
-    ranks = np.full(len(words), kernels.DROPPED, np.uint32)
+    ranks = np.full(len(words), pair_table.DROPPED, np.uint32)
     ranks[kept] = np.arange(len(kept), dtype=np.uint32)
     for group in groups:
         _write_array(ranks[numbers[group]], _ranks_file(directory, group))
@@ -229,26 +230,28 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
         sides = []
         for name in SIDES:
             tokens = table[name].combine_chunks()
-            offsets, ids = kernels.distinct_ranks(tokens.values.to_numpy(), tokens.offsets.to_numpy(), ranks)
+            offsets, ids = pair_table.distinct_ranks(
+                tokens.values.to_numpy(), tokens.offsets.to_numpy(), ranks
+            )
             sides.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)))
         write_arrow(pa.table(dict(zip(SIDES, sides, strict=True))), ids_path)
     tokens_file(directory, index).unlink(missing_ok=True)
     rows = np.zeros(words, np.int64)
-    kernels.count_row_increments(*read_ids(ids_path), rows)
+    pair_table.count_row_increments(*read_ids(ids_path), rows)
     return rows
 
 
-PairTable = tuple[kernels.Offsets, kernels.Words, kernels.Offsets, kernels.Words]
+PairTable = tuple[pair_table.Offsets, pair_table.Words, pair_table.Offsets, pair_table.Words]
 
 
 def read_ids(path: Path) -> PairTable:
-    """A piece's pair table as :mod:`paraforge.lexicon.kernels` wants it, without copying."""
+    """A piece's pair table as :mod:`paraforge.lexicon.pair_table` has it, without copying."""
     table = read_arrow(path)
     reference, translation = (_list_arrays(table[name]) for name in SIDES)
     return (*reference, *translation)
 
 
-def _list_arrays(column: Any) -> tuple[kernels.Offsets, kernels.Words]:
+def _list_arrays(column: Any) -> tuple[pair_table.Offsets, pair_table.Words]:
     if column.num_chunks == 0:
         return np.zeros(1, np.int32), np.zeros(0, np.uint32)
     lists = column.combine_chunks()

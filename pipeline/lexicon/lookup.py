@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from paraforge.errors import InputError
 from paraforge.files import read_json
-from paraforge.lexicon.lexicon import FORMAT, MANIFEST, SCHEMA, WORDS
+from paraforge.lexicon.layout import FORMAT, MANIFEST, SCHEMA, WORDS
 
 Score = Literal["adjusted_pmi", "cross_pmi"]
 
@@ -104,7 +104,7 @@ class Lexicon:
             by: the score that orders them, falling.
 
         Returns:
-            A table (:data:`~paraforge.lexicon.lexicon.SCHEMA`) for each word as given; empty where it has no
+            A table (:data:`~paraforge.lexicon.layout.SCHEMA`) for each word as given; empty where it has no
             entry.
         """
         given = list(words)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from paraforge.errors import InputError
 from paraforge.files import read_json
+from paraforge.lexicon import layout
 from paraforge.publication.manifest import (
     KEPT,
     MANIFEST_NAME,
@@ -22,9 +23,6 @@ from paraforge.shards.schema import SCHEMA_VERSION, present_names
 
 LEXICON = "lexicon"
 PUBLISH_AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch the file again."
-# As in paraforge.lexicon.lexicon, which is slow to import (it compiles its counting loops).
-LEXICON_FORMAT = 1
-LEXICON_MANIFEST = "lexicon.json"
 _MAGIC = b"PAR1"
 
 
@@ -91,14 +89,14 @@ def open_lexicon(directory: Path) -> Dataset:
     Raises:
         InputError: not a lexicon, one of a newer format, or a file is missing or damaged.
     """
-    path = directory / LEXICON_MANIFEST
+    path = directory / layout.MANIFEST
     if not path.is_file():
-        raise InputError(f"not a lexicon: there is no {LEXICON_MANIFEST} in it", directory)
+        raise InputError(f"not a lexicon: there is no {layout.MANIFEST} in it", directory)
     value = read_json(path)
     try:
-        if int(value["format"]) > LEXICON_FORMAT:
+        if int(value["format"]) > layout.FORMAT:
             raise InputError(
-                f"written in format {value['format']}, this version reads {LEXICON_FORMAT}",
+                f"written in format {value['format']}, this version reads {layout.FORMAT}",
                 path,
                 remedy="Upgrade paraforge.",
             )
@@ -111,9 +109,7 @@ def open_lexicon(directory: Path) -> Dataset:
 
 def _lexicon_schema(files: list[Path]) -> pa.Schema:
     if not files:
-        from paraforge.lexicon.lexicon import SCHEMA
-
-        return SCHEMA
+        return layout.SCHEMA
     try:
         return pq.read_schema(files[0])
     except (pa.ArrowInvalid, OSError) as error:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
-from paraforge.lexicon import kernels
+from paraforge.text.counts import sentence_counts
 from paraforge.text.lines import numbered_lines
 from paraforge.text.tokens import TokenColumn, tokenize_column
 
@@ -57,7 +57,7 @@ def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.
 
 def count_documents(tokens: TokenColumn) -> dict[str, int]:
     """In how many sentences each word stands."""
-    counts = kernels.sentence_counts(tokens.ids, tokens.offsets, len(tokens.vocabulary))
+    counts = sentence_counts(tokens.ids, tokens.offsets, len(tokens.vocabulary))
     return {tokens.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
 
 

@@ -20,7 +20,8 @@ from paraforge.corpus.database import open_database
 from paraforge.corpus.output import one_line
 from paraforge.corpus.statement import run_statement
 from paraforge.errors import InputError
-from paraforge.publication.datasets import LEXICON_FORMAT, LEXICON_MANIFEST, neighbours, open_published
+from paraforge.lexicon import layout
+from paraforge.publication.datasets import neighbours, open_published
 
 
 def ask(corpus: Path, *arguments: str) -> str:
@@ -360,22 +361,15 @@ def test_a_file_outside_of_the_corpus(own_corpus: Path) -> None:
         ask(own_corpus, "SELECT 1")
 
 
-def test_constants_of_the_lexicon_are_those_of_the_lexicon() -> None:
-    from paraforge.lexicon import lexicon
-
-    assert (LEXICON_FORMAT, LEXICON_MANIFEST) == (lexicon.FORMAT, lexicon.MANIFEST)
-
-
-def write_lexicon(directory: Path, rows: int, manifest_format: int = LEXICON_FORMAT) -> None:
+def write_lexicon(directory: Path, rows: int, manifest_format: int = layout.FORMAT) -> None:
     """A lexicon as the stage leaves it; without entries it has no file."""
-    from paraforge.lexicon.lexicon import SCHEMA
-
     directory.mkdir()
     files = []
     if rows:
         numbers = {"string": "a", "int32": 1, "int64": 12, "float": 0.5}
         table = pa.table(
-            {column.name: [numbers[str(column.type)]] * rows for column in SCHEMA}, schema=SCHEMA
+            {column.name: [numbers[str(column.type)]] * rows for column in layout.SCHEMA},
+            schema=layout.SCHEMA,
         )
         pq.write_table(table, directory / "lexicon-00000.parquet")
         files = [{"file": "lexicon-00000.parquet", "rows": rows}]

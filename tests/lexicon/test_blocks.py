@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.lexicon import kernels
 from paraforge.lexicon.blocks import COUNTER_BYTES, plan_blocks
+from paraforge.lexicon.dense_rows import triangle
+from paraforge.lexicon.pair_table import COUNTERS
 
 
 @settings(deadline=None, max_examples=60)
@@ -20,8 +21,8 @@ def test_every_row_with_increments_is_in_one_block(increments: list[int], memory
         covered[block.first : block.last] += 1
         inside = rows[block.first : block.last]
         assert block.increments == inside.sum()
-        cells = kernels.triangle(block.last) - kernels.triangle(block.first)
-        taken = cells * kernels.COUNTERS * COUNTER_BYTES if block.dense else inside.sum() * COUNTER_BYTES
+        cells = triangle(block.last) - triangle(block.first)
+        taken = cells * COUNTERS * COUNTER_BYTES if block.dense else inside.sum() * COUNTER_BYTES
         assert taken <= memory or block.last == block.first + 1
     assert covered.max() <= 1
     assert (covered[rows > 0] == 1).all()

@@ -9,7 +9,7 @@ import pytest
 
 from paraforge.errors import InputError, MissingPackageError
 from paraforge.lexicon.classes import build_classifier
-from paraforge.lexicon.lexicon import extract_lexicon
+from paraforge.lexicon.extraction import extract_lexicon
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.shards.resources import Resources

@@ -8,7 +8,7 @@ import pytest
 
 from paraforge.evaluation.word_lists import SimilarityList, correlate
 from paraforge.lexicon.evaluation import agreement, evaluate_lexicon, lexicon_scores, read_lists
-from paraforge.lexicon.lexicon import extract_lexicon
+from paraforge.lexicon.extraction import extract_lexicon
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.lexicon.reference_lexicon import ReferenceLexicon, read_reference_lexicon

@@ -11,8 +11,8 @@ import pytest
 
 from paraforge.errors import InputError
 from paraforge.files import read_json, write_json
-from paraforge.lexicon import lexicon as module
-from paraforge.lexicon.lexicon import extract_lexicon
+from paraforge.lexicon import assembly as module
+from paraforge.lexicon.extraction import extract_lexicon
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.shards.resources import Resources

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.lexicon import kernels
+from paraforge.lexicon import dense_rows, pair_table
+from paraforge.text.counts import sentence_counts
 
 sentences = st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8)
 
@@ -24,16 +25,16 @@ def _flat(rows: list[list[int]], kind: type = np.int32) -> tuple[np.ndarray, np.
 @given(sentences)
 def test_a_word_counts_once_a_sentence(rows: list[list[int]]) -> None:
     expected = Counter(word for row in rows for word in set(row))
-    counts = kernels.sentence_counts(*_flat(rows), 10)
+    counts = sentence_counts(*_flat(rows), 10)
     assert counts.tolist() == [expected[word] for word in range(10)]
 
 
 @settings(deadline=None, max_examples=50)
 @given(sentences)
 def test_ranks_are_distinct_ascending_and_without_dropped_words(rows: list[list[int]]) -> None:
-    ranks = np.array([3, 1, 4, kernels.DROPPED, 5, 9, 2, 6, kernels.DROPPED, 0], np.uint32)
-    offsets, found = kernels.distinct_ranks(*_flat(rows), ranks)
-    expected = [sorted({int(ranks[word]) for word in row} - {kernels.DROPPED}) for row in rows]
+    ranks = np.array([3, 1, 4, pair_table.DROPPED, 5, 9, 2, 6, pair_table.DROPPED, 0], np.uint32)
+    offsets, found = pair_table.distinct_ranks(*_flat(rows), ranks)
+    expected = [sorted({int(ranks[word]) for word in row} - {pair_table.DROPPED}) for row in rows]
     assert [found[a:b].tolist() for a, b in itertools.pairwise(offsets)] == expected
 
 
@@ -55,7 +56,7 @@ def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[
     references, reference_offsets = _flat([sorted(pair[0]) for pair in pairs], np.uint32)
     translations, translation_offsets = _flat([sorted(pair[1]) for pair in pairs], np.uint32)
     rows = np.zeros(10, np.int64)
-    kernels.count_row_increments(
+    pair_table.count_row_increments(
         reference_offsets.astype(np.int32),
         references,
         translation_offsets.astype(np.int32),
@@ -67,17 +68,17 @@ def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[
 
 @pytest.mark.parametrize(("row", "cells"), [(0, 0), (1, 0), (2, 1), (5, 10), (200_000, 19_999_900_000)])
 def test_triangle(row: int, cells: int) -> None:
-    assert kernels.triangle(row) == cells
+    assert dense_rows.triangle(row) == cells
 
 
 def test_a_full_buffer_is_flushed() -> None:
     """More increments of one cell than a buffer holds."""
-    pairs = 3 * kernels.BUFFER_ENTRIES
+    pairs = 3 * dense_rows.BUFFER_ENTRIES
     offsets = np.arange(0, pairs + 1, dtype=np.int32)
-    counters = np.zeros(kernels.COUNTERS, np.uint32)
-    buffers = np.empty((1, kernels.BUFFER_ENTRIES), np.uint32)
+    counters = np.zeros(pair_table.COUNTERS, np.uint32)
+    buffers = np.empty((1, dense_rows.BUFFER_ENTRIES), np.uint32)
     filled = np.zeros(1, np.int64)
     ones, zeros = np.ones(pairs, np.uint32), np.zeros(pairs, np.uint32)
-    kernels.count_dense(offsets, ones, offsets, zeros, 0, 2, counters, buffers, filled)
-    kernels.flush_all(counters, buffers, filled)
+    dense_rows.count_dense(offsets, ones, offsets, zeros, 0, 2, counters, buffers, filled)
+    dense_rows.flush_all(counters, buffers, filled)
     assert counters.tolist() == [pairs, 0, 0, 0]

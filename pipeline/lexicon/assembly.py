@@ -1,13 +1,9 @@
-"""The paraphrase lexicon: each word's paraphrases by adjusted PMI, as Parquet sorted for look-up by word."""
+"""Turns counts of word pairs into the files of a lexicon: entries in both directions, scored and sorted."""
 
 from __future__ import annotations
 
 import itertools
-import logging
-import shutil
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,158 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraforge import __version__, versions
-from paraforge.files import hash_json, sha256_file, write_json
-from paraforge.lexicon.counting import PairCounts, count_pairs
-from paraforge.lexicon.encoding import Encoding, Vocabulary, read_arrow
-from paraforge.lexicon.pair_sources import open_pairs
+from paraforge.files import sha256_file
+from paraforge.lexicon.counting import PairCounts
+from paraforge.lexicon.encoding import Vocabulary, read_arrow
+from paraforge.lexicon.layout import ROWS_PER_FILE, ROWS_PER_GROUP, SCHEMA, WORDS_SCHEMA
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.lexicon.pmi import cross_pmi, ordinary_pmi
-from paraforge.shards.resources import Resources
-from paraforge.shards.scheduler import Jobs, job_memory, open_jobs
-from paraforge.shards.work import WorkDirectory, replaced_directory
-
-logger = logging.getLogger(__name__)
-
-STEP = "lexicon"
-FORMAT = 1
-MANIFEST = "lexicon.json"
-WORDS = "words.parquet"
-# A look-up reads one row group: a few hundred kilobytes.
-ROWS_PER_GROUP = 32_768
-ROWS_PER_FILE = 2_000_000
-
-
-def _field(name: str, kind: pa.DataType, description: str) -> pa.Field:
-    return pa.field(name, kind, nullable=name.endswith("_pmi"), metadata={"description": description})
-
-
-SCHEMA = pa.schema(
-    [
-        _field("word", pa.string(), "the word looked up (lower-cased token, or its class)"),
-        _field("paraphrase", pa.string(), "a word that stands in the other sentence of pairs with the word"),
-        _field("rank", pa.int32(), "place among the word's paraphrases by adjusted PMI; 1 is the best"),
-        _field("adjusted_pmi", pa.float32(), "cross_pmi - ordinary_pmi (nats)"),
-        _field("cross_pmi", pa.float32(), "PMI across the two sides of a pair (nats)"),
-        _field("ordinary_pmi", pa.float32(), "PMI within a sentence, mean of both sides (nats)"),
-        _field("pairs", pa.int64(), "pairs with the word on one side and the paraphrase on the other"),
-        _field("cross_count", pa.int64(), "#(u,v) over both directions of every pair"),
-        _field("reference_count", pa.int64(), "references with both words"),
-        _field("translation_count", pa.int64(), "translations with both words"),
-        _field("word_count", pa.int64(), "#(u), sentences with the word on either side"),
-        _field("paraphrase_count", pa.int64(), "#(v), sentences with the paraphrase on either side"),
-    ]
-)
-WORDS_SCHEMA = pa.schema(
-    [
-        _field("word", pa.string(), "a word in at least as many sentences as an entry needs pairs"),
-        _field("reference_count", pa.int64(), "references with the word"),
-        _field("translation_count", pa.int64(), "translations with the word"),
-        _field("entries", pa.int64(), "paraphrases that the lexicon has for the word"),
-    ]
-)
-
-
-@dataclass(frozen=True)
-class LexiconReport:
-    """What extraction gave: ``rows`` = ``pairs`` + all of ``dropped``."""
-
-    rows: int
-    pairs: int
-    dropped: dict[str, int]
-    words: int
-    words_with_paraphrases: int
-    entries: int
-    seconds: float
-
-
-def extract_lexicon(
-    inputs: Sequence[Path],
-    output: Path,
-    parameters: LexiconParameters,
-    resources: Resources,
-    allow_empty: bool = False,
-) -> LexiconReport:
-    """Extract a lexicon (ParaNMT appendix A.1) and put it in place of the directory ``output``.
-
-    Args:
-        inputs: see :func:`paraforge.lexicon.pair_sources.open_pairs`.
-        output: directory to make.
-        parameters: filters, least number of pairs, smoothing.
-        resources: where to run.
-        allow_empty: make a lexicon without entries, and warn, where no pair is left to be counted.
-
-    Raises:
-        InputError: an input is missing or malformed, or none of its pairs is left to be counted.
-        WorkLockedError: another process extracts a lexicon in the same work directory.
-        Interrupted: SIGTERM or Ctrl-C; what is finished is kept, and the same call goes on from there.
-    """
-    started = time.monotonic()
-    work = WorkDirectory(STEP, resources.work.resolve())
-    with work.lock():
-        source = open_pairs(inputs, work.path, parameters.filters)
-        encoding = Encoding(
-            parameters.filters, parameters.classes, parameters.language, parameters.spacy_model
-        )
-        counted = {
-            "version": versions.LEXICON,
-            "input": source.fingerprint,
-            "parameters": parameters.model_dump(
-                mode="json", include={"filters", "classes", "language", "spacy_model", "minimum_pairs"}
-            ),
-        }
-        # Another key cannot use what lies here: a run that was given up must not fill the disk for good.
-        directory = work.path / hash_json(counted)[:40]
-        for left in work.path.iterdir():
-            if left.is_dir() and left != directory and not left.name.startswith("text-"):
-                shutil.rmtree(left, ignore_errors=True)
-        with open_jobs(resources, source.rows) as jobs:
-            counts = count_pairs(
-                source,
-                encoding,
-                parameters.minimum_pairs,
-                directory,
-                job_memory(resources),
-                jobs,
-                allow_empty,
-            )
-            with replaced_directory(output.resolve()) as temporary:
-                files, degrees = assemble(counts, parameters, directory, temporary, jobs)
-                _write_words(counts.vocabulary, degrees, temporary / WORDS)
-                entries = sum(int(file["rows"]) for file in files)
-                manifest = {
-                    "format": FORMAT,
-                    "paraforge": __version__,
-                    "parameters": parameters.model_dump(
-                        mode="json", exclude={"word_lists", "reference_lexicons"}
-                    ),
-                    "input": source.fingerprint,
-                    "rows": source.rows,
-                    "pairs": counts.pairs,
-                    "dropped": counts.dropped,
-                    "words": len(counts.vocabulary),
-                    "entries": entries,
-                    "files": files,
-                }
-                write_json(temporary / MANIFEST, manifest)
-        for finished in work.path.iterdir():
-            if finished.is_dir():
-                shutil.rmtree(finished, ignore_errors=True)
-    if counts.pairs and not entries:
-        logger.warning(
-            "the lexicon is empty: no two words stand on opposite sides of %d pairs; %d pairs were counted",
-            parameters.minimum_pairs,
-            counts.pairs,
-        )
-    return LexiconReport(
-        rows=source.rows,
-        pairs=counts.pairs,
-        dropped=counts.dropped,
-        words=len(counts.vocabulary),
-        words_with_paraphrases=int((degrees > 0).sum()),
-        entries=entries,
-        seconds=round(time.monotonic() - started, 3),
-    )
+from paraforge.shards.scheduler import Jobs
 
 
 def assemble(
@@ -331,7 +182,8 @@ def _record(path: Path, rows: int) -> dict[str, Any]:
     return {"file": path.name, "rows": rows, "sha256": sha256_file(path)}
 
 
-def _write_words(vocabulary: Vocabulary, entries: npt.NDArray[np.int64], path: Path) -> None:
+def write_words(vocabulary: Vocabulary, entries: npt.NDArray[np.int64], path: Path) -> None:
+    """Write how often each word occurs and how many entries it has, in alphabetical order."""
     order = np.array(sorted(range(len(vocabulary)), key=vocabulary.words.__getitem__), dtype=np.int64)
     table = pa.table(
         [

@@ -14,9 +14,10 @@ import pytest
 from paraforge.errors import InputError
 from paraforge.evaluation.word_lists import SimilarityList
 from paraforge.files import sha256_file
-from paraforge.lexicon import lexicon as module
+from paraforge.lexicon import assembly as module
 from paraforge.lexicon.evaluation import Lists, agreement, evaluate_lexicon
-from paraforge.lexicon.lexicon import SCHEMA, LexiconReport, extract_lexicon
+from paraforge.lexicon.extraction import LexiconReport, extract_lexicon
+from paraforge.lexicon.layout import SCHEMA
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconFilters, LexiconParameters
 from paraforge.lexicon.reference_lexicon import ReferenceLexicon

@@ -1,0 +1,128 @@
+"""Extracts a paraphrase lexicon: each word's paraphrases by adjusted PMI (ParaNMT, appendix A.1)."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paraforge import __version__, versions
+from paraforge.files import hash_json, write_json
+from paraforge.lexicon.assembly import assemble, write_words
+from paraforge.lexicon.counting import count_pairs
+from paraforge.lexicon.encoding import Encoding
+from paraforge.lexicon.layout import FORMAT, MANIFEST, WORDS
+from paraforge.lexicon.pair_sources import open_pairs
+from paraforge.lexicon.parameters import LexiconParameters
+from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import job_memory, open_jobs
+from paraforge.shards.work import WorkDirectory, replaced_directory
+
+logger = logging.getLogger(__name__)
+
+STEP = "lexicon"
+
+
+@dataclass(frozen=True)
+class LexiconReport:
+    """What extraction gave: ``rows`` = ``pairs`` + all of ``dropped``."""
+
+    rows: int
+    pairs: int
+    dropped: dict[str, int]
+    words: int
+    words_with_paraphrases: int
+    entries: int
+    seconds: float
+
+
+def extract_lexicon(
+    inputs: Sequence[Path],
+    output: Path,
+    parameters: LexiconParameters,
+    resources: Resources,
+    allow_empty: bool = False,
+) -> LexiconReport:
+    """Extract a lexicon (ParaNMT appendix A.1) and put it in place of the directory ``output``.
+
+    Args:
+        inputs: see :func:`paraforge.lexicon.pair_sources.open_pairs`.
+        output: directory to make.
+        parameters: filters, least number of pairs, smoothing.
+        resources: where to run.
+        allow_empty: make a lexicon without entries, and warn, where no pair is left to be counted.
+
+    Raises:
+        InputError: an input is missing or malformed, or none of its pairs is left to be counted.
+        WorkLockedError: another process extracts a lexicon in the same work directory.
+        Interrupted: SIGTERM or Ctrl-C; what is finished is kept, and the same call goes on from there.
+    """
+    started = time.monotonic()
+    work = WorkDirectory(STEP, resources.work.resolve())
+    with work.lock():
+        source = open_pairs(inputs, work.path, parameters.filters)
+        encoding = Encoding(
+            parameters.filters, parameters.classes, parameters.language, parameters.spacy_model
+        )
+        counted = {
+            "version": versions.LEXICON,
+            "input": source.fingerprint,
+            "parameters": parameters.model_dump(
+                mode="json", include={"filters", "classes", "language", "spacy_model", "minimum_pairs"}
+            ),
+        }
+        # Another key cannot use what lies here: a run that was given up must not fill the disk for good.
+        directory = work.path / hash_json(counted)[:40]
+        for left in work.path.iterdir():
+            if left.is_dir() and left != directory and not left.name.startswith("text-"):
+                shutil.rmtree(left, ignore_errors=True)
+        with open_jobs(resources, source.rows) as jobs:
+            counts = count_pairs(
+                source,
+                encoding,
+                parameters.minimum_pairs,
+                directory,
+                job_memory(resources),
+                jobs,
+                allow_empty,
+            )
+            with replaced_directory(output.resolve()) as temporary:
+                files, degrees = assemble(counts, parameters, directory, temporary, jobs)
+                write_words(counts.vocabulary, degrees, temporary / WORDS)
+                entries = sum(int(file["rows"]) for file in files)
+                manifest = {
+                    "format": FORMAT,
+                    "paraforge": __version__,
+                    "parameters": parameters.model_dump(
+                        mode="json", exclude={"word_lists", "reference_lexicons"}
+                    ),
+                    "input": source.fingerprint,
+                    "rows": source.rows,
+                    "pairs": counts.pairs,
+                    "dropped": counts.dropped,
+                    "words": len(counts.vocabulary),
+                    "entries": entries,
+                    "files": files,
+                }
+                write_json(temporary / MANIFEST, manifest)
+        for finished in work.path.iterdir():
+            if finished.is_dir():
+                shutil.rmtree(finished, ignore_errors=True)
+    if counts.pairs and not entries:
+        logger.warning(
+            "the lexicon is empty: no two words stand on opposite sides of %d pairs; %d pairs were counted",
+            parameters.minimum_pairs,
+            counts.pairs,
+        )
+    return LexiconReport(
+        rows=source.rows,
+        pairs=counts.pairs,
+        dropped=counts.dropped,
+        words=len(counts.vocabulary),
+        words_with_paraphrases=int((degrees > 0).sum()),
+        entries=entries,
+        seconds=round(time.monotonic() - started, 3),
+    )
