@@ -34,13 +34,13 @@ from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
 from paraforge.embeddings.initial import frequency_weights, random_table
 from paraforge.embeddings.model import SentenceModel
+from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore
 from paraforge.embeddings.parameters import TrainingParameters
-from paraforge.embeddings.trainer import Trainer
 from paraforge.evaluation.sts import evaluate_sts
 from paraforge.evaluation.sts_sets import read_sets
 from paraforge.files import hash_json
-from paraforge.learning.state import TrainingState
+from paraforge.learning.loop import Record
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -276,11 +276,11 @@ def perform(
         model.encoder.load_state_dict(start.encoder.state_dict())
     begin = time.perf_counter()
 
-    def observe(state: TrainingState) -> None:
+    def observe(record: Record) -> None:
         if time.perf_counter() - begin > seconds:
             raise _EnoughError
 
-    trainer = Trainer(
+    trainer = encoder_trainer(
         model.encoder, store, parameters, threads=threads, observe=observe, description=experiment.name
     )
     stopped = True
@@ -294,11 +294,11 @@ def perform(
     model.save(models / name.replace(" ", "_"), {"experiment": asdict(experiment)})
     return {
         "pairs": len(store),
-        "seen": trainer.state.pairs,
+        "seen": trainer.record.seen,
         "stopped": stopped,
         "seconds": round(elapsed, 1),
-        "pairs_per_second": round(trainer.state.pairs / elapsed),
-        "loss": [round(entry["loss"], 4) for entry in trainer.state.history],
+        "pairs_per_second": round(trainer.record.seen / elapsed),
+        "loss": [round(entry["loss"], 4) for entry in trainer.record.history],
         "years": {score.name: score.pearson for score in scores.groups},
         "sets": {score.name: score.pearson for score in scores.sets},
     }

@@ -31,11 +31,11 @@ from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorPa
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.initial import random_table
 from paraforge.embeddings.model import SentenceModel
+from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
-from paraforge.embeddings.trainer import Trainer
 from paraforge.evaluation.sts import development_score, evaluate_sts
-from paraforge.learning.state import TrainingState
+from paraforge.learning.loop import Record
 from paraforge.text.units import make_units
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -123,13 +123,13 @@ def speed(
         architecture = parse_encoder(encoder, dimension)
         marks: list[tuple[float, float, int]] = []
 
-        def observe(state: TrainingState) -> None:
+        def observe(record: Record) -> None:
             usage = resource.getrusage(resource.RUSAGE_SELF)
-            marks.append((time.perf_counter(), usage.ru_utime + usage.ru_stime, state.pairs))
+            marks.append((time.perf_counter(), usage.ru_utime + usage.ru_stime, record.seen))
             if len(marks) > mega_batches + 1:
                 raise _EnoughError
 
-        trainer = Trainer(
+        trainer = encoder_trainer(
             make_encoder(architecture, pairs, parameters.seed),
             pairs,
             parameters,
@@ -183,17 +183,18 @@ def quality(
         if limit is not None:
             chosen = np.random.default_rng(parameters.seed).permutation(len(pairs))[:limit]
             pairs = pairs.subset(np.sort(chosen))
-        report = Trainer(
+        trainer = encoder_trainer(
             model.encoder,
             pairs,
             parameters,
             threads=threads,
             device=device,
             evaluate=lambda _: development_score(model, [item for item in sets if item.group == "2017"]),
-        ).run()
-        for entry in report.state.history:
+        )
+        trainer.run()
+        for entry in trainer.record.history:
             print(entry)
-        print(f"{report.pairs_per_second:,.0f} pairs/s")
+        print(f"{trainer.rate:,.0f} pairs/s")
         groups = evaluate_sts(model, sets).groups
         append(
             "sts",
@@ -221,12 +222,12 @@ def memory(pairs: int = 5_000_000, vocabulary: int = 50_000, mega_batches: int =
         describe(store)
         parameters = training(None, epochs=1)
 
-        def observe(state: TrainingState) -> None:
-            if state.updates >= mega_batches * parameters.mega_batch:
+        def observe(record: Record) -> None:
+            if record.updates >= mega_batches * parameters.mega_batch:
                 raise _EnoughError
 
         encoder = make_encoder(parse_encoder("word", 300), store, 1)
-        trainer = Trainer(encoder, store, parameters, threads=2, observe=observe)
+        trainer = encoder_trainer(encoder, store, parameters, threads=2, observe=observe)
         with contextlib.suppress(_EnoughError):
             trainer.run()
         append(

@@ -33,10 +33,10 @@ from paraforge.interrupts import graceful_interrupts
 from paraforge.logs import configure_logging
 from paraforge.unrolling.model import DecoderModel
 from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.objective import decoder_trainer
 from paraforge.unrolling.parameters import DecodersParameters, RepresentationParameters
 from paraforge.unrolling.representation import compare, of_states
 from paraforge.unrolling.sentences import SentenceFile, read_sentences
-from paraforge.unrolling.trainer import PredictionTrainer
 from paraforge.unrolling.triples import TripleStore, build_triple_store
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -122,7 +122,7 @@ def _train_and_evaluate(
         return
     directory = work / name
     network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
-    trainer = PredictionTrainer(
+    trainer = decoder_trainer(
         network,
         store,
         parameters.training,
@@ -131,7 +131,7 @@ def _train_and_evaluate(
         device=device,
         description=name,
     )
-    rate = trainer.run()
+    trainer.run()
     model = DecoderModel(network, parameters, store.vocabulary)
     model.save(directory)
     scores = evaluate(model)
@@ -141,21 +141,21 @@ def _train_and_evaluate(
             f"{name} {representation}",
             {f"sts{year}": pearson for year, (pearson, _) in years.items()}
             | {f"sts{year}_spearman": spearman for year, (_, spearman) in years.items()}
-            | {"loss": trainer.state.history[-1]["loss"], "sentences_per_second": rate},
+            | {"loss": trainer.record.history[-1]["loss"], "sentences_per_second": trainer.rate},
             seeds=[parameters.training.seed],
             model=f"{parameters.network.encoder}-{parameters.network.decoder}",
             representation=representation,
-            updates=trainer.state.updates,
+            updates=trainer.record.updates,
         )
     write_json(
         result,
         {
             "name": name,
             "combination": f"{parameters.network.encoder}-{parameters.network.decoder}",
-            "updates": trainer.state.updates,
-            "triples": trainer.state.triples,
-            "loss": trainer.state.history[-1]["loss"],
-            "sentences_per_second": round(rate, 1),
+            "updates": trainer.record.updates,
+            "triples": trainer.record.seen,
+            "loss": trainer.record.history[-1]["loss"],
+            "sentences_per_second": round(trainer.rate, 1),
             "peak_mib": round(peak_memory()),
             "scores": scores,
         },

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paraforge.embeddings.training import EmbeddingsReport
+from paraforge.embeddings.train_model import EmbeddingsReport
 from paraforge.files import read_json
 from paraforge.lexicon.extraction import LexiconReport
 from paraforge.scoring.score import ScoreReport

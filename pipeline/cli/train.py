@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from paraforge.embeddings.data import TrainingData
     from paraforge.embeddings.parameters import ModelParameters
-    from paraforge.embeddings.training import EmbeddingsReport
+    from paraforge.embeddings.train_model import EmbeddingsReport
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -61,7 +61,7 @@ def train(
     """
 
     from paraforge.cli.outputs import TRAINED_MODEL, check_output_directory
-    from paraforge.embeddings.training import train_model
+    from paraforge.embeddings.train_model import train_model
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.logs import configure_logging

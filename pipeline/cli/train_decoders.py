@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from paraforge.unrolling.parameters import DecodersParameters
     from paraforge.unrolling.sentences import SentenceFile
-    from paraforge.unrolling.training import DecodersReport
+    from paraforge.unrolling.train_decoders import DecodersReport
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -93,7 +93,7 @@ def train_decoders(
     from paraforge.interrupts import graceful_interrupts
     from paraforge.logs import configure_logging
     from paraforge.shards.resources import Resources
-    from paraforge.unrolling.training import train_decoders as train
+    from paraforge.unrolling.train_decoders import train_decoders as train
 
     if len(inputs) < 2:
         raise ConfigurationError(["SENTENCES... OUTPUT: give at least one file, and the directory"])

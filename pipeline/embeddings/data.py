@@ -15,8 +15,11 @@ from paraforge.embeddings.parameters import PairFileParameters
 from paraforge.errors import InputError
 from paraforge.evaluation.leakage import LeakageFilter
 from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity import Comparable
+from paraforge.evaluation.sts import development_score
 from paraforge.evaluation.sts_sets import read_sets
 from paraforge.files import hash_json, sha256_file
+from paraforge.learning.loop import Evaluate
 from paraforge.publication.datasets import open_published
 from paraforge.publication.manifest import MANIFEST_NAME, manifest_path
 from paraforge.shards.store import INDEX_NAME, ShardDirectory, index_path
@@ -58,6 +61,11 @@ class TrainingData:
     def foreign_sets(self) -> list[SentencePairs]:
         """Sets whose sentences may not be trained on."""
         return _sets(self.foreign)
+
+    def development_score_of(self, model: Comparable) -> Evaluate | None:
+        """What a training loop evaluates a model by, whatever it is given; None without development sets."""
+        sets = self.development_sets
+        return (lambda _: development_score(model, sets)) if sets else None
 
     @property
     def sets_by_role(self) -> dict[str, list[SentencePairs]]:

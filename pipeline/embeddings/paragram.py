@@ -4,9 +4,7 @@ and 11)."""
 from __future__ import annotations
 
 import logging
-import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,19 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.bitext.pair_blocks import PairBlock, read_corpus_pairs, read_pair_file
+from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.parameters import WORD
 from paraforge.embeddings.initial import random_table, table_from_vectors
+from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.paragram_parameters import ParagramParameters
-from paraforge.embeddings.trainer import Trainer
 from paraforge.errors import InputError
-from paraforge.files import hash_json, read_json_or_none, sha256_file, write_json
+from paraforge.files import hash_json, sha256_file
+from paraforge.learning.runs import MODEL, open_or_build, run_once
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
-from paraforge.shards.store import ShardDirectory
-from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from paraforge.shards.work import link_or_copy, replaced_directory
 from paraforge.text.paths import expand
 from paraforge.text.units import Words
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
@@ -76,13 +74,16 @@ def build_paragram(
     if parameters.vectors is not None:
         vectors = _use_given(Path(expand(parameters.vectors)), output)
         return _report(vectors, False, begin)
-    work = WorkDirectory("paragram", resources.work)
-    with work.lock():
-        directory = work.path / _key(parameters, translated)[:40]
-        details = _train_once(parameters, translated, directory, resources)
-        with replaced_directory(output) as temporary:
-            for file in sorted((directory / "table").iterdir()):
-                link_or_copy(file, temporary / file.name)
+    data = TrainingData(parameters.pair_files, [translated] if parameters.corpus_pairs else [])
+    details = run_once(
+        "paragram",
+        _key(parameters, data),
+        resources.work,
+        output,
+        train=lambda place: _train(parameters, data, place, resources),
+        open_model=lambda table: WordVectors.open(table, verify=True),
+        scratch=("pairs", "checkpoints"),
+    )
     return _report(WordVectors.open(output), True, begin, **details)
 
 
@@ -100,39 +101,33 @@ def _use_given(path: Path, output: Path) -> WordVectors:
     return vectors
 
 
-def _key(parameters: ParagramParameters, translated: Path) -> str:
+def _key(parameters: ParagramParameters, data: TrainingData) -> str:
     """Hash of everything that the trained vectors depend on."""
-    inputs: dict[str, Any] = {}
-    if parameters.corpus_pairs:
-        inputs["corpus"] = [record.sha256 for record in ShardDirectory(translated).records]
-    paths = [expand(file.path) for file in parameters.pair_files]
+    initial = None
     if parameters.initial_vectors is not None:
-        paths.append(expand(parameters.initial_vectors))
-    for path in paths:
-        if not Path(path).is_file():
+        path = Path(expand(parameters.initial_vectors))
+        if not path.is_file():
             raise InputError("no such file", path)
-        inputs[path] = sha256_file(path)
+        initial = sha256_file(path)
     return hash_json(
-        {"version": PARAGRAM, "parameters": parameters.model_dump(mode="json"), "inputs": inputs}
+        {
+            "version": PARAGRAM,
+            "parameters": parameters.model_dump(mode="json"),
+            "data": data.fingerprint(),
+            "initial_vectors": initial,
+        }
     )
 
 
-def _pair_blocks(parameters: ParagramParameters, translated: Path) -> Iterator[PairBlock]:
-    if parameters.corpus_pairs:
-        yield from read_corpus_pairs(translated)
-    for file in parameters.pair_files:
-        yield from read_pair_file(Path(expand(file.path)), file.format, file.columns, file.limit)
-
-
-def _train_once(
-    parameters: ParagramParameters, translated: Path, directory: Path, resources: Resources
+def _train(
+    parameters: ParagramParameters, data: TrainingData, directory: Path, resources: Resources
 ) -> dict[str, Any]:
-    """Train into `directory / "table"`, unless it is there already; returns what the report says about it."""
-    done = directory / "report.json"
-    if (details := read_json_or_none(done)) and _is_whole(directory / "table"):
-        logger.info("these vectors have been trained before: taken from %s", directory)
-        return details
-    store = _open_or_build(directory / "pairs", parameters, translated)
+    """Train the table in `directory / MODEL`; returns what the report says about it."""
+    pairs = directory / "pairs"
+    store = open_or_build(
+        lambda: PairStore(pairs),
+        lambda: build_pair_store(pairs, data.blocks(), [Words()], parameters.vocabulary),
+    )
     training = parameters.training
     initial = None
     if parameters.initial_vectors is not None:
@@ -144,7 +139,7 @@ def _train_once(
         else table_from_vectors(vocabulary, initial, training.seed)
     )
     encoder = Average(table, WORD)
-    trainer = Trainer(
+    trainer = encoder_trainer(
         encoder,
         store,
         training,
@@ -152,38 +147,17 @@ def _train_once(
         threads=resources.thread_count(),
         description="paragram",
     )
-    report = trainer.run()
+    record = trainer.run()
     trained = encoder.table.detach().numpy()
     settle_unknown(vocabulary, trained, store.counts(WORD))
-    _merge(vocabulary, trained, initial).save(directory / "table")
-    details = {
+    _merge(vocabulary, trained, initial).save(directory / MODEL)
+    return {
         "pairs": store.pairs,
         "skipped": store.skipped,
-        "passed_over": report.state.passed_over,
-        "loss": [entry["loss"] for entry in report.state.history],
-        "pairs_per_second": report.pairs_per_second,
+        "passed_over": record.counts["passed_over"],
+        "loss": [entry["loss"] for entry in record.history],
+        "pairs_per_second": trainer.rate,
     }
-    write_json(done, details)
-    for name in ("pairs", "checkpoints"):
-        shutil.rmtree(directory / name, ignore_errors=True)
-    return details
-
-
-def _is_whole(table: Path) -> bool:
-    try:
-        WordVectors.open(table, verify=True)
-    except InputError:
-        return False
-    return True
-
-
-def _open_or_build(directory: Path, parameters: ParagramParameters, translated: Path) -> PairStore:
-    try:
-        return PairStore(directory)
-    except InputError:  # not there, or not whole
-        return build_pair_store(
-            directory, _pair_blocks(parameters, translated), [Words()], parameters.vocabulary
-        )
 
 
 def settle_unknown(

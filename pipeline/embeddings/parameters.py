@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from paraforge.embeddings.encoders.parameters import (
     WORD_UNITS,
@@ -13,6 +13,7 @@ from paraforge.embeddings.encoders.parameters import (
     EncoderParameters,
     units_of,
 )
+from paraforge.embeddings.losses import has_mega_batches, loss_names
 from paraforge.text.paths import FilePath
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -44,7 +45,7 @@ class TrainingParameters(_Section):
         description="updates after which M grows by one, from 1 to mega_batch; 0: M is fixed, which a random "
         "start does not survive if M is large",
     )
-    loss: Literal["margin", "softmax"] = Field(
+    loss: str = Field(
         "margin",
         description="margin: the papers' hinge with one negative a side, chosen from a mega-batch; softmax: "
         "the other sides of all other pairs of the mini-batch are negatives, by cross-entropy, without "
@@ -98,6 +99,13 @@ class TrainingParameters(_Section):
     )
     seed: int = Field(1, ge=0, description="of initial values, order, MIX and scrambling")
 
+    @field_validator("loss")
+    @classmethod
+    def _known_loss(cls, name: str) -> str:
+        if name not in loss_names():
+            raise ValueError(f"there are {', '.join(loss_names())}")
+        return name
+
     @model_validator(mode="after")
     def _enough_candidates(self) -> TrainingParameters:
         if self.batch_size * (1 if self.anneal else self.largest_mega_batch) < 2:
@@ -108,8 +116,8 @@ class TrainingParameters(_Section):
 
     @property
     def largest_mega_batch(self) -> int:
-        """M at most: the loss softmax has its negatives in the mini-batch."""
-        return 1 if self.loss == "softmax" else self.mega_batch
+        """M at most: 1 where the loss has its negatives in the mini-batch."""
+        return self.mega_batch if has_mega_batches(self.loss) else 1
 
 
 class PairFileParameters(_Section):

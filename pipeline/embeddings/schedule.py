@@ -91,7 +91,3 @@ class Schedule:
         if self.pairs - last == 1:
             last = self.pairs
         return MegaBatch(epoch, position, last)
-
-    def total_pairs(self, epochs: int) -> int:
-        """Pairs of all epochs."""
-        return self.pairs * epochs

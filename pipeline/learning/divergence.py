@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from paraforge.errors import InputError
 
@@ -28,3 +28,9 @@ def check_parameters(module: nn.Module, updates: int) -> None:
     for name, value in module.named_parameters():
         if not bool(torch.linalg.vector_norm(value.detach()).isfinite()):
             raise diverged(f"{name} is not finite", updates)
+
+
+def finite_norms(embeddings: Tensor) -> Tensor:
+    """(rows, 1); NaN where a norm overflows, so that the loss does not pass for that of a zero vector."""
+    norms = embeddings.norm(dim=1, keepdim=True)
+    return torch.where(norms.isfinite(), norms, torch.full_like(norms, torch.nan))

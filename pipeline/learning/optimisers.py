@@ -277,3 +277,17 @@ def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
     scale = (largest / norm.clamp(min=1e-30)).clamp(max=1.0)
     for gradient in gradients:
         gradient.mul_(scale)
+
+
+def separate(gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The same gradients, each in memory of its own, to be changed in place.
+
+    Autograd gives one tensor for several parameters where their gradients are equal: both biases of an LSTM.
+    """
+    taken: set[int] = set()
+    result = []
+    for gradient in gradients:
+        memory = gradient.untyped_storage().data_ptr()
+        result.append(gradient.clone() if memory in taken else gradient)
+        taken.add(memory)
+    return tuple(result)

@@ -118,6 +118,8 @@ NO_FILES = {
     "lexicon.language": "a language",
     "lexicon.spacy_model": "an installed package",
     "embeddings.names": "names",
+    "embeddings.models.training.loss": "a name",
+    "paragram.training.loss": "a name",
     "statistics.parses.source": "a source",
     "report.title": "a title",
     "resources.scheduler": "an address",

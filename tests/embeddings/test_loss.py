@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from paraforge.embeddings.loss import margin_loss, softmax_loss
+from paraforge.bitext.pair_blocks import PairBlock
+from paraforge.embeddings import losses
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.losses.margin import margin_loss
+from paraforge.embeddings.losses.softmax import softmax_loss
 from paraforge.embeddings.negatives import ForbiddenCandidates
+from paraforge.embeddings.objective import encoder_trainer
+from paraforge.embeddings.pair_store import build_pair_store
+from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
+from paraforge.text.units import Words
 from tests.embeddings import oracle
+from tests.embeddings.pairs import sentence_pairs
 
 
 def _parts(embeddings: torch.Tensor, pairs: int) -> list[torch.Tensor]:
@@ -139,3 +151,27 @@ def test_vectors_that_are_not_finite_have_no_finite_loss(value: float, row: int)
     nothing = torch.empty(0, dtype=torch.int64)
     assert not bool(margin_loss(embeddings, 2).isfinite())
     assert not bool(softmax_loss(embeddings, 4, (nothing, nothing)).isfinite())
+
+
+def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file beside the others, here in another directory, is known by its name."""
+    (tmp_path / "attraction.py").write_text(
+        "from torch.nn.functional import cosine_similarity\n"
+        "from paraforge.embeddings.losses import Loss\n"
+        "def compute(embeddings, pairs, forbidden, parameters):\n"
+        "    return (1 - cosine_similarity(embeddings[:pairs], embeddings[pairs:])).mean()\n"
+        "LOSS = Loss(mega_batches=False, compute=compute)\n"
+    )
+    with pytest.raises(ValidationError, match="there are margin, softmax"):
+        TrainingParameters(loss="attraction")
+    monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
+    parameters = TrainingParameters(loss="attraction", epochs=20, batch_size=20)
+    assert parameters.largest_mega_batch == 1
+    pairs = sentence_pairs(100)
+    block = PairBlock(pa.array([left for left, _ in pairs]), pa.array([right for _, right in pairs]))
+    store = build_pair_store(tmp_path / "pairs", [block], [Words()], VocabularyParameters())
+    encoder = Average(
+        torch.randn(len(store.vocabularies["word"]), 6, generator=torch.Generator().manual_seed(1))
+    )
+    history = encoder_trainer(encoder, store, parameters).run().history
+    assert history[-1]["loss"] < 0.9 * history[0]["loss"]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paraforge.embeddings import trainer as trainer_module
 from paraforge.embeddings.paragram import build_paragram, settle_unknown
 from paraforge.embeddings.paragram_parameters import ParagramParameters
 from paraforge.errors import InputError, Interrupted
+from paraforge.learning import loop
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
@@ -82,7 +82,7 @@ def test_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     build_paragram(parameters(), corpus, tmp_path / "whole", Resources(threads=1, work=tmp_path / "work1"))
     resources = Resources(threads=1, work=tmp_path / "work2")
     calls = iter([False] * 45 + [True] * 1000)
-    monkeypatch.setattr(trainer_module, "stop_requested", lambda: stopped)
+    monkeypatch.setattr(loop, "stop_requested", lambda: stopped)
 
     def check() -> None:
         nonlocal stopped
@@ -91,7 +91,7 @@ def test_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
         stopped = next(calls)
 
     stopped = False
-    monkeypatch.setattr(trainer_module, "check_interrupt", check)
+    monkeypatch.setattr(loop, "check_interrupt", check)
     with pytest.raises(Interrupted):
         build_paragram(parameters(), corpus, tmp_path / "parts", resources)
     assert not (tmp_path / "parts").exists()

@@ -15,7 +15,7 @@ _END = object()
 
 
 @contextmanager
-def ahead(items: Iterator[T], depth: int = 1) -> Iterator[Iterator[T]]:
+def prefetched(items: Iterator[T], depth: int = 1) -> Iterator[Iterator[T]]:
     """Give the same items in the same order, up to `depth` of them computed before they are asked for.
 
     An error in `items` is raised where its item would have come. Leaving the block early stops the thread
@@ -51,7 +51,7 @@ def ahead(items: Iterator[T], depth: int = 1) -> Iterator[Iterator[T]]:
         if failure:
             raise failure[0]
 
-    thread = threading.Thread(target=work, name="ahead", daemon=True)
+    thread = threading.Thread(target=work, name="prefetch", daemon=True)
     thread.start()
     try:
         yield results()

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from paraforge.learning.ahead import ahead
+from paraforge.learning.prefetch import prefetched
 
 
 def test_same_items_in_order() -> None:
-    with ahead(iter(range(50)), 3) as items:
+    with prefetched(iter(range(50)), 3) as items:
         assert list(items) == list(range(50))
 
 
@@ -21,7 +21,7 @@ def test_an_error_comes_after_the_items_before_it() -> None:
         raise ValueError("here")
 
     seen = []
-    with ahead(failing()) as items, pytest.raises(ValueError, match="here"):
+    with prefetched(failing()) as items, pytest.raises(ValueError, match="here"):
         for item in items:
             seen.append(item)
     assert seen == [1]
@@ -33,6 +33,6 @@ def test_leaving_early_stops_the_thread() -> None:
             yield 1
 
     before = threading.active_count()
-    with ahead(endless(), 2) as items:
+    with prefetched(endless(), 2) as items:
         assert next(items) == 1
     assert threading.active_count() == before

@@ -1,5 +1,4 @@
-"""The margin loss of Wieting 2016 Eq. 11 and ParaNMT-50M Eq. 1, with its gradient in closed form, and the
-softmax over a mini-batch."""
+"""The margin loss of Wieting 2016 Eq. 11 and ParaNMT-50M Eq. 1, with its gradient in closed form."""
 
 from __future__ import annotations
 
@@ -8,11 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-
-def _norms(embeddings: Tensor) -> Tensor:
-    """(rows, 1); NaN where a norm overflows, so that the loss does not pass for that of a zero vector."""
-    norms = embeddings.norm(dim=1, keepdim=True)
-    return torch.where(norms.isfinite(), norms, torch.full_like(norms, torch.nan))
+from paraforge.embeddings.losses import Loss
+from paraforge.learning.divergence import finite_norms
 
 
 class _MarginLoss(torch.autograd.Function):
@@ -21,7 +17,7 @@ class _MarginLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, pairs: int, margin: float) -> Tensor:
         two_sided = len(embeddings) == 4 * pairs
-        norms = _norms(embeddings)
+        norms = finite_norms(embeddings)
         # A zero vector has no direction: its cosines and its gradient are 0.
         inverse = torch.where(norms == 0, torch.zeros_like(norms), norms.reciprocal())
         unit = embeddings * inverse
@@ -71,32 +67,7 @@ def margin_loss(embeddings: Tensor, pairs: int, margin: float = 0.4) -> Tensor:
     return _MarginLoss.apply(embeddings, pairs, margin)  # type: ignore[no-untyped-call]
 
 
-def softmax_loss(
-    embeddings: Tensor,
-    pairs: int,
-    forbidden: tuple[Tensor, Tensor],
-    scale: float = 20.0,
-    two_sided: bool = True,
-) -> Tensor:
-    """Mean over the pairs of `-ln(exp(c cos(s,s')) / sum_t' exp(c cos(s,t')))`, t' the right sides of all
-    pairs; two-sided the mean of this and of `-ln(exp(c cos(s,s')) / sum_t exp(c cos(s',t)))`, t the left
-    sides. Known as InfoNCE (van den Oord et al. 2018) and as multiple negatives ranking (Henderson et al.
-    2017).
-
-    embeddings: (2 * pairs, dimension): all s, all s'. Any scale; a zero vector has cosine 0 to everything.
-    forbidden: (pair of s, pair of s') of the cosines that are left out, int64 (n,) each, see
-        `ForbiddenCandidates.of_other_sides`.
-    scale: c, above 0.
-
-    Returns a scalar. Memory and time grow with the square of `pairs`.
-    """
-    if len(embeddings) != 2 * pairs or pairs < 1:
-        raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
-    norms = _norms(embeddings)
-    absent = norms == 0
-    unit = torch.where(absent, 0, embeddings / torch.where(absent, torch.ones_like(norms), norms))
-    logits = scale * (unit[:pairs] @ unit[pairs:].T)
-    logits[forbidden] = -torch.inf
-    own = torch.arange(pairs, device=embeddings.device)
-    loss = torch.nn.functional.cross_entropy(logits, own)
-    return (loss + torch.nn.functional.cross_entropy(logits.T, own)) / 2 if two_sided else loss
+LOSS = Loss(
+    mega_batches=True,
+    compute=lambda embeddings, pairs, _, parameters: margin_loss(embeddings, pairs, parameters.margin),
+)

@@ -24,7 +24,7 @@ from paraforge.shards.resources import Resources
 from paraforge.unrolling import load
 from paraforge.unrolling.parameters import DecodersParameters
 from paraforge.unrolling.sentences import SentenceFile
-from paraforge.unrolling.training import DecodersReport, train_decoders
+from paraforge.unrolling.train_decoders import DecodersReport, train_decoders
 from tests.embeddings.pairs import write_sts
 from tests.project import ROOT
 from tests.unrolling.corpus import random_documents

@@ -13,11 +13,11 @@ from safetensors.torch import load_file
 
 from paraforge import interrupts
 from paraforge.errors import InputError, Interrupted
+from paraforge.learning.loop import Record, Step
 from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.objective import PredictionObjective, decoder_trainer
 from paraforge.unrolling.parameters import NetworkParameters, PredictionParameters
 from paraforge.unrolling.permutation import Permutation
-from paraforge.unrolling.state import PredictionState
-from paraforge.unrolling.trainer import PredictionTrainer
 from paraforge.unrolling.triples import TripleStore
 from tests.unrolling.corpus import KINDS, SIZES, make_store, random_documents
 
@@ -35,10 +35,10 @@ def settings(**values: Any) -> PredictionParameters:
 
 def train(
     store: TripleStore, parameters: PredictionParameters, encoder: str = "gru", **options: Any
-) -> tuple[dict[str, torch.Tensor], PredictionState]:
-    trainer = PredictionTrainer(make_network(store, encoder), store, parameters, **options)
+) -> tuple[dict[str, torch.Tensor], Record]:
+    trainer = decoder_trainer(make_network(store, encoder), store, parameters, **options)
     trainer.run()
-    return {name: value.detach() for name, value in trainer.network.named_parameters()}, trainer.state
+    return {name: value.detach() for name, value in trainer.module.named_parameters()}, trainer.record
 
 
 def assert_same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> None:
@@ -58,7 +58,7 @@ def test_training_is_adam_on_the_mean_over_words(
 ) -> None:
     store = make_store(tmp_path, random_documents(60 if parameters == PredictionParameters() else 6))
     network = make_network(store, encoder, decoder).double()
-    trainer = PredictionTrainer(network, store, parameters)
+    trainer = decoder_trainer(network, store, parameters)
     trainer.run()
 
     expected = make_network(store, encoder, decoder).double()
@@ -83,16 +83,16 @@ def test_training_is_adam_on_the_mean_over_words(
     for name, value in network.named_parameters():
         torch.testing.assert_close(value, expected.get_parameter(name), rtol=1e-5, atol=1e-6)
     whole = parameters.epochs * math.ceil(len(store) / parameters.batch_size)
-    assert trainer.state.updates == updates == (parameters.updates or whole) > 1
-    assert min(losses) < trainer.state.history[-1]["loss"] < max(losses)
+    assert trainer.record.updates == updates == (parameters.updates or whole) > 1
+    assert min(losses) < trainer.record.history[-1]["loss"] < max(losses)
 
 
 def test_every_triple_is_seen_once_an_epoch(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     _, state = train(store, settings(epochs=3))
-    assert (state.triples, state.epoch, state.position) == (3 * len(store), 3, 0)
+    assert (state.seen, state.epoch, state.position) == (3 * len(store), 3, 0)
     batch = store.batch(np.arange(len(store)))
-    assert state.words == 3 * (len(batch.previous.ids) + len(batch.following.ids))
+    assert state.counts["words"] == 3 * (len(batch.previous.ids) + len(batch.following.ids))
     assert [entry["triples"] for entry in state.history] == [len(store), 2 * len(store), 3 * len(store)]
 
 
@@ -106,9 +106,9 @@ def test_a_small_text_is_learned(tmp_path: Path, encoder: str, decoder: str) -> 
         {"encoder": encoder, "decoder": decoder, "word_dimension": 24, "state_dimension": 24}
     )
     network = SentencePredictor(parameters, len(store.vocabulary), seed=1)
-    trainer = PredictionTrainer(network, store, settings(epochs=250, learning_rate=0.02, batch_size=3))
+    trainer = decoder_trainer(network, store, settings(epochs=250, learning_rate=0.02, batch_size=3))
     trainer.run()
-    first, last = trainer.state.history[0]["loss"], trainer.state.history[-1]["loss"]
+    first, last = trainer.record.history[0]["loss"], trainer.record.history[-1]["loss"]
     assert first > 2.5
     if decoder == "gru":
         assert last < 0.05
@@ -133,7 +133,7 @@ class _StopError(Exception):
 
 
 def stop_at(updates: int) -> Any:
-    def observe(state: PredictionState) -> None:
+    def observe(state: Record) -> None:
         if state.updates == updates:
             raise _StopError
 
@@ -158,14 +158,14 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, decoder: str, up
         }
         parameters = settings(evaluate_every=3, batch_size=4)
         if name == "killed":
-            killed = PredictionTrainer(
+            killed = decoder_trainer(
                 make_network(store, "gru", decoder), store, parameters, observe=stop_at(updates), **options
             )
             with pytest.raises(_StopError):
                 killed.run()
-        trainer = PredictionTrainer(make_network(store, "gru", decoder), store, parameters, **options)
+        trainer = decoder_trainer(make_network(store, "gru", decoder), store, parameters, **options)
         trainer.run()
-        scores[name] = (dict(trainer.network.named_parameters()), vars(trainer.state))
+        scores[name] = (dict(trainer.module.named_parameters()), vars(trainer.record))
     assert_same(scores["whole"][0], scores["killed"][0])
     assert scores["whole"][1] == scores["killed"][1]
     (whole,) = (tmp_path / "whole").iterdir()
@@ -178,14 +178,14 @@ def test_sigterm_writes_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Although none is due for years."""
     store = make_store(tmp_path / "store")
     expected, _ = train(store, settings())
-    original = PredictionTrainer._update
+    original = PredictionObjective.step
 
-    def update(trainer: PredictionTrainer, batch: Any) -> None:
-        original(trainer, batch)
-        if trainer.state.updates == 3:
+    def step(task: PredictionObjective, batch: Any, updates: int) -> Step:
+        if updates == 2:
             interrupts._stop.set()
+        return original(task, batch, updates)
 
-    monkeypatch.setattr(PredictionTrainer, "_update", update)
+    monkeypatch.setattr(PredictionObjective, "step", step)
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e9}
     try:
         with pytest.raises(Interrupted):
@@ -224,18 +224,18 @@ def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another run"):
         train(store, settings(), encoder="bow", **options)
     with pytest.raises(InputError, match=r"the network has 3 words, the triples"):
-        PredictionTrainer(SentencePredictor(NetworkParameters(**SIZES), 3, 1), store, settings())
+        decoder_trainer(SentencePredictor(NetworkParameters(**SIZES), 3, 1), store, settings())
     network = make_network(store)
     with torch.no_grad():
         network.words[2, 1] = float("nan")
     with pytest.raises(InputError, match="initial values of words hold NaN"):
-        PredictionTrainer(network, store, settings())
+        decoder_trainer(network, store, settings())
     with torch.no_grad():
         network.words[2, 1] = 0
         network.output(0).bias[1] = 1e30
         network.output(0).weight[1] = 1e38
     with pytest.raises(InputError, match=r"the loss is .* Lower training.learning_rate"):
-        PredictionTrainer(network, store, settings()).run()
+        decoder_trainer(network, store, settings()).run()
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
@@ -249,7 +249,7 @@ def test_divergence_is_an_error_and_leaves_nothing(
     network = make_network(store, encoder, decoder)
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}
     with pytest.raises(InputError, match="the training diverged") as caught:
-        PredictionTrainer(network, store, parameters, **options).run()
+        decoder_trainer(network, store, parameters, **options).run()
     assert caught.value.exit_code == 2
     for path in (tmp_path / "checkpoints").glob("updates-*/*.safetensors"):
         for value in load_file(path).values():

@@ -11,18 +11,18 @@ from typing import Any
 
 from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
-from paraforge.embeddings.training import tables_of_scores
+from paraforge.embeddings.train_model import tables_of_scores
 from paraforge.errors import InputError
-from paraforge.evaluation.sts import development_score, evaluate_sts
+from paraforge.evaluation.sts import evaluate_sts
 from paraforge.files import hash_json, sha256_file
 from paraforge.learning.devices import check_device
-from paraforge.learning.kept_training import MODEL, check_place, keep_training
+from paraforge.learning.runs import MODEL, check_place, open_or_build, run_once
 from paraforge.shards.resources import Resources
 from paraforge.unrolling.model import DecoderModel
 from paraforge.unrolling.network import SentencePredictor
+from paraforge.unrolling.objective import decoder_trainer
 from paraforge.unrolling.parameters import DecodersParameters
 from paraforge.unrolling.sentences import SentenceFile, read_sentences
-from paraforge.unrolling.trainer import Evaluate, PredictionTrainer
 from paraforge.unrolling.triples import TripleStore, build_triple_store
 from paraforge.versions import DECODERS
 
@@ -97,7 +97,7 @@ def train_decoders(
         }
     )
     signature = f"data:{data[:_DIGITS]}|tok:moses-lc|v:{__version__}"
-    report = keep_training(
+    report = run_once(
         "decoders",
         key,
         resources.work,
@@ -131,7 +131,13 @@ def _train(
     signature: str,
 ) -> DecodersReport:
     begin = time.perf_counter()
-    store = _open_or_build(directory / "triples", parameters, files)
+    triples = directory / "triples"
+    store = open_or_build(
+        lambda: TripleStore(triples),
+        lambda: build_triple_store(
+            triples, read_sentences(files), parameters.vocabulary, parameters.maximum_length
+        ),
+    )
     logger.info(
         "%s triples of %s sentences in %s documents, %s words",
         f"{len(store):,}",
@@ -141,18 +147,17 @@ def _train(
     )
     network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
     model = DecoderModel(network, parameters, store.vocabulary)
-    trainer = PredictionTrainer(
+    trainer = decoder_trainer(
         network,
         store,
         parameters.training,
-        evaluate=_evaluation(model, judges),
+        evaluate=judges.development_score_of(model),
         checkpoints=directory / "checkpoints",
         checkpoint_seconds=checkpoint_seconds,
         threads=resources.thread_count(),
         device=device,
     )
-    rate = trainer.run()
-    state = trainer.state
+    record = trainer.run()
     report = DecodersReport(
         signature=f"triples:{len(store)}|{signature}",
         dimension=model.dimension,
@@ -162,12 +167,12 @@ def _train(
         sentences=store.sentences,
         documents=store.documents,
         skipped=store.skipped,
-        updates=state.updates,
-        seen=state.triples,
-        sentences_per_second=rate,
+        updates=record.updates,
+        seen=record.seen,
+        sentences_per_second=trainer.rate,
         seconds=time.perf_counter() - begin,
-        best_score=state.best_score,
-        history=state.history,
+        best_score=record.best_score,
+        history=record.history,
         **tables_of_scores(evaluate_sts(model, judges.evaluated_sets)),
     )
     about = asdict(report)
@@ -176,26 +181,3 @@ def _train(
         del about[name]
     DecoderModel(network, parameters, store.vocabulary, about).save(directory / MODEL)
     return report
-
-
-def _open_or_build(
-    directory: Path, parameters: DecodersParameters, files: Sequence[SentenceFile]
-) -> TripleStore:
-    """The triples as ids, from an earlier run where they are whole."""
-    try:
-        return TripleStore(directory)
-    except InputError:  # not there, or not whole
-        return build_triple_store(
-            directory, read_sentences(files), parameters.vocabulary, parameters.maximum_length
-        )
-
-
-def _evaluation(model: DecoderModel, judges: TrainingData) -> Evaluate | None:
-    sets = judges.development_sets
-    if not sets:
-        return None
-
-    def score(_: SentencePredictor) -> float:
-        return development_score(model, sets)
-
-    return score

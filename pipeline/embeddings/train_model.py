@@ -18,17 +18,16 @@ from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder
 from paraforge.embeddings.encoders.parameters import WORD_UNITS, VectorParameters, units_of
-from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.initial import frequency_weights, random_table, table_from_vectors
 from paraforge.embeddings.model import SentenceModel
+from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameters
-from paraforge.embeddings.trainer import Evaluate, Trainer
 from paraforge.errors import InputError
-from paraforge.evaluation.sts import StsScores, development_score, evaluate_sts
+from paraforge.evaluation.sts import StsScores, evaluate_sts
 from paraforge.files import atomic_path, hash_json, read_json, sha256_file, write_json
 from paraforge.learning.devices import check_device
-from paraforge.learning.kept_training import MODEL, check_place, keep_training
+from paraforge.learning.runs import MODEL, check_place, open_or_build, run_once
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.text.paths import expand
@@ -130,7 +129,7 @@ def train_model(
     """
     check_device(device)
     check_place(output)
-    report = keep_training(
+    report = run_once(
         "embeddings",
         _key(parameters, data),
         resources.work,
@@ -171,24 +170,24 @@ def _train(
     description: str,
 ) -> EmbeddingsReport:
     begin = time.perf_counter()
-    store, leakage = _open_or_build(directory / "pairs", parameters, data)
+    store, leakage = _pairs(directory / "pairs", parameters, data)
     encoder = build_encoder(parameters.encoder, _tables(parameters, store), parameters.training.seed)
     pieces = parameters.sentencepiece_model
     model = SentenceModel(
         encoder, parameters.encoder, store.vocabularies, Path(expand(pieces)) if pieces else None
     )
-    trainer = Trainer(
+    trainer = encoder_trainer(
         encoder,
         store,
         parameters.training,
-        evaluate=_evaluation(model, data),
+        evaluate=data.development_score_of(model),
         checkpoints=directory / "checkpoints",
         checkpoint_seconds=checkpoint_seconds,
         threads=resources.thread_count(),
         device=device,
         description=description,
     )
-    trained = trainer.run()
+    record = trainer.run()
     scores = evaluate_sts(model, data.evaluated_sets)
     report = EmbeddingsReport(
         signature=_signature(store, data, leakage),
@@ -198,12 +197,12 @@ def _train(
         pairs=len(store),
         skipped=store.skipped,
         leakage=leakage,
-        updates=trained.state.updates,
-        pairs_per_second=trained.pairs_per_second,
+        updates=record.updates,
+        pairs_per_second=trainer.rate,
         seconds=time.perf_counter() - begin,
-        best_score=trained.state.best_score,
-        history=trained.state.history,
-        passed_over=trained.state.passed_over,
+        best_score=record.best_score,
+        history=record.history,
+        passed_over=record.counts["passed_over"],
         **tables_of_scores(scores),
     )
     about = {**asdict(report), "training": parameters.training.model_dump(mode="json")}
@@ -214,30 +213,29 @@ def _train(
     return report
 
 
-def _open_or_build(
+def _pairs(
     directory: Path, parameters: ModelParameters, data: TrainingData
 ) -> tuple[PairStore, dict[str, Any] | None]:
-    """The pairs as ids, from an earlier run where they are whole."""
+    """The pairs as ids, and what was found of the sets in them."""
     found = directory / "leakage.json"
-    try:
-        store = PairStore(directory)
-        return store, read_json(found)
-    except InputError:  # not there, or not whole
-        pass
-    leakage = data.leakage_filter()
-    pieces = parameters.sentencepiece_model
-    units = [
-        make_units(unit, Path(expand(pieces)) if pieces else None)
-        for unit in sorted(units_of(parameters.encoder))
-    ]
-    store = build_pair_store(directory, leakage(data.blocks()), units, parameters.vocabulary)
-    looked = any(data.sets_by_role.values())
-    if looked:
-        for line in leakage.report.lines():
-            logger.info("%s", line)
-    report = leakage.report.as_json() if looked else None
-    write_json(found, report)
-    return store, report
+
+    def build() -> tuple[PairStore, dict[str, Any] | None]:
+        leakage = data.leakage_filter()
+        pieces = parameters.sentencepiece_model
+        units = [
+            make_units(unit, Path(expand(pieces)) if pieces else None)
+            for unit in sorted(units_of(parameters.encoder))
+        ]
+        store = build_pair_store(directory, leakage(data.blocks()), units, parameters.vocabulary)
+        looked = any(data.sets_by_role.values())
+        if looked:
+            for line in leakage.report.lines():
+                logger.info("%s", line)
+        report = leakage.report.as_json() if looked else None
+        write_json(found, report)
+        return store, report
+
+    return open_or_build(lambda: (PairStore(directory), read_json(found)), build)
 
 
 def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
@@ -256,17 +254,6 @@ def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
         return table
 
     return make
-
-
-def _evaluation(model: SentenceModel, data: TrainingData) -> Evaluate | None:
-    sets = data.development_sets
-    if not sets:
-        return None
-
-    def score(_: Encoder) -> float:
-        return development_score(model, sets)
-
-    return score
 
 
 def tables_of_scores(scores: StsScores) -> dict[str, dict[str, dict[str, Any]]]:

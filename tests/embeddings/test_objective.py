@@ -25,12 +25,12 @@ from paraforge.embeddings.encoders.parameters import EncoderParameters, named_en
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.mega_batches import mega_batches, mini_batches
 from paraforge.embeddings.negatives import choose_negatives
+from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
 from paraforge.embeddings.schedule import Schedule
-from paraforge.embeddings.trainer import Trainer
 from paraforge.errors import InputError, Interrupted
-from paraforge.learning.state import TrainingReport, TrainingState
+from paraforge.learning.loop import Record
 from paraforge.text.units import Words
 from tests.embeddings import oracle
 
@@ -65,10 +65,10 @@ def parameters(**values: Any) -> TrainingParameters:
     return TrainingParameters(**{**default, **values})
 
 
-def train(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, TrainingReport]:
+def train(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, Record]:
     encoder = make_encoder(store, options.pop("dtype", torch.float64))
-    report = Trainer(encoder, store, settings, **options).run()
-    return encoder.table.detach(), report
+    record = encoder_trainer(encoder, store, settings, **options).run()
+    return encoder.table.detach(), record
 
 
 def sentences_of(store: PairStore) -> list[list[int]]:
@@ -132,10 +132,10 @@ def test_training_is_that_of_the_definitions(tmp_path: Path, changes: dict[str, 
     store = make_store(tmp_path / "pairs")
     settings = parameters(table_updates="dense", **changes)
     expected, losses = run_oracle(store, settings)
-    table, report = train(store, settings)
+    table, record = train(store, settings)
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
-    assert report.state.updates == len(losses)
-    assert report.state.pairs == 2 * len(store)
+    assert record.updates == len(losses)
+    assert record.seen == 2 * len(store)
 
 
 def embed_and_train(encoder: Encoder, store: PairStore, settings: TrainingParameters) -> dict[str, Tensor]:
@@ -211,7 +211,7 @@ def test_compositional_parameters_are_trained_as_defined(
 
     settings = parameters(**{"epochs": 1, "batch_size": 4, "table_updates": "dense", **changes})
     encoder = build()
-    Trainer(encoder, store, settings).run()
+    encoder_trainer(encoder, store, settings).run()
     expected = embed_and_train(build(), store, settings)
     for name, value in encoder.named_parameters():
         torch.testing.assert_close(value.detach(), expected[name], rtol=1e-7, atol=1e-9)
@@ -223,7 +223,7 @@ def test_gradients_are_taken_in_training_mode(tmp_path: Path) -> None:
     encoder = make_encoder(store).eval()
     modes = set()
     encoder.register_forward_pre_hook(lambda module, _: modes.add((torch.is_grad_enabled(), module.training)))
-    Trainer(encoder, store, parameters(epochs=1), evaluate=lambda one: 0.0).run()
+    encoder_trainer(encoder, store, parameters(epochs=1), evaluate=lambda one: 0.0).run()
     assert (True, True) in modes
     assert (True, False) not in modes
     assert not encoder.training
@@ -248,13 +248,13 @@ def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dic
         **{"batch_size": 3, "mega_batch": 2, "table_updates": "dense", "exclude_identical": True, **changes}
     )
     expected, losses = run_oracle(store, settings)
-    table, report = train(store, settings)
+    table, record = train(store, settings)
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
-    state = report.state
+    state = record
     assert state.updates == len(losses)
-    assert state.pairs == 2 * len(store)
-    assert 0 < state.passed_over < state.pairs
-    assert state.empty_batches > 0
+    assert state.seen == 2 * len(store)
+    assert 0 < state.counts["passed_over"] < state.seen
+    assert state.counts["empty_batches"] > 0
 
 
 @pytest.mark.parametrize("stop_after", [1, 4, 9])
@@ -266,13 +266,13 @@ def test_resuming_after_passed_over_pairs_gives_the_same_bits(
     expected, whole = train(store, settings)
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e-9}
     stop = _StopAfter(stop_after)
-    monkeypatch.setattr("paraforge.embeddings.trainer.check_interrupt", lambda: _interrupt(stop))
+    monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: _interrupt(stop))
     with pytest.raises(Interrupted):
         train(store, settings, **options)
-    monkeypatch.setattr("paraforge.embeddings.trainer.check_interrupt", lambda: None)
-    table, report = train(store, settings, **options)
+    monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: None)
+    table, record = train(store, settings, **options)
     assert torch.equal(table, expected)
-    assert report.state == whole.state
+    assert record == whole
 
 
 def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path) -> None:
@@ -308,9 +308,9 @@ def test_split_into_mini_batches_changes_neither_negatives_nor_loss(tmp_path: Pa
         settings = parameters(
             epochs=1, batch_size=batch_size, mega_batch=mega_batch, learning_rate=still, table_updates="dense"
         )
-        table, report = train(store, settings)
+        table, record = train(store, settings)
         assert torch.equal(table, make_encoder(store).table.detach())
-        losses.append(report.state.history[0]["loss"])
+        losses.append(record.history[0]["loss"])
     assert losses == pytest.approx([losses[0]] * len(losses), abs=1e-12)
     assert losses[0] > 0.1
 
@@ -369,7 +369,7 @@ def test_resuming_gives_the_same_bits(
     stop_after: int,
     average_after: float | None,
 ) -> None:
-    monkeypatch.setattr("paraforge.embeddings.trainer.AVERAGE_EVERY", 2)
+    monkeypatch.setattr("paraforge.learning.loop.AVERAGE_EVERY", 2)
     store = make_store(tmp_path / "pairs")
     settings = parameters(
         epochs=3, table_updates=updates, negatives="mix", anneal=3, average_after=average_after
@@ -384,15 +384,15 @@ def test_resuming_gives_the_same_bits(
         "checkpoint_seconds": 1e-9,
     }
     encoder = make_encoder(store)
-    trainer = Trainer(encoder, store, settings, **options)
+    trainer = encoder_trainer(encoder, store, settings, **options)
     stop = _StopAfter(stop_after)
-    monkeypatch.setattr("paraforge.embeddings.trainer.check_interrupt", lambda: _interrupt(stop))
+    monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: _interrupt(stop))
     with pytest.raises(Interrupted):
         trainer.run()
-    monkeypatch.setattr("paraforge.embeddings.trainer.check_interrupt", lambda: None)
-    table, report = train(store, settings, **options)
+    monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: None)
+    table, record = train(store, settings, **options)
     assert torch.equal(table, expected)
-    assert dataclasses.asdict(report.state) == dataclasses.asdict(whole.state)
+    assert dataclasses.asdict(record) == dataclasses.asdict(whole)
     again, _ = train(store, settings, **options)  # finished: nothing more is done
     assert torch.equal(again, expected)
 
@@ -420,9 +420,9 @@ def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None
         tables.append(encoder.get_parameter("table").detach().clone())
         return next(scores)
 
-    table, report = train(store, parameters(epochs=5, patience=2), evaluate=evaluate)
-    assert [entry["score"] for entry in report.state.history] == [0.1, 0.5, 0.4, 0.5]
-    assert report.state.best_score == 0.5
+    table, record = train(store, parameters(epochs=5, patience=2), evaluate=evaluate)
+    assert [entry["score"] for entry in record.history] == [0.1, 0.5, 0.4, 0.5]
+    assert record.best_score == 0.5
     assert torch.equal(table, tables[1])
 
 
@@ -430,21 +430,21 @@ def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None
 def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: str
 ) -> None:
-    monkeypatch.setattr("paraforge.embeddings.trainer.AVERAGE_EVERY", 3)
+    monkeypatch.setattr("paraforge.learning.loop.AVERAGE_EVERY", 3)
     store = make_store(tmp_path / "pairs", pairs=56)  # 7 updates an epoch, of 8 pairs each
     changes = {"epochs": 3, "mega_batch": 1, "table_updates": updates, "average_after": 0.5}
     encoder = make_encoder(store)
-    trainer = Trainer(encoder, store, parameters(**changes))
+    trainer = encoder_trainer(encoder, store, parameters(**changes))
     seen: dict[int, Tensor] = {}
 
-    def observe(state: TrainingState) -> None:
-        trainer._optimiser.synchronise()
-        seen[state.updates] = encoder.table.detach().clone()
+    def observe(record: Record) -> None:
+        trainer.task.optimiser.synchronise()
+        seen[record.updates] = encoder.table.detach().clone()
 
     trainer._observe = observe
     trainer.run()
     entered = [seen[12], seen[15], seen[18], seen[21]]  # half of 168 pairs: update 10.5
-    assert trainer.state.averaged == len(entered)
+    assert trainer.record.averaged == len(entered)
     torch.testing.assert_close(encoder.table.detach(), torch.stack(entered).mean(0))
 
     evaluated = []
@@ -463,8 +463,8 @@ def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
 def test_evaluation_between_epochs(tmp_path: Path) -> None:
     store = make_store(tmp_path / "pairs")  # 57 pairs, mega-batches of 24, 24, 9
     settings = parameters(epochs=2, evaluate_every=40)
-    _, report = train(store, settings, evaluate=lambda encoder: 1.0)
-    assert [entry["pairs"] for entry in report.state.history] == [48, 81, 114]
+    _, record = train(store, settings, evaluate=lambda encoder: 1.0)
+    assert [entry["pairs"] for entry in record.history] == [48, 81, 114]
 
 
 def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
@@ -478,9 +478,9 @@ def test_a_vocabulary_larger_than_the_table_is_refused(tmp_path: Path) -> None:
     store = make_store(tmp_path / "pairs")
     rows = len(store.vocabularies["word"])
     with pytest.raises(InputError, match=f"has {rows - 1} rows, the pairs' word vocabulary {rows}"):
-        Trainer(Average(torch.zeros(rows - 1, 3)), store, parameters())
+        encoder_trainer(Average(torch.zeros(rows - 1, 3)), store, parameters())
     with pytest.raises(InputError, match="reads trigram units, the pairs have word"):
-        Trainer(Average(torch.zeros(rows, 3), "trigram"), store, parameters())
+        encoder_trainer(Average(torch.zeros(rows, 3), "trigram"), store, parameters())
 
 
 def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
@@ -489,7 +489,7 @@ def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
     with torch.no_grad():
         encoder.table[3, 1] = float("nan")
     with pytest.raises(InputError, match="NaN or infinity"):
-        Trainer(encoder, store, parameters())
+        encoder_trainer(encoder, store, parameters())
 
 
 @pytest.mark.parametrize("learning_rate", [1e20, 1e38])
@@ -536,7 +536,7 @@ def test_divergence_of_compositional_parameters_is_an_error(tmp_path: Path, kind
     rows = len(store.vocabularies["word"])
     encoder = build_encoder(made, lambda part, _: torch.randn(rows, part.dimension), seed=2)
     with pytest.raises(InputError, match="the training diverged"):
-        Trainer(encoder, store, TrainingParameters(learning_rate=1e38, epochs=2)).run()
+        encoder_trainer(encoder, store, TrainingParameters(learning_rate=1e38, epochs=2)).run()
 
 
 @pytest.mark.parametrize(
@@ -546,10 +546,10 @@ def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: lis
     store = make_store(tmp_path / "pairs")
     given = iter(scores)
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints"}
-    _, report = train(store, parameters(epochs=3), evaluate=lambda encoder: next(given), **options)
+    _, record = train(store, parameters(epochs=3), evaluate=lambda encoder: next(given), **options)
     finite = [score for score in scores if math.isfinite(score)]
-    assert report.state.best_score == (max(finite) if finite else None)
-    assert [entry["score"] for entry in report.state.history] == [
+    assert record.best_score == (max(finite) if finite else None)
+    assert [entry["score"] for entry in record.history] == [
         score if math.isfinite(score) else None for score in scores
     ]
 
@@ -570,8 +570,8 @@ def test_the_default_setting_is_that_of_the_definitions(
         chosen.append(choose_negatives(*arguments, **options))
         return chosen[-1]
 
-    monkeypatch.setattr("paraforge.embeddings.trainer.choose_negatives", record)
-    table, report = train(store, settings)
+    monkeypatch.setattr("paraforge.embeddings.objective.choose_negatives", record)
+    table, record = train(store, settings)
     monkeypatch.undo()
     sizes: list[int] = []
     exact: list[float] = []
@@ -602,12 +602,12 @@ def test_the_default_setting_is_that_of_the_definitions(
     )
     assert max(sizes) == 300
     assert min(exact) > 0.9
-    assert report.state.updates == len(losses) == 410
-    assert report.state.passed_over == 0
+    assert record.updates == len(losses) == 410
+    assert record.counts["passed_over"] == 0
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
     epoch = len(losses) // settings.epochs
     means = [sum(losses[first : first + epoch]) / epoch for first in range(0, len(losses), epoch)]
-    assert [entry["loss"] for entry in report.state.history] == pytest.approx(means, rel=1e-9)
+    assert [entry["loss"] for entry in record.history] == pytest.approx(means, rel=1e-9)
 
 
 def test_loss_falls_on_pairs_that_can_be_learnt(tmp_path: Path) -> None:
@@ -621,6 +621,6 @@ def test_loss_falls_on_pairs_that_can_be_learnt(tmp_path: Path) -> None:
     store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters())
     encoder = make_encoder(store, torch.float32, 20)
     settings = parameters(epochs=30, batch_size=50, mega_batch=1, table_updates="deferred")
-    report = Trainer(encoder, store, settings).run()
-    losses = [entry["loss"] for entry in report.state.history]
+    record = encoder_trainer(encoder, store, settings).run()
+    losses = [entry["loss"] for entry in record.history]
     assert losses[-1] < 0.1 * losses[0]

@@ -1,4 +1,4 @@
-"""A training that is kept until its model is finished, and the finished model as long as it is of use."""
+"""Runs in the work directory: one that was killed is resumed, one that is finished is not done again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from paraforge.errors import InputError
 from paraforge.files import read_json, read_json_or_none, write_json
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
 
+Store = TypeVar("Store")
 logger = logging.getLogger(__name__)
 
 MODEL = "model"
@@ -21,7 +22,7 @@ _REPORT = "report.json"
 _KEY_DIGITS = 40
 
 
-def keep_training(
+def run_once(
     kind: str,
     key: str,
     root: Path,
@@ -31,17 +32,17 @@ def keep_training(
     open_model: Callable[[Path], object],
     scratch: Sequence[str],
 ) -> dict[str, Any]:
-    """Train into `root`/KIND/KEY, where a killed run is gone on with, and put the model at `output`, which is
-    replaced as a whole. A training that is finished there is taken as it is.
+    """Train in `root`/KIND/KEY, where a killed run is resumed, and put the model at `output`, which is
+    replaced as a whole. A run that is finished there is reused.
 
     key: hash of all that the result depends on.
     train: trains in a directory, leaves the model in its `MODEL`, and returns the report, fit for JSON.
     open_model: raises InputError where there is no whole model.
-    scratch: what is not wanted any more when the model is finished.
+    scratch: what is removed when the model is finished.
 
     Returns the report.
     Raises:
-        WorkLockedError: another process is at the same training. And what `train` raises.
+        WorkLockedError: another process runs the same training. And what `train` raises.
     """
     work = WorkDirectory(f"{kind}/{key[:_KEY_DIGITS]}", root)
     with work.lock():
@@ -56,6 +57,14 @@ def keep_training(
             for file in sorted(model.iterdir()):
                 link_or_copy(file, temporary / file.name)
         return read_json(report)
+
+
+def open_or_build(open_: Callable[[], Store], build: Callable[[], Store]) -> Store:
+    """What an earlier, killed run left where it is whole, otherwise what `build` makes of the data."""
+    try:
+        return open_()
+    except InputError:  # missing, or not whole
+        return build()
 
 
 def check_place(output: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from paraforge.embeddings import load
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
-from paraforge.embeddings.training import EmbeddingsReport, train_model, train_named_model
+from paraforge.embeddings.train_model import EmbeddingsReport, train_model, train_named_model
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import write_index, write_shard

@@ -1,0 +1,50 @@
+"""Losses of sentence embeddings, one file each: `training.loss` names the file, which holds a `LOSS`."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from paraforge.embeddings.negatives import ForbiddenCandidates
+    from paraforge.embeddings.parameters import TrainingParameters
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is minimised over a mini-batch of pairs.
+
+    mega_batches: whether a pair comes with negatives that are chosen over a mega-batch; otherwise the
+        mini-batch itself has all that a pair is compared with.
+    compute: of vectors, (sides * pairs, dimension): all left sides, all right sides, and with `mega_batches`
+        the negatives of the left and, two-sided, of the right sides; of the number of pairs, of what may not
+        be compared, and of the training's parameters. Gives a scalar, the mean over the pairs.
+    """
+
+    mega_batches: bool
+    compute: Callable[[Tensor, int, ForbiddenCandidates, TrainingParameters], Tensor]
+
+
+_USUAL = {"margin": True, "softmax": False}
+"""Whether these have mega-batches: parameters are checked without importing torch."""
+
+
+def loss_names() -> list[str]:
+    """What `training.loss` may be."""
+    return [found.name for found in pkgutil.iter_modules(__path__)]
+
+
+def loss_named(name: str) -> Loss:
+    """One of `loss_names`."""
+    found: Loss = import_module(f"{__name__}.{name}").LOSS
+    return found
+
+
+def has_mega_batches(name: str) -> bool:
+    """Whether this loss has negatives of a mega-batch."""
+    return _USUAL[name] if name in _USUAL else loss_named(name).mega_batches
