@@ -21,6 +21,8 @@ from paraforge.text.fields import finite_number
 _BLOCK_BYTES = 1 << 22
 _PPDB = ppdb.SEPARATOR.encode()
 _LOOKED_AT = 100
+_PPDB_FIELDS = 4
+"""Of PPDB's own entries at least: syntactic label, phrase, paraphrase, features."""
 PairFormat = Literal["auto", "ppdb", "tsv"]
 
 
@@ -107,7 +109,8 @@ def read_pair_file(
 def _usual_columns(lines: list[bytes], separator: bytes, path: Path) -> tuple[int, int]:
     """Where the sides of pairs stand if nobody says so; refused where one of them is a score."""
     columns = (0, 1)
-    if separator == _PPDB and ppdb.is_entry(ppdb.split_fields(lines[0].decode("utf-8", "replace"))):
+    fields_of_first = ppdb.split_fields(lines[0].decode("utf-8", "replace"))
+    if separator == _PPDB and (ppdb.is_entry(fields_of_first) or len(fields_of_first) >= _PPDB_FIELDS):
         columns = (1, 2)
     rows = [line.split(separator) for line in lines[:_LOOKED_AT] if line.strip()]
     for column in columns:

@@ -13,7 +13,7 @@ from paraforge.embeddings.device_batches import split_on_device
 from paraforge.embeddings.mega_batches import mega_batches, mini_batches
 from paraforge.embeddings.schedule import Schedule
 from paraforge.learning.batches import Bags, offsets_of
-from tests.embeddings.test_trainer import make_encoder, make_store, parameters
+from tests.embeddings.test_objective import make_encoder, make_store, parameters
 
 CPU = torch.device("cpu")
 
