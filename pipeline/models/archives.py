@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import lzma
 import stat
 import tarfile
@@ -23,6 +24,7 @@ LEAST_BOUND = 64 << 20
 MOST_BYTES = 256 << 30
 MOST_ENTRIES = 10_000
 _BLOCK = 1 << 20
+_SHOWN = 80  # characters of a name in a message
 
 
 def is_archive(path: Path) -> bool:
@@ -55,8 +57,10 @@ def unpacked(path: Path, beside: Path) -> Iterator[Path]:
                 _unpack_zip(path, folder)
             else:
                 _unpack_tar(path, folder)
-        except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
+        except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError) as error:
+            raise InputError(f"damaged or truncated archive: {error}", path) from error
+        except OSError as error:
+            if error.errno is not None:
                 raise  # a full disk is no fault of the archive
             raise InputError(f"damaged or truncated archive: {error}", path) from error
         inside = list(folder.iterdir())
@@ -101,9 +105,30 @@ class _Bound:
 
 def _target(folder: Path, name: str, path: Path) -> Path:
     pure = PurePosixPath(name)
+    if not pure.parts:
+        raise InputError(f"refused: {_shown(name)} is no name of a file", path)
     if pure.is_absolute() or ".." in pure.parts or "\\" in name or "\0" in name or ":" in pure.parts[0]:
-        raise InputError(f"refused: the name {name!r} leads out of its folder", path)
+        raise InputError(f"refused: the name {_shown(name)} leads out of its folder", path)
     return folder.joinpath(*pure.parts)
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= _SHOWN else f"{name[:_SHOWN]}...")
+
+
+@contextmanager
+def _member(path: Path, name: str) -> Iterator[None]:
+    """Name archive and member where a member cannot be unpacked."""
+    try:
+        yield
+    except (NotImplementedError, RuntimeError) as error:  # an unknown compression, a password
+        raise InputError(f"{_shown(name)} cannot be unpacked: {error}", path) from error
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.EISDIR, errno.ENOTDIR):
+            raise InputError(f"refused: {_shown(name)} is in it twice, or within a file", path) from error
+        if error.errno in (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ):
+            raise InputError(f"refused: {_shown(name)} cannot be a file's name here", path) from error
+        raise
 
 
 def _unpack_zip(path: Path, folder: Path) -> None:
@@ -112,14 +137,16 @@ def _unpack_zip(path: Path, folder: Path) -> None:
         for member in archive.infolist():
             bound.enter()
             mode = member.external_attr >> 16
+            shown = _shown(member.filename)
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise InputError(f"refused: {member.filename!r} is a link or a device", path)
+                raise InputError(f"refused: {shown} is a link or a device", path)
             if member.flag_bits & 1:
-                raise InputError(f"{member.filename!r} is encrypted", path, remedy="Unpack it yourself.")
+                raise InputError(f"{shown} is encrypted", path, remedy="Unpack it yourself.")
             if member.is_dir():
                 continue
-            with archive.open(member) as source:
-                _copy(source, _target(folder, member.filename, path), bound)
+            target = _target(folder, member.filename, path)
+            with _member(path, member.filename), archive.open(member) as source:
+                _copy(source, target, bound)
 
 
 def _unpack_tar(path: Path, folder: Path) -> None:
@@ -131,9 +158,10 @@ def _unpack_tar(path: Path, folder: Path) -> None:
                 continue
             source = archive.extractfile(member) if member.isreg() else None
             if source is None:
-                raise InputError(f"refused: {member.name!r} is a link or a device", path)
-            with source:
-                _copy(source, _target(folder, member.name, path), bound)
+                raise InputError(f"refused: {_shown(member.name)} is a link or a device", path)
+            target = _target(folder, member.name, path)
+            with _member(path, member.name), source:
+                _copy(source, target, bound)
 
 
 def _copy(source: IO[bytes], target: Path, bound: _Bound) -> None:
