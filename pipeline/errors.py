@@ -43,6 +43,11 @@ class InputError(ParaforgeError):
         self.remedy = remedy
         super().__init__(message, self.path, line, remedy)
 
+    def renamed(self, old: str | PathLike[str], new: str | PathLike[str]) -> InputError:
+        """The same error with another path or name for ``old``: for places that the user does not know."""
+        path = None if self.path is None else self.path.replace(fspath(old), fspath(new))
+        return InputError(self.message.replace(fspath(old), fspath(new)), path, self.line, self.remedy)
+
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.path, self.line) if part is not None)
         text = f"{where}: {self.message}" if where else self.message

@@ -28,8 +28,10 @@ def plan(
         False, "--simulate", help="also simulate preemptible devices, by size of a task"
     ),
     preemption_hours: float = typer.Option(3.0, min=0.01, help="mean time until such a device is taken away"),
-    ingested: Path = typer.Option(Path("data/ingested"), help="shards, where they are there already"),
-    model: Path = typer.Option(Path("models/nmt"), help="the model, where it is there already"),
+    ingested: Path = typer.Option(
+        None, metavar="DIR", help="plan for these ingested shards, whatever the parameters say"
+    ),
+    model: Path = typer.Option(None, metavar="DIR", help="plan with this model, whatever the parameters say"),
     configs: Path = typer.Option(Path("configs"), help="directory of the groups"),
     parameters_path: Path = typer.Option(Path("params.yaml"), "--params", help="parameters to plan for"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
@@ -37,9 +39,10 @@ def plan(
     """Say how long the translation of the corpus will take, what it costs, and what disk and memory it needs.
 
     A sample with the lengths of the whole is translated on one device, as 'dvc repro' would; the interval is
-    a 95 % bootstrap over its blocks. The corpus is taken from data/ingested, or ingested now; 'dvc repro'
-    takes that over. The plan is kept, and the stage translate says in the end how right it was. Where an
-    earlier run has finished some tasks already, the plan says what is left beside the whole.
+    a 95 % bootstrap over its blocks. The corpus is what the parameters say now: its sources are ingested, as
+    far as they have not been before, and 'dvc repro' reuses that. The plan is kept, and the stage translate
+    says in the end how right it was. Where an earlier run has finished some tasks already, the plan says what
+    is left.
 
     With --simulate, devices are taken away at random times: the table has the hours, and the shares of them
     that cut-off tasks, overheads of tasks, starts and idle devices take, for each size of a task.
@@ -54,11 +57,14 @@ def plan(
     import json
 
     from paraforge.configuration import load_parameters
+    from paraforge.decoding.engines import MODEL_FREE
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.models.importing import usable_model
     from paraforge.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster
     from paraforge.planning.simulation import best_task_size, compare_task_sizes
     from paraforge.planning.table import plan_json, plan_text, simulation_text
+    from paraforge.shards.store import ShardDirectory
 
     if overrides:
         from paraforge.configuration.choices import reconfigure
@@ -68,15 +74,19 @@ def plan(
         parameters = load_parameters(parameters_path)
     counts = [part.strip() for part in devices.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in counts):
-        raise ConfigurationError([f"--devices {devices}: numbers above 0, parted by commas"])
+        raise ConfigurationError([f"--devices {devices}: numbers above 0, separated by commas"])
     numbers = sorted({int(part) for part in counts})
     with graceful_interrupts():
-        there = ingested if ingested.is_dir() and not overrides else None
-        corpus = ingested_corpus(parameters, there)
+        corpus = ingested_corpus(parameters) if ingested is None else ShardDirectory(ingested)
+        built = Path("models/nmt")
+        if model is None:
+            model = built if rate is not None else model_path(parameters, corpus, built)
+        elif parameters.translate.engine not in MODEL_FREE:
+            model = usable_model(model, parameters.translate.engine)
         found = make_plan(
             parameters,
             corpus,
-            model if rate is not None else model_path(parameters, model, chosen=bool(overrides)),
+            model,
             devices=numbers,
             price=price,
             seconds=seconds,

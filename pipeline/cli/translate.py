@@ -26,7 +26,10 @@ def translate(
         ..., metavar="OUTPUT", help="TSV: line, rank, score, text; .gz is compressed; - for standard output"
     ),
     model: Path = typer.Option(
-        None, "--model", metavar="DIR", help="models/nmt, a CTranslate2 or fairseq directory, OPUS-MT, ..."
+        None,
+        "--model",
+        metavar="DIR",
+        help="models/nmt, a CTranslate2 or fairseq directory; OPUS-MT, ... is converted once",
     ),
     engine: str = typer.Option("ctranslate2", help="ctranslate2, torch, fairseq or fake (needs no model)"),
     beam: int = typer.Option(12, min=1, max=128, help="width of the beam"),
@@ -64,11 +67,12 @@ def translate(
       paraforge translate news.cs varied.tsv --model models/nmt --engine torch --nbest 3 --setting groups=3
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
-    from paraforge.decoding.engines import open_translator
+    from paraforge.decoding.engines import MODEL_FREE, open_translator
     from paraforge.decoding.engines.ctranslate2 import NAME
     from paraforge.decoding.translator import DecodingOptions, Placement
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.models.importing import usable_model
     from paraforge.shards.resources import available_cores
     from paraforge.translation.calibration.check import checked
     from paraforge.translation.text_file import read_sentences, translate_lines
@@ -89,6 +93,8 @@ def translate(
     chosen = _check(check)
     try:
         with graceful_interrupts():
+            if model is not None and engine not in MODEL_FREE:
+                model = usable_model(model, engine)
             if engine == NAME and model is not None:
                 options, sentences = checked(model, options, placement, input_path, sentences, chosen)
             translator = open_translator(engine, model, options, placement, _settings(setting))

@@ -64,7 +64,10 @@ def unpacked(path: Path, beside: Path) -> Iterator[Path]:
                 raise  # a full disk is no fault of the archive
             raise InputError(f"damaged or truncated archive: {error}", path) from error
         inside = list(folder.iterdir())
-        yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+        try:
+            yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+        except InputError as error:  # the user knows the archive, not the folder
+            raise error.renamed(folder, path) from error
 
 
 def check_zip(path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from paraforge.errors import InputError
-from paraforge.files import read_json
+from paraforge.files import hash_json, read_json
 from paraforge.models.archives import is_archive, unpacked
 from paraforge.models.checkpoint import fairseq_languages
 from paraforge.models.conversion import MODEL_FILE, check_files, write_description
@@ -19,6 +22,7 @@ from paraforge.models.importers.ctranslate2 import FOLDER, Languages, import_ctr
 from paraforge.models.importers.fairseq import checkpoint_of, import_fairseq_checkpoint
 from paraforge.models.importers.marian import decoder_file, import_marian
 from paraforge.models.importers.transformers import import_transformers, is_transformers
+from paraforge.models.model import can_open, files_fingerprint
 from paraforge.shards.work import replaced_directory
 
 logger = logging.getLogger(__name__)
@@ -68,13 +72,72 @@ def import_model(
                 if given:
                     raise InputError("it has its tags already", path, remedy="Import the original anew.")
                 return _copy(path, temporary)
-            entries = {**importer(path, temporary, languages), **given}
-            if origin != "fairseq":
-                _check_affixes(temporary, entries, path)
-                _check_start(temporary, entries, path)
+            try:
+                entries = {**importer(path, temporary, languages), **given}
+                if origin != "fairseq":
+                    _check_affixes(temporary, entries, path)
+                    _check_start(temporary, entries, path)
+            except InputError as error:  # the user knows the original, not what is made of it
+                raise error.renamed(temporary, path) from error
             return write_description(
                 temporary, origin=origin, languages=languages, entries=entries, imported_from=name
             )
+
+
+def usable_model(
+    source: Path | str,
+    engine: str,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    affixes: Mapping[str, Sequence[str] | None] | None = None,
+) -> Path:
+    """A directory that an engine opens: the model as it is, or converted into the user's cache.
+
+    A model is converted once; processes that want the same one at a time wait for the first.
+
+    Args:
+        source: see :func:`import_model`, but for models of the hub.
+        engine: the engine that is going to read it.
+        source_language, target_language, affixes: see :func:`import_model`.
+
+    Raises:
+        InputError: no such model, it cannot be converted, or its languages have to be given and are not.
+    """
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise InputError("no such model", source)
+    if can_open(path, engine):
+        return path
+    languages = (source_language, target_language)
+    files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
+    target = cache_directory() / hash_json([files_fingerprint(files), path.name, languages, affixes])[:40]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(target.with_suffix(".lock")):
+        if not (target / MODEL_FILE).is_file():
+            logger.warning("converting %s once into %s", path, target)
+            description = import_model(
+                path,
+                target,
+                source_language=source_language,
+                target_language=target_language,
+                affixes=affixes,
+            )
+            tags = [tag for name in AFFIXES for tag in description[name] if tag != "</s>"]
+            if tags and languages == (None, None) and not affixes:
+                shutil.rmtree(target)
+                raise InputError(
+                    f"it translates between several languages ({', '.join(tags)}), and none is given",
+                    path,
+                    remedy="Run 'paraforge model import MODEL DEST --from LANGUAGE --to LANGUAGE'.",
+                )
+    return target
+
+
+def cache_directory() -> Path:
+    """Where converted models are kept: ``$XDG_CACHE_HOME/paraforge/models``."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "paraforge" / "models"
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +11,6 @@ from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, sha256_file
 from paraforge.models.checkpoint import fairseq_languages
 from paraforge.models.subwords import find_subwords
-
-logger = logging.getLogger(__name__)
 
 MODEL_INDEX = "model.json"
 MODEL_FORMAT = 1
@@ -78,9 +74,8 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
     """Open a directory with a model.
 
     A directory with ``model.json`` is what the stage ``nmt`` makes. Otherwise it may be a CTranslate2 model,
-    or a fairseq checkpoint with its dictionaries, each beside its SentencePiece model; any other kind that
-    can be imported, and a fairseq checkpoint that CTranslate2 or torch is to read, is converted once into
-    the user's cache.
+    or a fairseq checkpoint with its dictionaries, each next to its SentencePiece model. Nothing is converted:
+    :func:`~paraforge.models.importing.usable_model` does that for any other kind.
 
     Args:
         path: the directory.
@@ -96,8 +91,26 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
         return _open_indexed(path, verify)
     bare = _open_bare(path)
     if bare is None or (engine is not None and _SAME_FORM.get(engine, engine) not in bare.folders):
-        return _open_imported(path, verify)
+        raise InputError(
+            "not a model that can be used as it is"
+            if engine is None
+            else f"'{engine}' cannot read this model",
+            path,
+            remedy="Convert it with 'paraforge model import'.",
+        )
     return bare
+
+
+def can_open(path: Path, engine: str) -> bool:
+    """Whether :func:`open_model` reads a directory for an engine without conversion.
+
+    Raises:
+        InputError: a part of the model is missing or damaged.
+    """
+    if (path / MODEL_INDEX).is_file():
+        return True
+    bare = _open_bare(path) if path.is_dir() else None
+    return bare is not None and _SAME_FORM.get(engine, engine) in bare.folders
 
 
 def _open_indexed(path: Path, verify: bool) -> TranslationModel:
@@ -168,7 +181,7 @@ def _open_bare(path: Path) -> TranslationModel | None:
             target_sentencepiece=target,
             source_language="",
             target_language="",
-            fingerprint=_fingerprint(
+            fingerprint=files_fingerprint(
                 [path / "model.bin", path / "config.json", *vocabularies, source, target]
             ),
             source_suffix=source_end(path),
@@ -186,7 +199,7 @@ def _open_bare(path: Path) -> TranslationModel | None:
             target_sentencepiece=target,
             source_language=source_language,
             target_language=target_language,
-            fingerprint=_fingerprint([path / "checkpoint.pt", *dictionaries, source, target]),
+            fingerprint=files_fingerprint([path / "checkpoint.pt", *dictionaries, source, target]),
         )
     return None
 
@@ -204,22 +217,6 @@ def source_end(ctranslate2: Path) -> tuple[str, ...]:
     return (str(configuration.get("eos_token") or "</s>"),)
 
 
-def _fingerprint(files: Iterable[Path]) -> str:
+def files_fingerprint(files: Iterable[Path]) -> str:
+    """SHA-256 of files by their names and contents; those that are missing do not count."""
     return hash_json(sorted({(file.name, sha256_file(file)) for file in files if file.is_file()}))
-
-
-def cache_directory() -> Path:
-    """Where converted models are kept: ``$XDG_CACHE_HOME/paraforge/models``."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "paraforge" / "models"
-
-
-def _open_imported(path: Path, verify: bool) -> TranslationModel:
-    from paraforge.models.importing import import_model
-
-    files = sorted(file for file in path.iterdir() if file.is_file())
-    target = cache_directory() / _fingerprint(files)[:40]
-    if not (target / MODEL_INDEX).is_file():
-        logger.info("converting %s into %s", path, target)
-        import_model(path, target)
-    return _open_indexed(target, verify)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +14,10 @@ from paraforge.configuration import Parameters
 from paraforge.decoding.engines import MODEL_FREE, open_translator
 from paraforge.decoding.translator import Placement, Translator
 from paraforge.errors import InputError
+from paraforge.files import read_json
 from paraforge.models.importing import import_model
-from paraforge.models.model import TranslationModel, open_model
+from paraforge.models.model import MODEL_INDEX, TranslationModel, open_model
+from paraforge.nmt.stage import training_key
 from paraforge.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
 from paraforge.planning.measurement import Measurement, Rate, measure, row_seconds
 from paraforge.planning.population import Population, survey
@@ -24,6 +27,8 @@ from paraforge.planning.simulation import Cluster, best_task_size, compare_task_
 from paraforge.shards.store import ShardDirectory
 from paraforge.translation.calibration.check import calibrated
 from paraforge.translation.sentences import EngineChoice, Workplace, choose_engine, plan_workplace
+
+logger = logging.getLogger(__name__)
 
 # Mean hours until a device is taken away, where nothing is known: what spot instances are said to last.
 PREEMPTION_HOURS = 3.0
@@ -54,53 +59,74 @@ class Plan:
     left: Forecast | None = None
 
 
-def ingested_corpus(parameters: Parameters, ingested: Path | None) -> ShardDirectory:
-    """The corpus: shards that are there, or ingested now into the work directory.
+def ingested_corpus(parameters: Parameters, published: Path = Path("data/ingested")) -> ShardDirectory:
+    """The corpus that the parameters say now, ingested into the work directory.
 
-    What is ingested here is not ingested again by ``dvc repro``: both use the same work directory.
+    Nothing is read twice: what an earlier ingest left in the work directory is reused, and ``dvc repro``
+    reuses what is ingested here.
 
     Args:
         parameters: sections ``ingest`` and ``resources``.
-        ingested: directory of shards; None to ingest.
+        published: what the stage ingest made last, perhaps of other parameters; then a warning says so.
+
+    Raises:
+        ConfigurationError: a source is missing.
+        InputError: a source cannot be read.
     """
-    if ingested is not None:
-        return ShardDirectory(ingested)
     output = parameters.resources.work / "plan" / "ingested"
     ingest(parameters.ingest, output, parameters.resources)
-    return ShardDirectory(output)
+    corpus = ShardDirectory(output)
+    if published.is_dir() and _digests(ShardDirectory(published)) != _digests(corpus):
+        logger.warning(
+            "%s was made with other parameters or sources; this plan is for what the parameters say now",
+            published,
+        )
+    return corpus
 
 
-def model_path(parameters: Parameters, built: Path, chosen: bool) -> Path:
-    """The model to plan with: what the stage nmt has made, or the ready one that the parameters name.
+def _digests(corpus: ShardDirectory) -> list[str]:
+    return [record.sha256 for record in corpus.records]
+
+
+def model_path(parameters: Parameters, corpus: ShardDirectory, built: Path) -> Path:
+    """The model to plan with: the ready one that the parameters name, or what the stage nmt has trained.
 
     Args:
-        parameters: sections ``nmt`` and ``translate``.
-        built: ``models/nmt``.
-        chosen: whether the parameters are others than those that ``built`` was made with.
+        parameters: sections ``nmt``, ``translate`` and ``resources``.
+        corpus: what a model is trained on, unless the parameters name another bitext.
+        built: ``models/nmt``. If it was trained with other parameters or pairs, a warning says so.
 
     Raises:
         InputError: the model is still to be trained.
     """
-    name = parameters.nmt.model
+    section = parameters.nmt
     if parameters.translate.engine in MODEL_FREE:
         return built
-    if name in ("train", "none") or (built.is_dir() and not chosen):
-        if (built / "model.json").is_file():
-            return built
+    if section.model not in ("train", "none"):
+        # As the stage nmt will import it, for whatever engine.
+        output = parameters.resources.work / "plan" / "model"
+        import_model(
+            section.model,
+            output,
+            source_language=section.source_language,
+            target_language=section.target_language,
+            affixes=section.affixes.model_dump(),
+        )
+        return output
+    if not (built / MODEL_INDEX).is_file():
         raise InputError(
             "there is no model yet to measure with",
             built,
             remedy="Run 'dvc repro nmt' first, or give the rate of a device with --rate.",
         )
-    output = parameters.resources.work / "plan" / "model"
-    import_model(
-        name,
-        output,
-        source_language=parameters.nmt.source_language,
-        target_language=parameters.nmt.target_language,
-        affixes=parameters.nmt.affixes.model_dump(),
-    )
-    return output
+    signature = str((read_json(built / MODEL_INDEX).get("trained_on") or {}).get("signature"))
+    own_bitext = section.model == "train" and section.bitext is None
+    if own_bitext and not signature.startswith(f"key:{training_key(section, corpus)[:8]}|"):
+        logger.warning(
+            "%s was not trained with these parameters and pairs; the plan measures with it all the same",
+            built,
+        )
+    return built
 
 
 def make_plan(

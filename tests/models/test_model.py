@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from paraforge.errors import InputError
 from paraforge.files import sha256_file
 from paraforge.models.checkpoint import fairseq_languages
 from paraforge.models.fairseq_compat import load_checkpoint
-from paraforge.models.importing import import_model
+from paraforge.models.importing import import_model, usable_model
 from paraforge.models.model import open_model
 
 
@@ -98,7 +99,7 @@ def test_the_direction_of_a_fairseq_model_is_its_checkpoints(
     model = open_model(folder, "fairseq")
     assert model.folders == {"fairseq": folder}
     assert (model.source_language, model.target_language) == (source, target)
-    converted = open_model(folder, "ctranslate2")
+    converted = open_model(usable_model(folder, "ctranslate2"), "ctranslate2")
     assert (converted.source_language, converted.target_language) == (source, target)
     description = import_model(folder, tmp_path / "nmt", source_language=source)
     assert (description["source_language"], description["target_language"]) == (source, target)
@@ -177,14 +178,28 @@ def test_no_directory(tmp_path: Path) -> None:
         open_model(tmp_path / "missing")
 
 
-def test_a_fairseq_directory_is_converted_once_for_ctranslate2(
-    tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for engine in ("ctranslate2", "torch"):
+        with pytest.raises(InputError, match=rf"'{engine}' cannot read this model.*paraforge model import"):
+            open_model(tiny_fairseq, engine)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError, match=r"not a model that can be used as it is.*paraforge model import"):
+        open_model(tmp_path / "other")
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_model_is_converted_once_and_visibly(
+    tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = open_model(tiny_fairseq, "ctranslate2")
-    assert first.path.is_relative_to(tmp_path)
-    index = first.path / "model.json"
-    before = index.stat().st_mtime_ns
-    second = open_model(tiny_fairseq, "ctranslate2")
-    assert index.stat().st_mtime_ns == before
-    assert second == first
+    assert usable_model(tiny_fairseq, "fairseq") == tiny_fairseq
+    assert not caplog.text
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(usable_model, [tiny_fairseq] * 2, ["ctranslate2", "torch"])
+    assert first == second
+    assert first.is_relative_to(tmp_path)
+    assert caplog.text.count("converting") == 1
+    assert open_model(first, "ctranslate2").folder("torch") == first / "ctranslate2"
+    with pytest.raises(InputError, match="no such model"):
+        usable_model(tmp_path / "missing", "ctranslate2")

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from paraforge.bitext.ingest import ingest
+from paraforge.bitext.parameters import IngestParameters
 from paraforge.cli import main
 from paraforge.configuration import check_parameters
 from paraforge.configuration.composition import compose
 from paraforge.configuration.parameters import Parameters
-from paraforge.errors import InputError
+from paraforge.errors import ConfigurationError, InputError
+from paraforge.nmt.stage import training_key
 from paraforge.planning.forecast import TASK_SECONDS, Facts, forecast
-from paraforge.planning.plan import Plan, make_plan, model_path
+from paraforge.planning.plan import Plan, ingested_corpus, make_plan, model_path
 from paraforge.planning.progress import Progress
 from paraforge.planning.record import plan_path
 from paraforge.planning.table import plan_json, plan_text
@@ -138,7 +141,55 @@ def test_without_a_model(parameters: Parameters, tmp_path: Path) -> None:
         update={"translate": parameters.translate.model_copy(update={"engine": "ctranslate2"})}
     )
     with pytest.raises(InputError, match="there is no model yet to measure with"):
-        model_path(trained, tmp_path / "none", chosen=False)
+        model_path(trained, write_corpus(tmp_path / "in", SENTENCES[:5]), tmp_path / "none")
+
+
+def test_the_plan_is_for_what_the_parameters_say_now(
+    parameters: Parameters, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def corpus_of(name: str, pairs: int) -> Parameters:
+        source = tmp_path / f"{name}.tsv"
+        text = "".join(f"sentence {name} {number}\tvěta {name} {number}\n" for number in range(pairs))
+        source.write_text(text, encoding="utf-8")
+        section = {
+            "sources": [
+                {
+                    "name": name,
+                    "format": "tsv",
+                    "path": str(source),
+                    "columns": {"reference": 0, "source_text": 1},
+                }
+            ]
+        }
+        return parameters.model_copy(update={"ingest": IngestParameters.model_validate(section)})
+
+    old, new = corpus_of("old", 50), corpus_of("new", 70)
+    published = tmp_path / "data" / "ingested"
+    ingest(old.ingest, published, old.resources)
+    assert ingested_corpus(old, published).total_rows == 50
+    assert not caplog.text
+    assert ingested_corpus(new, published).total_rows == 70
+    assert "was made with other parameters or sources" in caplog.text
+    (tmp_path / "new.tsv").unlink()
+    with pytest.raises((ConfigurationError, InputError), match=r"new\.tsv"):
+        ingested_corpus(new, published)
+
+
+def test_a_model_that_was_trained_otherwise_is_named(
+    parameters: Parameters, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = write_corpus(tmp_path / "in", SENTENCES[:5])
+    engine = parameters.translate.model_copy(update={"engine": "ctranslate2"})
+    nmt = parameters.nmt.model_copy(update={"model": "train"})
+    chosen = parameters.model_copy(update={"translate": engine, "nmt": nmt})
+    built = tmp_path / "nmt"
+    built.mkdir()
+    key = training_key(nmt, corpus)
+    for signature, warned in ((f"key:{key[:8]}|pairs:5", False), ("key:01234567|pairs:5", True)):
+        description = {"trained_on": {"signature": signature}}
+        (built / "model.json").write_text(json.dumps(description), encoding="utf-8")
+        assert model_path(chosen, corpus, built) == built
+        assert ("was not trained with these parameters" in caplog.text) is warned
 
 
 def test_the_command(
