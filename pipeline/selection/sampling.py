@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.selection.filters import Verdicts
 from paraforge.selection.quantiles import OrderStatistic, Scan, order_statistics
 
 LINEAGE = ("source", "line", "rank")
@@ -111,29 +110,3 @@ def draw_sample(scan: Scan[Any], size: int) -> Sample:
     for equal in scan(lambda keys: int(np.count_nonzero(keys == threshold))):
         ties.append(ties[-1] + equal)
     return Sample(count, size, statistics[0], ties[:-1])
-
-
-@dataclass(frozen=True)
-class DrawnSample:
-    """The filter that refuses every pair that was not drawn.
-
-    Attributes:
-        name: the reason.
-        seed: of the draw.
-        columns: the lineage that keys are made from.
-        sample: which keys are drawn.
-    """
-
-    name: str
-    seed: int
-    columns: tuple[str, ...]
-    sample: Sample
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The filter's name."""
-        return (self.name,)
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~paraforge.selection.filters.Filter`."""
-        return (~self.sample.draws(sampling_keys(rows, self.seed), shard)).astype(np.uint8)

@@ -7,15 +7,16 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from paraforge.errors import InputError
+from paraforge.errors import ConfigurationError, InputError
 from paraforge.progress import progress
-from paraforge.selection.build import check_columns
 from paraforge.selection.fate import Counts
-from paraforge.selection.parameters import NearDuplicatesParameters, SampleParameters, SelectParameters
+from paraforge.selection.filters.language import LANGUAGES
+from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.passes import STEP, Selection, SelectReport
+from paraforge.selection.reasons import explain_reasons
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import threads_for
 from paraforge.shards.step import check_bytes
@@ -23,6 +24,12 @@ from paraforge.shards.store import ShardView
 from paraforge.shards.work import WorkDirectory
 
 logger = logging.getLogger(__name__)
+
+# What to turn on where an optional column is wanted.
+_MADE_BY = {
+    **dict.fromkeys(LANGUAGES, "language identification in the section 'score'"),
+    "cosine": "the sentence-transformers cosine in the section 'score'",
+}
 
 
 def select(
@@ -55,17 +62,13 @@ def select(
         shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
         scratch.mkdir()
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-        # Each search takes two or three passes, and judging for a search one more.
-        searches = len(parameters.decile_scores()) + sum(map(_is_global, parameters.filters))
-        total = (1 + 3 * searches) * view.total_rows
-        bar = stack.enter_context(progress(total=total, unit="rows", description=STEP))
+        bar = stack.enter_context(progress(total=view.total_rows, unit="rows", description=STEP))
         selection = Selection(parameters, view, scratch, threads_for(resources, view.total_rows), bar)
         report = selection.run(output)
-        bar.update(max(0, total - selection.rows_read))
     seconds = time.monotonic() - started
     if not report.counts.kept:
         logger.warning("no pair is kept: %s", _most_frequent(report.counts))
-    return SelectReport(report.counts, report.deciles, seconds)
+    return replace(report, seconds=seconds, words=explain_reasons({STEP: {"parameters": parameters}}))
 
 
 def _most_frequent(counts: Counts) -> str:
@@ -73,6 +76,25 @@ def _most_frequent(counts: Counts) -> str:
     return f"'{reasons[0][0]}' refuses {reasons[0][1]:,} of {counts.rows_in:,}" if reasons else "none came in"
 
 
-def _is_global(one: Any) -> bool:
-    """Whether the filter has to see every pair still accepted before it can judge any."""
-    return isinstance(one, (SampleParameters, NearDuplicatesParameters))
+def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
+    """Make sure that the corpus has every column that selection reads.
+
+    Raises:
+        ConfigurationError: columns are missing; every one is named, with the parameter that reads it.
+    """
+    readers: dict[str, tuple[str, ...]] = {}
+    readers |= {f"select.required.{place}": (score,) for place, score in enumerate(parameters.required)}
+    readers |= {f"select.deciles.{place}": (score,) for place, score in enumerate(parameters.deciles)}
+    readers |= {
+        f"select.filters.{place} ({one.reason})": one.columns()
+        for place, one in enumerate(parameters.filters)
+    }
+    problems = [
+        f"{reader}: the corpus has no column '{column}'. "
+        + (f"Turn on {_MADE_BY[column]}." if column in _MADE_BY else f"It has {', '.join(present)}.")
+        for reader, columns in readers.items()
+        for column in columns
+        if column not in present
+    ]
+    if problems:
+        raise ConfigurationError(problems)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paraforge import __version__
-from paraforge.publication.signature import filter_field, signature
+from paraforge.publication.signature import signature
 from paraforge.selection.parameters import SelectParameters
 
 STEPS = {
@@ -53,7 +53,7 @@ def test_the_example_of_the_design() -> None:
     ],
 )  # fmt: skip
 def test_filters(one: dict[str, Any], field: str) -> None:
-    assert ":".join(filter_field(parameters(one).filters[0], "0123abcd" * 8)) == field
+    assert ":".join(parameters(one).filters[0].signature("0123abcd" * 8)) == field
 
 
 def test_sources_cannot_break_the_line() -> None:

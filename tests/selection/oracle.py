@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from paraforge.selection.parameters import (
-    BoundsParameters,
-    DecileParameters,
-    FlagParameters,
-    LanguageParameters,
-    LengthParameters,
-    NearDuplicatesParameters,
-    SampleParameters,
-    SelectParameters,
-)
+from paraforge.selection.filters.bounds import BoundsParameters
+from paraforge.selection.filters.decile import DecileParameters
+from paraforge.selection.filters.flag import FlagParameters
+from paraforge.selection.filters.language import LanguageParameters
+from paraforge.selection.filters.length import LengthParameters
+from paraforge.selection.filters.near_duplicates import NearDuplicatesParameters
+from paraforge.selection.filters.sample import SampleParameters
+from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.sampling import sampling_keys
 
 INSIDE = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.selection.decontamination import WordNgrams, build_decontamination
+from paraforge.selection.filters.decontamination import WordNgrams, build_decontamination
 from paraforge.text.normalisation import normalise
 
 

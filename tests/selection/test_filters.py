@@ -8,14 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraforge.selection.filters import (
-    Bounds,
-    CategoryFilter,
-    DecileFilter,
-    FlagFilter,
-    ScoreFilter,
-    apply_filters,
-)
+from paraforge.selection.filters import apply_filters
+from paraforge.selection.filters.bounds import Bounds, ScoreFilter
+from paraforge.selection.filters.decile import DecileFilter
+from paraforge.selection.filters.flag import FlagFilter
+from paraforge.selection.filters.language import CategoryFilter
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraforge.selection import near_duplicates
-from paraforge.selection.near_duplicates import rank_references, reference_keys
+from paraforge.selection.filters import near_duplicates
+from paraforge.selection.filters.near_duplicates import rank_references, reference_keys
 
 
 def test_case_punctuation_and_spaces_do_not_count() -> None:

@@ -10,7 +10,8 @@ import yaml
 from pydantic import ValidationError
 
 from paraforge.publication.parameters import PublishParameters
-from paraforge.selection.parameters import SelectParameters, TestFileParameters
+from paraforge.selection.filters.decontamination import TestFileParameters
+from paraforge.selection.parameters import SelectParameters
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

@@ -1,17 +1,19 @@
-"""At most k pairs of one reference, where references that differ in case, punctuation or spaces are one."""
+"""Filter ``near_duplicates``: at most k pairs of one reference, whatever its case, punctuation and spaces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
-from paraforge.selection.filters import Verdicts
+from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
 from paraforge.shards.groups import GroupRanker
 from paraforge.shards.keys import text_keys
 from paraforge.text.normalisation import normalise
@@ -123,3 +125,34 @@ def rank_references(
         else _StoredRanks(ranker)
     )
     return NearDuplicates(name, per_reference, ranks, starts[:-1])
+
+
+class NearDuplicatesParameters(FilterParameters):
+    """At most so many pairs whose references are the same but for case, punctuation and spaces."""
+
+    kind: Literal["near_duplicates"]
+    per_reference: int = Field(1, ge=1, description="pairs kept of one normalised reference, the first ones")
+
+    needs_all_pairs: ClassVar[bool] = True
+
+    def default_name(self) -> str:
+        """``near_duplicate``."""
+        return "near_duplicate"
+
+    def columns(self) -> tuple[str, ...]:
+        """The reference."""
+        return ("reference",)
+
+    def refusal(self) -> str:
+        """E.g. ``same reference as an earlier pair``."""
+        number = self.per_reference
+        return "same reference as " + ("an earlier pair" if number == 1 else f"{number:,} earlier pairs")
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``ndup:1``."""
+        return "ndup", str(self.per_reference)
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """Rank the references of the pairs."""
+        keys = pairs.each(reference_keys, ["reference"])
+        return rank_references(self.reason, self.per_reference, keys, pairs.directory / self.reason)

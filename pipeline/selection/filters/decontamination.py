@@ -1,19 +1,23 @@
-"""Keeping test sentences out of a corpus: whole sentences after normalisation, and shared word n-grams."""
+"""Filter ``decontamination``: test sentences stay out, as whole sentences and by shared word n-grams."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field, model_validator
 
-from paraforge.selection.filters import Mask, Verdicts
+from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Mask, Section, Verdicts
+from paraforge.selection.held_out import read_test_sentences
 from paraforge.text.normalisation import normalise
+from paraforge.text.paths import FilePath, expand
 
 SIDES = ("reference", "translation")
 
@@ -178,3 +182,67 @@ def build_decontamination(
     normalised = normalised.filter(pc.not_equal(normalised, ""))
     normalised = normalised.take(pc.array_sort_indices(normalised))
     return Decontamination(name, normalised, exact, WordNgrams(normalised, ngram) if ngram else None)
+
+
+class TestFileParameters(Section):
+    """A file of sentences that must not be in the corpus."""
+
+    __test__ = False  # not a test class, whatever its name begins with
+
+    path: FilePath = Field(min_length=1, description="plain or gz; environment variables are filled in")
+    format: Literal["plain", "tsv", "sts"] = "plain"
+    columns: list[int | str] = Field(
+        default_factory=list, description="of a TSV, numbers from 0, or names of the header; sts has 1 and 2"
+    )
+    header: bool = False
+
+    @model_validator(mode="after")
+    def _columns_fit(self) -> TestFileParameters:
+        if self.format == "plain" and self.columns:
+            raise ValueError("a plain file has no columns: set format: tsv")
+        if self.format == "tsv" and not self.columns:
+            raise ValueError("a TSV needs columns: which hold sentences?")
+        if any(isinstance(column, int) and column < 0 for column in self.columns):
+            raise ValueError("columns are counted from 0")
+        return self
+
+    def location(self) -> Path:
+        """The path with environment variables and ``~`` filled in."""
+        return Path(expand(self.path))
+
+
+class DecontaminationParameters(FilterParameters):
+    """No pair with a side that is a test sentence, or shares an n-gram with one."""
+
+    kind: Literal["decontamination"]
+    files: list[TestFileParameters] = Field(min_length=1)
+    exact: bool = Field(True, description="whole sentences, after normalisation")
+    ngram: int | None = Field(None, ge=1, le=100, description="words in a row that must not be shared")
+
+    @model_validator(mode="after")
+    def _some_rule(self) -> DecontaminationParameters:
+        if not self.exact and self.ngram is None:
+            raise ValueError("neither exact nor ngram: nothing would be looked for")
+        return self
+
+    def columns(self) -> tuple[str, ...]:
+        """Both sides of the pair."""
+        return SIDES
+
+    def refusal(self) -> str:
+        """``shares text with a test file``."""
+        return "shares text with a test file"
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``decon:exact+8gram:3fa9c1d2``."""
+        rules = ["exact"] * self.exact + [f"{self.ngram}gram"] * (self.ngram is not None)
+        return "decon", f"{'+'.join(rules)}:{(fingerprint or 'none')[:8]}"
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """Read the test files."""
+        sentences = (
+            sentence
+            for file in self.files
+            for sentence in read_test_sentences(file.location(), file.format, file.columns, file.header)
+        )
+        return build_decontamination(self.reason, sentences, exact=self.exact, ngram=self.ngram)

@@ -1,0 +1,156 @@
+"""Filter ``bounds``: a score within bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field, field_validator, model_validator
+
+from paraforge.selection.filters import (
+    AcceptedPairs,
+    Filter,
+    FilterParameters,
+    Mask,
+    MissingPolicy,
+    Verdicts,
+    check_score,
+    missing_reason,
+    numbers,
+    short_name,
+)
+from paraforge.shards.schema import LABELS
+
+Closed = Literal["both", "left", "right", "neither"]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """An interval that may be open on either side; None is no bound.
+
+    Bounds are rounded to the precision of the score, so that 0.7 as a 32-bit score is inside [0.4, 0.7]
+    and outside [0.4, 0.7), as a reader expects.
+    """
+
+    minimum: float | None = None
+    maximum: float | None = None
+    closed: Closed = "both"
+
+    def accept(self, values: npt.NDArray[Any]) -> Mask:
+        """Whether each value is inside."""
+        inside = np.ones(len(values), bool)
+        if self.minimum is not None:
+            minimum = _as_type_of(values, self.minimum)
+            inside &= values >= minimum if self.closed in ("both", "left") else values > minimum
+        if self.maximum is not None:
+            maximum = _as_type_of(values, self.maximum)
+            inside &= values <= maximum if self.closed in ("both", "right") else values < maximum
+        return inside
+
+    def signature(self) -> str:
+        """``1-30``, ``5-`` or ``-0.7`` where both bounds belong to it; otherwise as ``(0.4-1]``."""
+        low, high = ("" if bound is None else format(bound, ".10g") for bound in (self.minimum, self.maximum))
+        # A negative bound would run into the dash.
+        dash = ".." if low.startswith("-") or high.startswith("-") else "-"
+        if self.closed == "both":
+            return f"{low}{dash}{high}"
+        left = "[" if self.closed == "left" else "("
+        right = "]" if self.closed == "right" else ")"
+        return f"{left}{low}{dash}{high}{right}"
+
+
+def _as_type_of(values: npt.NDArray[Any], bound: float) -> Any:
+    return values.dtype.type(bound) if values.dtype.kind == "f" else bound
+
+
+@dataclass(frozen=True)
+class ScoreFilter:
+    """Accepts a pair whose value in every one of ``columns`` is inside ``bounds``."""
+
+    name: str
+    columns: tuple[str, ...]
+    bounds: Bounds = field(default_factory=Bounds)
+    missing: MissingPolicy = "refuse"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The filter's name, and one for a missing value in each column."""
+        return (self.name, *(missing_reason(column) for column in self.columns))
+
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """See :class:`~paraforge.selection.filters.Filter`."""
+        verdicts = np.zeros(rows.num_rows, np.uint8)
+        for place, column in enumerate(self.columns):
+            values, missing = numbers(rows.column(column))
+            refused = ~self.bounds.accept(values) & ~missing
+            verdicts[(verdicts == 0) & refused] = 1
+            if self.missing == "refuse":
+                verdicts[(verdicts < 2) & missing] = 2 + place
+        return verdicts
+
+
+class IntervalParameters(FilterParameters):
+    """Two bounds, at least one of them given."""
+
+    minimum: float | None = Field(None, description="lower bound; null for none")
+    maximum: float | None = Field(None, description="upper bound; null for none")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> IntervalParameters:
+        if self.minimum is None and self.maximum is None:
+            raise ValueError("neither minimum nor maximum is given")
+        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
+            raise ValueError(f"minimum {self.minimum:g} is above maximum {self.maximum:g}")
+        return self
+
+
+class BoundsParameters(IntervalParameters):
+    """A score column within bounds."""
+
+    kind: Literal["bounds"]
+    score: Annotated[str, Field(description="any numeric column")]
+    closed: Closed = Field("both", description="which bounds belong to the interval")
+    missing: MissingPolicy = Field(
+        "refuse", description="what becomes of pairs without the score; refused ones have the reason no_SCORE"
+    )
+
+    _known = field_validator("score")(check_score)
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> BoundsParameters:
+        if self.minimum is not None and self.minimum == self.maximum and self.closed != "both":
+            raise ValueError(f"no score is inside: both bounds are {self.minimum:g} and one is open")
+        return self
+
+    def default_name(self) -> str:
+        """The score's name."""
+        return self.score
+
+    def columns(self) -> tuple[str, ...]:
+        """The score."""
+        return (self.score,)
+
+    def refusal(self) -> str:
+        """E.g. ``trigram overlap above 0.9``."""
+        below = "below" if self.closed in ("both", "left") else "at most"
+        above = "above" if self.closed in ("both", "right") else "at least"
+        sides = [
+            f"{word} {bound:g}"
+            for word, bound in ((below, self.minimum), (above, self.maximum))
+            if bound is not None
+        ]
+        return f"{LABELS[self.score]} {' or '.join(sides)}"
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``sim:0.4-1``."""
+        return short_name(self.score), self._bounds().signature()
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """See :class:`~paraforge.selection.filters.FilterParameters`."""
+        return ScoreFilter(self.reason, (self.score,), self._bounds(), self.missing)
+
+    def _bounds(self) -> Bounds:
+        return Bounds(self.minimum, self.maximum, self.closed)

@@ -1,0 +1,71 @@
+"""Filter ``sample``: so many pairs drawn at random without replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
+from paraforge.selection.sampling import LINEAGE, Sample, draw_sample, sampling_keys
+
+
+@dataclass(frozen=True)
+class DrawnSample:
+    """The filter that refuses every pair that was not drawn.
+
+    Attributes:
+        name: the reason.
+        seed: of the draw.
+        columns: the lineage that keys are made from.
+        sample: which keys are drawn.
+    """
+
+    name: str
+    seed: int
+    columns: tuple[str, ...]
+    sample: Sample
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The filter's name."""
+        return (self.name,)
+
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """See :class:`~paraforge.selection.filters.Filter`."""
+        return (~self.sample.draws(sampling_keys(rows, self.seed), shard)).astype(np.uint8)
+
+
+class SampleParameters(FilterParameters):
+    """So many of the pairs that the filters before it accept, drawn without replacement."""
+
+    kind: Literal["sample"]
+    size: int = Field(ge=1)
+    seed: int = Field(1, description="another seed draws an independent sample")
+
+    needs_all_pairs: ClassVar[bool] = True
+
+    def columns(self) -> tuple[str, ...]:
+        """What every pair is known by."""
+        return ("source", "line")
+
+    def refusal(self) -> str:
+        """E.g. ``not among the 5,000 drawn at random``."""
+        return f"not among the {self.size:,} drawn at random"
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``sample:5000:seed1``."""
+        return "sample", f"{self.size}:seed{self.seed}"
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """Draw from the pairs."""
+        columns = tuple(name for name in LINEAGE if name in pairs.column_names)
+
+        def scan(function: Callable[[Any], Any]) -> Iterable[Any]:
+            return pairs.each(lambda rows: function(sampling_keys(rows, self.seed)), columns)
+
+        return DrawnSample(self.reason, self.seed, columns, draw_sample(scan, self.size))
