@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,14 @@ from numpy.typing import NDArray
 
 from paraforge.bitext.reasons import CODES
 from paraforge.errors import InputError
-
-# What was mended in rows that were not refused for it, e.g. {"crlf": 12}: counted, so that nothing is silent.
-Changes = Counter[str]
+from paraforge.text.lines import FAULTS, LineBlock
 
 REJECT_MALFORMED = (
     "Mend it, or set ingest.cleaning.malformed to 'reject' to have such rows counted and left out."
 )
+
+
+_FAULT_CODES = np.array([0, *(CODES[fault] for fault in FAULTS)], dtype=np.uint8)
 
 
 @dataclass
@@ -48,21 +48,9 @@ class Block:
         self.codes[rows & (self.codes == 0)] = CODES[reason]
 
 
-@dataclass(frozen=True)
-class Condition:
-    """Which rows of a source are taken: those whose column has one of the values, or none of them.
-
-    Values are compared as texts, those of typed formats as :func:`text_of` writes them.
-    """
-
-    column: int | str
-    values: frozenset[str]
-    negated: bool = False
-
-    def holds(self, texts: pa.Array) -> NDArray[np.bool_]:
-        """For each row, whether it is taken."""
-        found = pc.is_in(texts, pa.array(sorted(self.values), pa.string())).to_numpy(zero_copy_only=False)
-        return ~found if self.negated else found
+def reason_codes(lines: LineBlock) -> NDArray[np.uint8]:
+    """Why the lines are refused, as :attr:`Block.codes`; 0 for good ones."""
+    return _FAULT_CODES[lines.faults]
 
 
 def text_of(value: str | bool | float | None) -> str:

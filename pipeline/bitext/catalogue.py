@@ -18,7 +18,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from paraforge.bitext.download import download
-from paraforge.bitext.parameters import CatalogueSource, FileSource, MosesSource, TmxSource, TsvSource
+from paraforge.bitext.parameters import CatalogueSource
+from paraforge.bitext.readers.moses import MosesSource
+from paraforge.bitext.readers.tmx import TmxSource
+from paraforge.bitext.readers.tsv import TsvSource
+from paraforge.bitext.source import ONLY, FileSource
 from paraforge.errors import InputError, require
 from paraforge.files import atomic_path, read_json, write_json
 from paraforge.text.paths import expand
@@ -27,7 +31,6 @@ logger = logging.getLogger(__name__)
 
 _ARCHIVES = ("zip", "tar", "tar.gz", "tgz")
 _ENTRY = "entry.json"
-_FILE = "file"
 
 
 def fetch(source: CatalogueSource, cache: Path) -> tuple[FileSource, list[dict[str, Path]]]:
@@ -160,11 +163,11 @@ def _reader(
     if kind == "tsv":
         columns = dict(zip(order, entry["cols"] or range(len(order)), strict=False))
         tsv = TsvSource(format="tsv", name=source.name, path=whole, columns=columns)
-        return tsv, [{_FILE: path} for path in files]
+        return tsv, [{ONLY: path} for path in files]
     if kind == "tmx":
         tags = dict(zip(order, map("|".join, entry["tags"]), strict=True))
         tmx = TmxSource(format="tmx", name=source.name, path=whole, columns={**tags})
-        return tmx, [{_FILE: path} for path in files]
+        return tmx, [{ONLY: path} for path in files]
     raise InputError(
         f"its format is {kind or entry['ext']}, which is not read here",
         source.dataset,

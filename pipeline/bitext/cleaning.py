@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.bitext.block import REJECT_MALFORMED, Block, Changes
+from paraforge.bitext.block import REJECT_MALFORMED, Block
 from paraforge.bitext.parameters import Cleaning
 from paraforge.bitext.reasons import CODES, NAMES
 from paraforge.errors import InputError
+from paraforge.text.lines import Changes
 from paraforge.text.unicode_forms import normalise_unicode
 
 REFUSED_CHARACTERS = 4_096

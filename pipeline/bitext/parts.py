@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from paraforge.bitext.block import Block, Changes
+from paraforge.bitext.block import Block
 from paraforge.bitext.cleaning import clean, reason_names
 from paraforge.bitext.parameters import Cleaning
 from paraforge.bitext.sources import SourceFile, read_file
@@ -22,6 +22,7 @@ from paraforge.shards.keys import text_keys
 from paraforge.shards.scheduler import report_rows
 from paraforge.shards.schema import COLUMNS
 from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.text.lines import Reading
 
 logger = logging.getLogger(__name__)
 
@@ -75,17 +76,17 @@ def read_parts(
     if report is not None:
         return report
     before = {name: _state(path) for name, path in file.paths.items()}
-    changes: Changes = Counter()
+    reading = Reading()
     rejected: Counter[str] = Counter()
     writer = ShardWriter(directory, part_schema(kind), PART_ROWS)
     paths = {name: file.path_of(name) for name in TEXTS[kind]}
     rows = last_line = 0
-    for block in read_file(file, cleaning, changes):
+    for block in read_file(file, cleaning, reading):
         check_interrupt()
         if not len(block):
             continue
         block.texts = {name: block.texts[name] for name in TEXTS[kind]}
-        cleaned = clean(block, cleaning, paths, changes)
+        cleaned = clean(block, cleaning, paths, reading.changes)
         table = _table(cleaned, kind)
         rejected.update(_count(table.column("rejected")))
         writer.write(table)
@@ -98,7 +99,8 @@ def read_parts(
         # The parts are kept under the hash of what the file held at the start.
         if _state(path) != before[name] and sha256_file(path) != digests[name]:
             raise InputError("the file changed while it was read", path, remedy="Run the same command again.")
-    report = FileReport(rows, last_line, dict(sorted(rejected.items())), dict(sorted(changes.items())))
+    changes = dict(sorted(reading.changes.items()))
+    report = FileReport(rows, last_line, dict(sorted(rejected.items())), changes)
     writer.close({"report": asdict(report)})
     return report
 

@@ -5,41 +5,26 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paraforge.bitext.block import Block, Changes, Condition
+from paraforge.bitext.block import Block
 from paraforge.bitext.cleaning import clean
-from paraforge.bitext.parameters import (
-    CatalogueSource,
-    Cleaning,
-    FileSource,
-    IngestParameters,
-    JsonlSource,
-    MosesSource,
-    ParquetSource,
-    SampleSource,
-    TmxSource,
-    TsvSource,
-    Where,
-)
-from paraforge.bitext.readers.jsonl import read_jsonl
-from paraforge.bitext.readers.moses import read_moses
-from paraforge.bitext.readers.parquet import read_parquet_rows
-from paraforge.bitext.readers.tmx import read_tmx
-from paraforge.bitext.readers.tsv import read_tsv
+from paraforge.bitext.parameters import CatalogueSource, Cleaning, IngestParameters, SampleSource
+from paraforge.bitext.readers.tsv import TsvSource
+from paraforge.bitext.source import ONLY, FileSource
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.files import hash_json, sha256_file
-from paraforge.text.lines import line_blocks
+from paraforge.text.lines import Reading, line_blocks
 from paraforge.text.paths import UnsetVariableError, files_of
 
 logger = logging.getLogger(__name__)
 
-_ONLY = "file"  # the name under which a source of one file keeps its path
+_FIRST_BYTES = 1 << 16  # of a text file that is only looked at
 _DIGITS_OF_A_ROW = 19  # any number of fewer digits fits int64
 _PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in each of a thousand files
 
@@ -162,10 +147,10 @@ def problems(parameters: IngestParameters) -> list[str]:
 
 
 def _check_first_rows(file: SourceFile, cleaning: Cleaning) -> None:
-    changes = Changes()
-    for block in read_file(file, cleaning, changes):
+    reading = Reading(block_bytes=_FIRST_BYTES)
+    for block in read_file(file, cleaning, reading):
         if len(block):
-            clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, changes)
+            clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, reading.changes)
             return
     raise InputError("the file has no rows", file.main_path)
 
@@ -198,16 +183,17 @@ class _Problems:
 
 
 def _resolve_files(source: FileSource, problems: _Problems) -> SourceFiles | None:
-    patterns = source.paths if isinstance(source, MosesSource) else dict(enumerate(source.patterns))
-    groups: dict[Any, list[Path]] = {}
+    groups: dict[str, list[Path]] = {}
     drop_rows = None
     before = len(problems)
-    for key, pattern in patterns.items():
-        try:
-            # Workers elsewhere have another current directory.
-            groups[key] = [path.absolute() for path in files_of(pattern)]
-        except InputError as error:
-            problems.add(source.name, error)
+    for key, patterns in source.patterns().items():
+        groups[key] = []
+        for pattern in patterns:
+            try:
+                # Workers elsewhere have another current directory.
+                groups[key] += [path.absolute() for path in files_of(pattern)]
+            except InputError as error:
+                problems.add(source.name, error)
     if source.drop_rows is not None:
         try:
             (drop_rows,) = files_of(source.drop_rows)
@@ -215,16 +201,12 @@ def _resolve_files(source: FileSource, problems: _Problems) -> SourceFiles | Non
             problems.add(source.name, error)
         except ValueError:
             problems.add(source.name, f"drop_rows: {source.drop_rows} is more than one file")
+    problem = _pairing_problem(groups) if len(problems) == before else None
+    if problem is not None:
+        problems.add(source.name, problem)
     if len(problems) > before:
         return None
-    if isinstance(source, MosesSource):
-        problem = _pairing_problem(groups)
-        if problem is not None:
-            problems.add(source.name, problem)
-            return None
-        sets = [dict(zip(groups, paths, strict=True)) for paths in zip(*groups.values(), strict=True)]
-    else:
-        sets = [{_ONLY: path} for paths in groups.values() for path in paths]
+    sets = [dict(zip(groups, paths, strict=True)) for paths in zip(*groups.values(), strict=True)]
     return SourceFiles(source.name, [SourceFile(source, paths) for paths in sets], drop_rows)
 
 
@@ -265,7 +247,7 @@ def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
             path=str(path),
             columns={"source_text": 0, "reference": 1},
         )
-        files.append(SourceFiles(reader.name, [SourceFile(reader, {_ONLY: path})]))
+        files.append(SourceFiles(reader.name, [SourceFile(reader, {ONLY: path})]))
     return files
 
 
@@ -276,44 +258,21 @@ def _fetch(source: CatalogueSource, work: Path) -> SourceFiles:
     return SourceFiles(source.name, [SourceFile(reader, p) for p in paths])
 
 
-def read_file(file: SourceFile, cleaning: Cleaning, changes: Changes) -> Iterator[Block]:
-    """Read one file of a source, as its format says.
+def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = None) -> Iterator[Block]:
+    """Read one file of a source, as its format and the cleaning say.
+
+    Args:
+        file: what to read.
+        cleaning: what happens to rows that cannot be read.
+        reading: where changes are counted, and how much is read at a time.
 
     Raises:
-        InputError: see the readers in this package.
+        InputError: see the readers in :mod:`paraforge.bitext.readers`.
     """
-    source, path = file.source, file.main_path
-    strict = cleaning.malformed == "error"
-    limit = cleaning.max_line_bytes
-    if isinstance(source, MosesSource):
-        return read_moses(file.paths, changes, strict=strict, max_line_bytes=limit)
-    if isinstance(source, TmxSource):
-        languages = {name: str(place) for name, place in source.columns.items()}
-        return read_tmx(path, languages, changes, max_line_bytes=limit)
-    where = _condition(source.where)
-    if isinstance(source, TsvSource):
-        return read_tsv(
-            path,
-            source.columns,
-            changes,
-            header=source.header,
-            strict=strict,
-            where=where,
-            max_line_bytes=limit,
-        )
-    columns = {name: str(place) for name, place in source.columns.items()}
-    if isinstance(source, JsonlSource):
-        return read_jsonl(path, columns, changes, strict=strict, where=where, max_line_bytes=limit)
-    if isinstance(source, ParquetSource):
-        return read_parquet_rows(path, columns, strict=strict, where=where)
-    raise TypeError(f"no reader for {type(source).__name__}")
-
-
-def _condition(where: Where | None) -> Condition | None:
-    if where is None:
-        return None
-    values = where.values if where.values is not None else where.not_in or []
-    return Condition(where.column, frozenset(values), negated=where.values is None)
+    reading = replace(
+        reading or Reading(), strict=cleaning.malformed == "error", max_line_bytes=cleaning.max_line_bytes
+    )
+    return file.source.read(file.paths, reading)
 
 
 def read_row_numbers(path: Path) -> NDArray[np.int64]:
@@ -329,7 +288,7 @@ def read_row_numbers(path: Path) -> NDArray[np.int64]:
 
 
 def _row_numbers(path: Path) -> Iterator[set[int]]:
-    for block in line_blocks(path, Changes(), strict=True):
+    for block in line_blocks(path):
         numbers = set()
         for row, line in enumerate(block.lines.to_pylist()):
             first = line.split("\t")[0].strip()

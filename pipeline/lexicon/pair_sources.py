@@ -7,7 +7,6 @@ between them (the form of the released ParaNMT-50M), plain or compressed.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from paraforge.interrupts import check_interrupt
 from paraforge.lexicon.parameters import LexiconFilters
 from paraforge.shards.store import ROWS_PER_SHARD, ShardView, ShardWriter, index_path, read_aligned
 from paraforge.text.compression import open_bytes, refuse_binary
+from paraforge.text.lines import Reading
 from paraforge.text.tokens import TokenColumn, tokenize_columns
 
 TEXT_COLUMNS = ("reference", "translation")
@@ -187,7 +187,7 @@ def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
     directory = scratch / f"text-{fingerprint[:40]}"
     if not index_path(directory).is_file():
         writer = ShardWriter(directory, TEXT_SCHEMA)
-        for block in read_tsv(path, columns, Counter(), header=False, strict=True):
+        for block in read_tsv(path, columns, Reading()):
             check_interrupt()
             texts = [pc.cast(block.texts[name], pa.string()) for name in TEXT_COLUMNS]
             scores = pa.nulls(len(block), pa.float32()) if block.scores is None else block.scores

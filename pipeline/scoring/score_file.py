@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import chain, islice
@@ -21,6 +21,7 @@ from paraforge.progress import progress
 from paraforge.scoring.score import TEXT_COLUMNS, build_scorers, score_table
 from paraforge.shards.schema import COLUMNS
 from paraforge.shards.store import parquet_writer
+from paraforge.text.lines import Reading
 
 BATCH_ROWS: Final = 50_000
 # With no more tables than this, starting processes takes longer than scoring.
@@ -115,7 +116,7 @@ class _Writer:
 
 def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> Iterator[Any]:
     try:
-        for block in read_tsv(path, columns, Counter(), header=header, strict=True):
+        for block in read_tsv(path, columns, Reading(), header=header):
             arrays = {"line": pa.array(block.lines), **{name: block.texts[name] for name in TEXT_COLUMNS}}
             if block.codes.any():
                 raise InputError("a line is too long", path, int(block.lines[block.codes.argmax()]))

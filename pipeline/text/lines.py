@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.bitext.block import Changes
-from paraforge.bitext.reasons import CODES
 from paraforge.errors import InputError
 from paraforge.text.compression import read_ahead, refuse_binary
 
@@ -25,6 +23,31 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDTHS = ((2, 0xE0, 0xC0), (3, 0xF0, 0xE0), (4, 0xF8, 0xF0))
 
 
+# What was changed in text that is used, e.g. {"crlf": 12}: counted, so that nothing is silent.
+Changes = Counter[str]
+# What is wrong with a line, numbered from 1.
+FAULTS = ("invalid_utf8", "overlong_line")
+_INVALID_UTF8, _OVERLONG_LINE = 1, 2
+
+
+@dataclass
+class Reading:
+    """How files are read, and what was changed on the way.
+
+    Attributes:
+        strict: whether what cannot be read (a line that is not UTF-8, a malformed row) is an error; otherwise
+            it is marked.
+        max_line_bytes: longest line that is read whole.
+        block_bytes: how much text is read at a time.
+        changes: where changes are counted.
+    """
+
+    strict: bool = True
+    max_line_bytes: int = MAX_LINE_BYTES
+    block_bytes: int = BLOCK_BYTES
+    changes: Changes = field(default_factory=Counter)
+
+
 @dataclass
 class LineBlock:
     """Consecutive lines of a file.
@@ -32,12 +55,12 @@ class LineBlock:
     Attributes:
         first: number of the first of them, from 1.
         lines: string array of the lines without their ends.
-        codes: ``invalid_utf8`` or ``overlong_line`` by its code, 0 for a good line.
+        faults: what is wrong with each line, a number of :data:`FAULTS`; 0 for a good line.
     """
 
     first: int
     lines: pa.Array
-    codes: NDArray[np.uint8]
+    faults: NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -50,18 +73,11 @@ class LineBlock:
     def slice(self, start: int, length: int) -> LineBlock:
         """Some of the lines; nothing is copied."""
         return LineBlock(
-            self.first + start, self.lines.slice(start, length), self.codes[start : start + length]
+            self.first + start, self.lines.slice(start, length), self.faults[start : start + length]
         )
 
 
-def line_blocks(
-    path: Path,
-    changes: Changes,
-    *,
-    strict: bool,
-    max_line_bytes: int = MAX_LINE_BYTES,
-    block_bytes: int = BLOCK_BYTES,
-) -> Iterator[LineBlock]:
+def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBlock]:
     """Read a text file, decompressed.
 
     A line ends at a line feed; a carriage return just before it, or before the end of the file, belongs to
@@ -71,24 +87,22 @@ def line_blocks(
 
     Args:
         path: the file.
-        changes: where changes are counted.
-        strict: whether a line that is not UTF-8 is an error or only marked.
-        max_line_bytes: longest line that is read whole.
-        block_bytes: how much is read at a time.
+        reading: how it is read; strictly by default.
 
     Raises:
-        InputError: an empty, missing, damaged or truncated file; binary data; with ``strict`` a line that is
-            not UTF-8.
+        InputError: an empty, missing, damaged or truncated file; binary data; in a strict reading a line that
+            is not UTF-8.
     """
-    splitter = _Splitter(path, changes, strict, max_line_bytes)
+    reading = reading or Reading()
+    splitter = _Splitter(path, reading)
     rest = b""  # of a line that is not complete yet
     overlong = False  # whether that line is over the limit
     begun = False
-    for data in read_ahead(path, block_bytes):
+    for data in read_ahead(path, reading.block_bytes):
         if not begun:
             refuse_binary(path, data[:4])
             if data.startswith(_BYTE_ORDER_MARK):
-                changes["byte_order_mark"] += 1
+                reading.changes["byte_order_mark"] += 1
                 data = data[len(_BYTE_ORDER_MARK) :]
             begun = True
         if overlong:
@@ -102,7 +116,7 @@ def line_blocks(
         if cut:
             yield splitter.split(data[:cut], overlong)
             overlong = False
-        if len(rest) > max_line_bytes:
+        if len(rest) > reading.max_line_bytes:
             rest, overlong = _beginning(rest), True
     if rest:
         if splitter.next_line == 1 and rest.rstrip(b"\r").count(b"\r"):
@@ -119,44 +133,42 @@ def line_blocks(
 class _Splitter:
     """Cuts bytes that end with a line feed into lines."""
 
-    def __init__(self, path: Path, changes: Changes, strict: bool, max_line_bytes: int) -> None:
+    def __init__(self, path: Path, reading: Reading) -> None:
         self.path = path
-        self.changes = changes
-        self.strict = strict
-        self.max_line_bytes = max_line_bytes
+        self.reading = reading
         self.next_line = 1
 
     def split(self, data: bytes, first_is_overlong: bool) -> LineBlock:
         if b"\r\n" in data:
-            self.changes["crlf"] += data.count(b"\r\n")
+            self.reading.changes["crlf"] += data.count(b"\r\n")
             data = data.replace(b"\r\n", b"\n")
         whole = pa.array([data[:-1]], pa.binary())
         try:
             lines = pc.split_pattern(whole.cast(pa.string()), "\n").values
-            codes = np.zeros(len(lines), dtype=np.uint8)
+            faults = np.zeros(len(lines), dtype=np.uint8)
         except pa.ArrowInvalid:
-            lines, codes = self._mend(data[:-1].split(b"\n"))
+            lines, faults = self._decode(data[:-1].split(b"\n"))
         lengths = pc.binary_length(lines).to_numpy()
-        overlong = lengths > self.max_line_bytes
+        overlong = lengths > self.reading.max_line_bytes
         if overlong.any():
             cut = [_beginning(lines[row].as_py().encode()) for row in np.flatnonzero(overlong)]
             lines = pc.replace_with_mask(
                 lines, pa.array(overlong), pa.array(cut, pa.binary()).cast(pa.string())
             )
         overlong[0] |= first_is_overlong
-        codes[overlong] = CODES["overlong_line"]
-        block = LineBlock(self.next_line, lines, codes)
+        faults[overlong] = _OVERLONG_LINE
+        block = LineBlock(self.next_line, lines, faults)
         self.next_line += len(lines)
         return block
 
-    def _mend(self, raw: list[bytes]) -> tuple[pa.Array, NDArray[np.uint8]]:
-        codes = np.zeros(len(raw), dtype=np.uint8)
+    def _decode(self, raw: list[bytes]) -> tuple[pa.Array, NDArray[np.uint8]]:
+        faults = np.zeros(len(raw), dtype=np.uint8)
         texts = []
         for row, line in enumerate(raw):
             try:
                 texts.append(line.decode("utf-8"))
             except UnicodeDecodeError as error:
-                if self.strict:
+                if self.reading.strict:
                     raise InputError(
                         f"not UTF-8: byte 0x{line[error.start]:02X} at byte {error.start + 1} of the line",
                         self.path,
@@ -164,9 +176,9 @@ class _Splitter:
                         "Convert the file (iconv -f CP1250 -t UTF-8, say), or set ingest.cleaning.malformed "
                         "to 'reject' to have such rows counted and left out.",
                     ) from error
-                codes[row] = CODES["invalid_utf8"]
+                faults[row] = _INVALID_UTF8
                 texts.append(line.decode("utf-8", "replace"))
-        return pa.array(texts, pa.string()), codes
+        return pa.array(texts, pa.string()), faults
 
 
 def _beginning(line: bytes) -> bytes:
@@ -181,28 +193,18 @@ def _beginning(line: bytes) -> bytes:
 
 
 def paired_blocks(
-    paths: dict[str, Path],
-    changes: Changes,
-    *,
-    strict: bool,
-    max_line_bytes: int = MAX_LINE_BYTES,
-    block_bytes: int = BLOCK_BYTES,
+    paths: Mapping[str, Path], reading: Reading | None = None
 ) -> Iterator[dict[str, LineBlock]]:
     """Read parallel text files in step: blocks of the same lines of each.
 
     Args:
         paths: a file for each name.
-        changes, strict, max_line_bytes, block_bytes: see :func:`line_blocks`.
+        reading: how they are read; strictly by default.
 
     Raises:
         InputError: see :func:`line_blocks`; and files that do not have the same number of lines.
     """
-    readers = {
-        name: line_blocks(
-            path, changes, strict=strict, max_line_bytes=max_line_bytes, block_bytes=block_bytes
-        )
-        for name, path in paths.items()
-    }
+    readers = {name: line_blocks(path, reading) for name, path in paths.items()}
     current: dict[str, LineBlock | None] = {name: next(reader, None) for name, reader in readers.items()}
     while True:
         ended = [name for name, block in current.items() if block is None]
@@ -219,7 +221,7 @@ def paired_blocks(
 
 
 def _unequal(
-    paths: dict[str, Path], readers: dict[str, Iterator[LineBlock]], current: dict[str, LineBlock | None]
+    paths: Mapping[str, Path], readers: dict[str, Iterator[LineBlock]], current: dict[str, LineBlock | None]
 ) -> InputError:
     counts: dict[str, int | None] = {}
     for name, block in current.items():
@@ -252,8 +254,8 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
     Raises:
         InputError: the file is empty or cannot be read; with its number a line that is not UTF-8 or too long.
     """
-    for block in line_blocks(path, Counter(), strict=False):
-        bad = np.flatnonzero(block.codes)
+    for block in line_blocks(path, Reading(strict=False)):
+        bad = np.flatnonzero(block.faults)
         first_bad = int(bad[0]) if len(bad) else len(block)
         for number, text in enumerate(block.lines.slice(0, first_bad).to_pylist(), start=block.first):
             text = text.rstrip("\r")
@@ -261,7 +263,7 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
                 yield number, text
         if len(bad):
             number = block.first + first_bad
-            if block.codes[first_bad] == CODES["overlong_line"]:
+            if block.faults[first_bad] == _OVERLONG_LINE:
                 raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
             remedy = "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'."
             raise InputError("not UTF-8 text", path, number, remedy)

@@ -14,13 +14,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
-from paraforge.bitext.reasons import NAMES
 from paraforge.decoding.translator import Hypotheses, Translator
 from paraforge.errors import IncompleteError, InputError
 from paraforge.files import sync_directory
 from paraforge.progress import progress
 from paraforge.text.compression import compression_of
-from paraforge.text.lines import line_blocks
+from paraforge.text.lines import MAX_LINE_BYTES, line_blocks
 
 PIPE = Path("-")
 _MARKS = ("output_truncated", "empty", "non_finite", "runaway")
@@ -45,13 +44,11 @@ def read_sentences(path: Path) -> Iterator[str]:
 
 
 def _file_lines(path: Path) -> Iterator[str]:
-    for block in line_blocks(path, Counter(), strict=True):
-        for number, line, code in zip(
-            block.numbers.tolist(), block.lines.to_pylist(), block.codes, strict=True
-        ):
-            if code:
-                raise InputError(f"refused: {NAMES[code - 1]}", path, number)
-            yield line
+    for block in line_blocks(path):
+        if block.faults.any():  # UTF-8 is checked by the reader
+            number = int(block.numbers[block.faults.argmax()])
+            raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
+        yield from block.lines.to_pylist()
 
 
 def _pipe_lines() -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.bitext.block import Block, Changes
+from paraforge.bitext.block import Block, reason_codes
 from paraforge.bitext.readers.tsv import read_tsv
 from paraforge.bitext.reasons import CODES
 from paraforge.errors import InputError
 from paraforge.text.compression import compression_of, refuse_binary
-from paraforge.text.lines import line_blocks
+from paraforge.text.lines import Reading, line_blocks
 
 SentenceFormat = Literal["auto", "tsv", "text"]
 FORMATS: tuple[SentenceFormat, ...] = get_args(SentenceFormat)
@@ -99,7 +98,7 @@ def _read(file: SentenceFile) -> Iterator[SentenceBlock]:
 
 def _columns(file: SentenceFile) -> dict[str, int]:
     """Column of the sentence and of each part of a document's name; no column at all in plain text."""
-    first = next(iter(line_blocks(file.path, Counter(), strict=False))).lines[0].as_py()
+    first = next(iter(line_blocks(file.path, Reading(strict=False)))).lines[0].as_py()
     width = first.count("\t") + 1
     given = file.sentence_column is not None or file.document_columns is not None
     if file.format == "text" or (file.format == "auto" and width == 1 and not given):
@@ -120,12 +119,11 @@ def _columns(file: SentenceFile) -> dict[str, int]:
 
 
 def _rows(path: Path, columns: dict[str, int]) -> Iterator[Block]:
-    changes: Changes = Counter()
     if columns:
-        yield from read_tsv(path, columns, changes, header=False, strict=False)
+        yield from read_tsv(path, columns, Reading(strict=False))
         return
-    for lines in line_blocks(path, changes, strict=False):
-        yield Block(lines.numbers, {_TEXT: lines.lines.cast(pa.string())}, lines.codes)
+    for lines in line_blocks(path, Reading(strict=False)):
+        yield Block(lines.numbers, {_TEXT: lines.lines.cast(pa.string())}, reason_codes(lines))
 
 
 def _check(block: Block, path: Path) -> None:

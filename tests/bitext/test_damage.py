@@ -6,7 +6,6 @@ import io
 import json
 import random
 import re
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,7 +191,7 @@ def outcome(
     (files,) = resolve(parameters, path.parent)
     rows: list[tuple[Any, ...]] = []
     try:
-        for block in read_file(files.files[0], parameters.cleaning, Counter()):
+        for block in read_file(files.files[0], parameters.cleaning):
             rows += rows_of([block])
     except InputError as error:
         return rows, error

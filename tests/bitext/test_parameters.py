@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from paraforge.bitext.parameters import IngestParameters, note_former_name
+from paraforge.bitext.parameters import IngestParameters
+from paraforge.bitext.source import note_former_name
 
 TSV: dict[str, Any] = {
     "name": "a",
@@ -73,7 +74,7 @@ def test_a_paraphrase_corpus() -> None:
         ({"columns": {"source_text": -1, "reference": 0}}, "columns are counted from 0"),
         ({"where": {"column": 0}}, "exactly one of 'values' and 'not_in'"),
         ({"where": {"column": 0, "values": ["a"], "not_in": ["b"]}}, "exactly one of"),
-        ({"format": "csv"}, "'moses', 'tsv'"),
+        ({"format": "csv"}, "'moses', 'parquet', 'tmx', 'tsv'"),
         ({"format": "jsonl"}, "columns go by name"),
         ({"colums": {}}, "Extra inputs are not permitted"),
         ({"name": "a b"}, "String should match pattern"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +78,7 @@ def test_parallel_patterns_are_paired_by_name(tmp_path: Path) -> None:
         write(tmp_path / name, f"{name}\n")
     paths = {"source_text": f"{tmp_path}/*.cs*", "reference": f"{tmp_path}/*.en*"}
     (source,) = resolve(parameters({"name": "m", "format": "moses", "paths": paths}), tmp_path)
-    got = [rows_of(read_file(file, Cleaning(), Counter())) for file in source.files]
+    got = [rows_of(read_file(file, Cleaning())) for file in source.files]
     assert got == [[(1, "x.cs.gz", "x.en.gz", None)], [(1, "y.cs", "y.en", None)]]
 
 
@@ -126,7 +125,7 @@ def test_conditions_compare_values_the_same_way_in_every_format(
                 "where": {"column": place(name), "values": [value]},
             }  # fmt: skip
             (found,) = resolve(parameters(source), tmp_path)
-            taken.append([row[-1] for row in rows_of(read_file(found.files[0], Cleaning(), Counter()))])
+            taken.append([row[-1] for row in rows_of(read_file(found.files[0], Cleaning()))])
         assert taken.count(taken[0]) == 4, (number, name, value, taken)
 
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.bitext.reasons import NAMES
 from paraforge.errors import InputError
-from paraforge.text.lines import line_blocks, paired_blocks
+from paraforge.text.lines import FAULTS, Reading, line_blocks, paired_blocks
 from tests.bitext.helpers import COMPRESSORS, write
 
 
@@ -22,14 +21,12 @@ def read(
     changes: Counter[str] = Counter()
     lines: list[str] = []
     reasons: dict[int, str] = {}
-    for block in line_blocks(
-        path, changes, strict=strict, max_line_bytes=max_line_bytes, block_bytes=block_bytes
-    ):
+    for block in line_blocks(path, Reading(strict, max_line_bytes, block_bytes, changes)):
         assert block.first == len(lines) + 1
         assert block.numbers.tolist() == list(range(block.first, block.first + len(block)))
         lines += block.lines.to_pylist()
         reasons |= {
-            block.first + row: NAMES[code - 1] for row, code in enumerate(block.codes.tolist()) if code
+            block.first + row: FAULTS[fault - 1] for row, fault in enumerate(block.faults.tolist()) if fault
         }
     return lines, reasons, changes
 
@@ -157,7 +154,7 @@ def test_an_endless_line_does_not_fill_memory(tmp_path: Path) -> None:
 
 def pairs(a: Path, b: Path, **options: int) -> list[tuple[str, str]]:
     got = []
-    for blocks in paired_blocks({"source_text": a, "reference": b}, Counter(), strict=True, **options):
+    for blocks in paired_blocks({"source_text": a, "reference": b}, Reading(**options)):
         assert blocks["source_text"].first == blocks["reference"].first
         got += zip(
             blocks["source_text"].lines.to_pylist(), blocks["reference"].lines.to_pylist(), strict=True

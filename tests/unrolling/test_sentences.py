@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from functools import partial
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from paraforge.errors import InputError
-from paraforge.text import lines
+from paraforge.text.lines import Reading
+from paraforge.unrolling import sentences
 from paraforge.unrolling.sentences import SentenceFile, read_sentences
 
 TSV = "Emma\t1\tOne.\nEmma\t2\tTwo.\nDracula\t2\tThree.\nDracula\t2\tFour.\nEmma\t1\tFive.\n"
@@ -78,9 +80,7 @@ def test_compressed_files(tmp_path: Path) -> None:
 def test_documents_go_on_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tsv, text = write(tmp_path / "books.tsv", TSV), write(tmp_path / "book.txt", TEXT)
     expected = read(SentenceFile(tsv)), read(SentenceFile(text))
-    original = lines.line_blocks.__kwdefaults__
-    assert original is not None
-    monkeypatch.setitem(original, "block_bytes", 7)
+    monkeypatch.setattr(sentences, "Reading", partial(Reading, block_bytes=7))
     assert len(list(read_sentences([SentenceFile(tsv)]))) > 1
     assert (read(SentenceFile(tsv)), read(SentenceFile(text))) == expected
 

@@ -5,26 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.bitext.block import REJECT_MALFORMED, Block, Changes, Condition, text_array, text_of
+from paraforge.bitext.block import REJECT_MALFORMED, Block, reason_codes, text_array, text_of
+from paraforge.bitext.source import ONLY, NamedColumnSource, Where
 from paraforge.errors import InputError
-from paraforge.text.lines import MAX_LINE_BYTES, LineBlock, line_blocks
+from paraforge.text.lines import LineBlock, Reading, line_blocks
 
 _LARGEST_SCORE = float(np.finfo(np.float32).max)
 
 
+class JsonlSource(NamedColumnSource):
+    """An object a line; nested fields as ``translation.cs``."""
+
+    format: Literal["jsonl"]
+
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        """See :func:`read_jsonl`."""
+        return read_jsonl(paths[ONLY], self.names, reading, where=self.where)
+
+
 def read_jsonl(
-    path: Path,
-    columns: Mapping[str, str],
-    changes: Changes,
-    *,
-    strict: bool,
-    where: Condition | None = None,
-    max_line_bytes: int = MAX_LINE_BYTES,
+    path: Path, columns: Mapping[str, str], reading: Reading, *, where: Where | None = None
 ) -> Iterator[Block]:
     """Read a file of JSON objects, one a line. An empty line and a null are blank text.
 
@@ -32,26 +37,26 @@ def read_jsonl(
         path: the file.
         columns: the field of each text column and of ``score``; ``a.b`` is field b of the object in field a
             where there is no field of the name ``a.b`` itself.
-        changes, strict, max_line_bytes: see :func:`paraforge.text.lines.line_blocks`.
+        reading: how it is read.
         where: which rows are taken; the others are refused as ``not_selected``.
 
     Raises:
-        InputError: see :func:`paraforge.text.lines.line_blocks`; ``strict`` and a line that is not a JSON
-            object with these fields, a text that is not a string, or a score that is not a number (in single
-            precision: 1e300 is none).
+        InputError: see :func:`paraforge.text.lines.line_blocks`; in a strict reading a line that is not a
+            JSON object with these fields, a text that is not a string, or a score that is not a number (in
+            single precision: 1e300 is none).
     """
-    for block in line_blocks(path, changes, strict=strict, max_line_bytes=max_line_bytes):
-        yield _parse(path, block, columns, strict, where)
+    for block in line_blocks(path, reading):
+        yield _parse(path, block, columns, reading.strict, where)
 
 
 def _parse(
-    path: Path, block: LineBlock, columns: Mapping[str, str], strict: bool, where: Condition | None
+    path: Path, block: LineBlock, columns: Mapping[str, str], strict: bool, where: Where | None
 ) -> Block:
     texts: dict[str, list[str]] = {name: [] for name in columns if name != "score"}
     scores: list[float | None] = []
     tested: list[str] = []
     malformed = np.zeros(len(block), dtype=bool)
-    refused = block.codes != 0
+    refused = block.faults != 0
     for row, line in enumerate(block.lines.to_pylist()):
         try:
             if refused[row] or not line:
@@ -85,7 +90,7 @@ def _parse(
             line_number = block.first + int(np.flatnonzero(broken)[0])
             raise InputError(f"{array_name} has a lone surrogate", path, line_number, REJECT_MALFORMED)
         malformed |= broken
-    rows = Block(block.numbers, {name: array for name, (array, _) in arrays.items()}, block.codes.copy())
+    rows = Block(block.numbers, {name: array for name, (array, _) in arrays.items()}, reason_codes(block))
     rows.refuse(malformed, "malformed")
     if where is not None:
         rows.refuse(~where.holds(text_array(tested)[0]), "not_selected")

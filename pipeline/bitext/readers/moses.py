@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
-from paraforge.bitext.block import Block, Changes, parse_scores
-from paraforge.text.lines import MAX_LINE_BYTES, paired_blocks
+from paraforge.bitext.block import Block, parse_scores, reason_codes
+from paraforge.bitext.source import FileSource, PresentNames
+from paraforge.text.lines import Reading, paired_blocks
+from paraforge.text.paths import FilePath
 
 
-def read_moses(
-    paths: dict[str, Path], changes: Changes, *, strict: bool, max_line_bytes: int = MAX_LINE_BYTES
-) -> Iterator[Block]:
+class MosesSource(FileSource):
+    """Parallel files: line n of each is row n."""
+
+    format: Literal["moses"]
+    paths: Annotated[dict[str, FilePath], PresentNames] = Field(
+        description="a file, or pattern of files, for each column"
+    )
+
+    def column_names(self) -> set[str]:
+        """Columns that the source has."""
+        return set(self.paths)
+
+    def patterns(self) -> dict[str, list[str]]:
+        """A pattern for each column."""
+        return {column: [pattern] for column, pattern in self.paths.items()}
+
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        """See :func:`read_moses`."""
+        return read_moses(paths, reading)
+
+
+def read_moses(paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
     """Read parallel files.
 
     Args:
         paths: a file for each text column, and one for ``score`` where there is one.
-        changes, strict, max_line_bytes: see :func:`paraforge.text.lines.line_blocks`.
+        reading: how they are read.
 
     Raises:
-        InputError: see :func:`paraforge.text.lines.paired_blocks`; ``strict`` and a score that is no number.
+        InputError: see :func:`paraforge.text.lines.paired_blocks`; in a
+            strict reading a score that is no number.
     """
-    for blocks in paired_blocks(paths, changes, strict=strict, max_line_bytes=max_line_bytes):
+    for blocks in paired_blocks(paths, reading):
         # A row refused for one side's sake has the reason of the first side that has one.
-        codes = reduce(lambda a, b: np.where(a != 0, a, b), [block.codes for block in blocks.values()])
+        codes = reduce(lambda a, b: np.where(a != 0, a, b), map(reason_codes, blocks.values()))
         block = Block(
             lines=next(iter(blocks.values())).numbers,
             texts={name: block.lines for name, block in blocks.items() if name != "score"},
             codes=codes.astype(np.uint8),
         )
         if "score" in blocks:
-            block.scores = parse_scores(blocks["score"].lines, block, paths["score"], strict)
+            block.scores = parse_scores(blocks["score"].lines, block, paths["score"], reading.strict)
         yield block

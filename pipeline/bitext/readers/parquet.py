@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paraforge.bitext.block import REJECT_MALFORMED, Block, Condition, text_of
+from paraforge.bitext.block import REJECT_MALFORMED, Block, text_of
+from paraforge.bitext.source import ONLY, NamedColumnSource, Where
 from paraforge.errors import InputError, one_line
+from paraforge.text.lines import Reading
 
 _BATCH_ROWS = 16_384
 
 
+class ParquetSource(NamedColumnSource):
+    """Parquet files; nested columns as ``translation.cs``."""
+
+    format: Literal["parquet"]
+
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        """See :func:`read_parquet_rows`."""
+        return read_parquet_rows(paths[ONLY], self.names, strict=reading.strict, where=self.where)
+
+
 def read_parquet_rows(
-    path: Path, columns: Mapping[str, str], *, strict: bool, where: Condition | None = None
+    path: Path, columns: Mapping[str, str], *, strict: bool, where: Where | None = None
 ) -> Iterator[Block]:
     """Read a Parquet file batch by batch; a null is blank text.
 
@@ -92,7 +105,7 @@ def _resolve(batch: pa.RecordBatch, field: tuple[str, ...]) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def _block(path: Path, arrays: dict[str, pa.Array], row: int, strict: bool, where: Condition | None) -> Block:
+def _block(path: Path, arrays: dict[str, pa.Array], row: int, strict: bool, where: Where | None) -> Block:
     rows = len(next(iter(arrays.values())))
     block = Block(np.arange(row + 1, row + rows + 1, dtype=np.int64), {}, np.zeros(rows, dtype=np.uint8))
     for name, array in arrays.items():

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 from xml.parsers import expat
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.bitext.block import Block, Changes
+from paraforge.bitext.block import Block
 from paraforge.bitext.reasons import CODES
+from paraforge.bitext.source import ONLY, NamedColumnSource
 from paraforge.errors import InputError
 from paraforge.text.compression import read_ahead
-from paraforge.text.lines import MAX_LINE_BYTES
+from paraforge.text.lines import Reading
 
 _READ_BYTES = 1 << 18
 _BLOCK_UNITS = 10_000
@@ -22,9 +24,18 @@ _KEPT_CHARACTERS = 4_096
 _CODE_ELEMENTS = frozenset(["bpt", "ept", "it", "ph", "ut"])
 
 
-def read_tmx(
-    path: Path, languages: Mapping[str, str], changes: Changes, *, max_line_bytes: int = MAX_LINE_BYTES
-) -> Iterator[Block]:
+class TmxSource(NamedColumnSource):
+    """TMX files; ``columns`` gives the language of each side: ``cs``, or ``cs|ces`` where either is used."""
+
+    format: Literal["tmx"]
+    where: None = None
+
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        """See :func:`read_tmx`."""
+        return read_tmx(paths[ONLY], self.names, reading)
+
+
+def read_tmx(path: Path, languages: Mapping[str, str], reading: Reading) -> Iterator[Block]:
     """Read a TMX file. The line number of a row is the number of its ``<tu>``, from 1: a line may hold two.
 
     A unit without one of the languages is a row with a blank side. Of several variants in one language the
@@ -35,14 +46,13 @@ def read_tmx(
         path: the file.
         languages: the language of each text column, e.g. ``{"source_text": "cs", "reference": "en"}``; ``en``
             takes ``en-GB`` too, in any case, and ``cs|ces`` either of the two.
-        changes: where changes are counted.
-        max_line_bytes: longest segment that is read whole; a longer one makes its row ``overlong_line``.
+        reading: how it is read: a segment longer than ``max_line_bytes`` makes its row ``overlong_line``.
 
     Raises:
         InputError: a damaged or truncated file; XML that is not well formed; an entity other than those of
             XML itself; a unit or segment inside another; no ``<tu>``; a language that no unit has.
     """
-    collector = _Collector(path, languages, changes, max_line_bytes)
+    collector = _Collector(path, languages, reading)
     try:
         for data in read_ahead(path, _READ_BYTES):
             collector.feed(data)
@@ -66,10 +76,10 @@ def read_tmx(
 class _Collector:
     """Collects the segments of the wanted languages from parser events."""
 
-    def __init__(self, path: Path, languages: Mapping[str, str], changes: Changes, max_bytes: int) -> None:
+    def __init__(self, path: Path, languages: Mapping[str, str], reading: Reading) -> None:
         self.path = path
-        self.changes = changes
-        self.max_bytes = max_bytes
+        self.changes = reading.changes
+        self.max_bytes = reading.max_line_bytes
         self.columns = {language.lower(): name for name, language in languages.items()}
         self.lines: list[int] = []
         self.codes: list[int] = []

@@ -4,55 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
-from paraforge.bitext.block import REJECT_MALFORMED, Block, Changes, Condition, parse_scores
+from paraforge.bitext.block import REJECT_MALFORMED, Block, parse_scores, reason_codes
+from paraforge.bitext.source import ONLY, ColumnSource, Where
 from paraforge.errors import InputError
-from paraforge.text.lines import MAX_LINE_BYTES, LineBlock, line_blocks
+from paraforge.text.lines import LineBlock, Reading, line_blocks
+
+
+class TsvSource(ColumnSource):
+    """Tab-separated columns without quoting."""
+
+    format: Literal["tsv"]
+    header: bool = Field(False, description="whether the first line names the columns")
+
+    @model_validator(mode="after")
+    def _allowed(self) -> TsvSource:
+        named = [place for place in self._places() if isinstance(place, str)]
+        if named and not self.header:
+            raise ValueError(f"column {named[0]!r} is a name: that needs 'header: true', or give its number")
+        if any(isinstance(place, int) and place < 0 for place in self._places()):
+            raise ValueError("columns are counted from 0")
+        return self
+
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        """See :func:`read_tsv`."""
+        return read_tsv(paths[ONLY], self.columns, reading, header=self.header, where=self.where)
 
 
 def read_tsv(
     path: Path,
     columns: Mapping[str, int | str],
-    changes: Changes,
+    reading: Reading,
     *,
-    header: bool,
-    strict: bool,
-    where: Condition | None = None,
-    max_line_bytes: int = MAX_LINE_BYTES,
+    header: bool = False,
+    where: Where | None = None,
 ) -> Iterator[Block]:
     """Read a tab-separated file. Every row has as many columns as the first; an empty line is a blank row.
 
     Args:
         path: the file.
         columns: where each text column and ``score`` stand: a number from 0, or a name in the header.
-        changes, strict, max_line_bytes: see :func:`paraforge.text.lines.line_blocks`.
+        reading: how it is read.
         header: whether the first line names the columns.
         where: which rows are taken; the others are refused as ``not_selected``.
 
     Raises:
-        InputError: see :func:`paraforge.text.lines.line_blocks`; a column that is not there; ``strict`` and
-            a row with another number of columns, or a score that is no number.
+        InputError: see :func:`paraforge.text.lines.line_blocks`; a column that is not there; in a strict
+            reading a row with another number of columns, or a score that is no number.
     """
     wanted = dict(columns) if where is None else {**columns, "where": where.column}
     places: dict[str, int] | None = None
     width = 0
-    for block in line_blocks(path, changes, strict=strict, max_line_bytes=max_line_bytes):
+    for block in line_blocks(path, reading):
         if places is None:
             first = block.lines[0].as_py().split("\t")
             width = len(first)
             places = _places(path, wanted, first, header)
             if header:
                 block = block.slice(1, len(block) - 1)
-        rows = _split(path, block, places, width, strict)
+        rows = _split(path, block, places, width, reading.strict)
         if where is not None:
             rows.refuse(~where.holds(rows.texts.pop("where")), "not_selected")
         if "score" in rows.texts:
-            rows.scores = parse_scores(rows.texts.pop("score"), rows, path, strict)
+            rows.scores = parse_scores(rows.texts.pop("score"), rows, path, reading.strict)
         yield rows
 
 
@@ -87,7 +108,7 @@ def _split(path: Path, block: LineBlock, places: Mapping[str, int], width: int, 
     widths = fields.value_lengths().to_numpy()
     starts = fields.offsets.to_numpy()[:-1]
     texts = {name: _column(fields.values, starts, widths, place, width) for name, place in places.items()}
-    rows = Block(block.numbers, texts, block.codes.copy())
+    rows = Block(block.numbers, texts, reason_codes(block))
     ragged = (widths != width) & (rows.codes == 0)
     if ragged.any():
         blank = pc.equal(block.lines, "").to_numpy(zero_copy_only=False)

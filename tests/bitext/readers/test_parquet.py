@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.bitext.block import Condition
 from paraforge.bitext.readers.parquet import read_parquet_rows
+from paraforge.bitext.source import Where
 from paraforge.errors import InputError
 from tests.bitext.helpers import rows_of
 
@@ -125,7 +125,7 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
 
 def test_conditions(tmp_path: Path) -> None:
     path = save(tmp_path / "a.parquet", {"cs": ["a", "b"], "en": ["c", "d"], "year": [2020, 2021]})
-    where = Condition("year", frozenset(["2021"]), negated=True)
+    where = Where(column="year", not_in=["2021"])
     assert [row[-1] for row in read(path, where=where)] == [None, "not_selected"]
 
 
@@ -133,7 +133,7 @@ def test_a_column_of_lists(tmp_path: Path) -> None:
     path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"], "tags": [["x", "y"]]})
     kind = "list<element: string>"
     with pytest.raises(InputError, match=rf"a\.parquet: column 'tags' of the condition 'where' is {kind}"):
-        read(path, where=Condition("tags", frozenset(["x"])))
+        read(path, where=Where(column="tags", values=["x"]))
     with pytest.raises(InputError, match=rf"column 'tags' for source_text is {kind}, not text"):
         read(path, {"source_text": "tags", "reference": "en"})
     with pytest.raises(InputError, match=rf"no column 'tags\.x' for source_text: there is {kind} before 'x'"):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from paraforge.bitext.readers.tmx import read_tmx
 from paraforge.errors import InputError
+from paraforge.text.lines import Reading
 from tests.bitext.helpers import COMPRESSORS, rows_of, write
 
 LANGUAGES = {"source_text": "cs", "reference": "en"}
@@ -28,7 +29,8 @@ def document(body: str, head: str = HEAD) -> str:
 
 
 def read(path: Path, changes: Counter[str] | None = None, **options: int) -> list[tuple[object, ...]]:
-    return rows_of(read_tmx(path, LANGUAGES, Counter() if changes is None else changes, **options))
+    reading = Reading(changes=Counter() if changes is None else changes, **options)
+    return rows_of(read_tmx(path, LANGUAGES, reading))
 
 
 # Characters that XML 1.0 allows; line ends are normalised by XML itself.
@@ -55,7 +57,7 @@ def test_languages_in_any_case_with_a_country_and_the_old_attribute(tmp_path: Pa
     )
     path = write(tmp_path / "a.tmx", document(body))
     assert [row[1:] for row in read(path)] == [("Ahoj", "Hello", None), ("Nazdar", "", None), ("", "", None)]
-    both = read_tmx(path, {"source_text": "cs|csb", "reference": "en|eng"}, Counter())
+    both = read_tmx(path, {"source_text": "cs|csb", "reference": "en|eng"}, Reading())
     assert [row[1:] for row in rows_of(both)][2] == ("ne", "no", None)
 
 
@@ -184,7 +186,7 @@ def test_something_endless_does_not_fill_memory(tmp_path: Path, opening: str) ->
 def test_many_units_come_in_blocks(tmp_path: Path) -> None:
     body = "".join(unit(en=f"a{n}", cs=f"b{n}") for n in range(25_000))
     path = write(tmp_path / "a.tmx", document(body))
-    blocks = list(read_tmx(path, LANGUAGES, Counter()))
+    blocks = list(read_tmx(path, LANGUAGES, Reading()))
     assert len(blocks) >= 2
     assert sum(map(len, blocks)) == 25_000
     assert rows_of(blocks)[-1] == (25_000, "b24999", "a24999", None)

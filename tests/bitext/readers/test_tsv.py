@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.bitext.block import Condition
 from paraforge.bitext.readers.tsv import read_tsv
+from paraforge.bitext.source import Where
 from paraforge.errors import InputError
+from paraforge.text.lines import Reading
 from tests.bitext.helpers import COMPRESSORS, rows_of, write
 
 COLUMNS: dict[str, int | str] = {"source_text": 2, "reference": 1}
 
 
-def read(path: Path, columns: dict[str, int | str] = COLUMNS, **options: object) -> list[tuple[object, ...]]:
-    given = {"header": False, "strict": True, **options}
-    return rows_of(read_tsv(path, columns, Counter(), **given))  # type: ignore[arg-type]
+def read(
+    path: Path,
+    columns: dict[str, int | str] = COLUMNS,
+    header: bool = False,
+    where: Where | None = None,
+    **options: Any,
+) -> list[tuple[object, ...]]:
+    return rows_of(read_tsv(path, columns, Reading(**options), header=header, where=where))
 
 
 field = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\n\r\ufeff"), max_size=15)
@@ -81,9 +87,9 @@ def test_a_name_that_stands_twice_in_the_header(tmp_path: Path) -> None:
 
 def test_conditions(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "2020\tb\tc\n2021\td\te\n2022\tf\tg\n")
-    without = Condition(0, frozenset(["2021"]), negated=True)
+    without = Where(column=0, not_in=["2021"])
     assert [row[-1] for row in read(path, where=without)] == [None, "not_selected", None]
-    only = Condition(0, frozenset(["2021", "2022"]))
+    only = Where(column=0, values=["2021", "2022"])
     assert [row[-1] for row in read(path, where=only)] == ["not_selected", None, None]
 
 
@@ -98,7 +104,7 @@ def test_an_overlong_line_is_not_ragged(tmp_path: Path) -> None:
 def test_scores(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "a\tA\t0.75\nb\tB\t\nc\tC\t1e-2\n")
     columns: dict[str, int | str] = {"reference": 0, "translation": 1, "score": 2}
-    (block,) = read_tsv(path, columns, Counter(), header=False, strict=True)
+    (block,) = read_tsv(path, columns, Reading())
     assert block.scores is not None
     assert block.scores.to_pylist() == [0.75, None, pytest.approx(0.01)]
 
@@ -108,8 +114,8 @@ def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
     path = write(tmp_path / "a.tsv", f"a\tA\t0.75\nb\tB\t{score}\n")
     columns: dict[str, int | str] = {"reference": 0, "translation": 1, "score": 2}
     with pytest.raises(InputError, match=rf"a\.tsv:2: the score is '{score}', not a number"):
-        list(read_tsv(path, columns, Counter(), header=False, strict=True))
-    (block,) = read_tsv(path, columns, Counter(), header=False, strict=False)
+        list(read_tsv(path, columns, Reading()))
+    (block,) = read_tsv(path, columns, Reading(strict=False))
     assert block.scores is not None
     assert block.scores.to_pylist() == [0.75, None]
     assert block.codes.tolist() == [0, 1]
