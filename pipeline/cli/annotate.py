@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from paraforge.annotation.report import BandRow, Estimate, Report
@@ -124,7 +125,8 @@ def report(
 
     from paraforge.annotation.report import TABLE_SCHEMA, build_report, table_rows
     from paraforge.annotation.store import AnnotationStore
-    from paraforge.cli.outputs import check_output_file, table, text_lines
+    from paraforge.cli.console import on_terminal, rendered
+    from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.corpus.output import TABLE, chosen_format, write_rows, write_text
 
     kind = chosen_format(form, output)
@@ -135,11 +137,8 @@ def report(
     check_output_file(output, force, shown)
     found = build_report(AnnotationStore(database))
     if kind == TABLE:
-        text = render_report(found)
-        if output is None:
-            typer.echo(text)
-        else:
-            output.write_text(text + "\n", encoding="utf-8")
+        text = rendered(lambda console: show_report(found, console), on_terminal(output), _PLAIN_WIDTH)
+        write_or_print(text, output)
     elif output is None:
         write_text(table_rows(found), sys.stdout, kind)
     else:
@@ -181,22 +180,11 @@ def export(
         typer.echo(f"{output}: {write_rows(rows, output, kind):,} answers", err=True)
 
 
-def render_report(found: Report) -> str:
-    """The report as a person reads it."""
-    import io
-    import shutil
-    import sys
-
-    from rich.console import Console
+def show_report(found: Report, console: Console) -> None:
+    """Print the report as a person reads it."""
     from rich.padding import Padding
     from rich.text import Text
 
-    buffer = io.StringIO()
-    terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns if terminal else _PLAIN_WIDTH
-    console = Console(
-        file=buffer, width=width, highlight=False, force_terminal=terminal, color_system="standard"
-    )
     console.print(Text(found.name, style="bold"))
     console.print(Text(found.signature, style="dim"), soft_wrap=True)
     graders = ", ".join(f"{name} ({graded:,})" for name, graded in found.annotators.items()) or "nobody yet"
@@ -212,7 +200,6 @@ def render_report(found: Report) -> str:
         console.print(Text("Agreement", style="bold"))
         console.print(Padding(_agreement_table(found), (0, 0, 1, 0)))
     console.print(Text(f"Strong paraphrases (grade 3) in the corpus: {_strong(found.strong)}"))
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
 def _strong(estimate: Estimate | None) -> str:

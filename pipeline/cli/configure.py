@@ -42,6 +42,7 @@ def configure(
       paraforge configure --reset                              back to the embedded sample
       paraforge configure --groups                             what there is to choose from
     """
+    from paraforge.cli.outputs import FileKind, check_output_file
     from paraforge.configuration.checks import check_files as check
     from paraforge.configuration.choices import reconfigure
     from paraforge.configuration.composition import choices
@@ -54,6 +55,9 @@ def configure(
         for group, names in choices(configs).items():
             typer.echo(f"{group}: {', '.join(names)}")
         return
+    # Whatever a parameter file has: it may be broken, with --reset.
+    parameter_file = FileKind("a file of parameters", lambda path: "\ningest:" in f"\n{path.read_text()}")
+    check_output_file(output, True, parameter_file)
     found = reconfigure(configs, overrides or [], output, reset)
     problems = check(found.parameters) if check_files else []
     if problems:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-WIDTH = 120
 _BAR = 24
 
 
@@ -28,7 +27,7 @@ def diff(
     seed: int = typer.Option(1, help="of the examples"),
     form: str = typer.Option("text", "--format", "-f", help="text or json"),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
-    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
 ) -> None:
     """Say what differs: parameters, counts by reason and source, scores, and which pairs entered or left.
 
@@ -40,12 +39,9 @@ def diff(
       paraforge diff yesterday/corpus data/corpus
       paraforge diff yesterday/corpus data/corpus -f json -o changes.json
     """
-    import shutil
-    import sys
-
-    from paraforge.cli.outputs import check_output_file, json_object, text_lines
+    from paraforge.cli.console import on_terminal, rendered
+    from paraforge.cli.outputs import check_output_file, json_object, text_lines, write_or_print
     from paraforge.corpus.diff import as_dict, compare, open_side
-    from paraforge.corpus.output import printed
     from paraforge.errors import InputError
     from paraforge.files import write_json
     from paraforge.publication.datasets import neighbours, open_published
@@ -70,13 +66,8 @@ def diff(
         else:
             typer.echo(json.dumps(as_dict(difference), indent=2, ensure_ascii=False))
         return
-    terminal = output is None and sys.stdout.isatty()
-    width = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH
-    text = printed(lambda console: show(difference, console), width, terminal)
-    if output is None:
-        typer.echo(text)
-    else:
-        output.write_text(text + "\n", encoding="utf-8")
+    text = rendered(lambda console: show(difference, console), on_terminal(output))
+    write_or_print(text, output)
 
 
 def show(difference: Difference, console: Console) -> None:

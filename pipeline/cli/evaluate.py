@@ -20,6 +20,7 @@ def evaluate(
         "(which are averaged), or a baseline: tfidf, tfidf-trigrams, jaccard; of trained decoders also with "
         "@context, @unrolled:3 or @mean:3 behind it, and :cosine behind that"
     ),
+    older_json: Path | None = typer.Argument(None, hidden=True),
     sts: list[Path] = typer.Option(
         [], "--sts", help="directory or file of scored sentence pairs; may be given several times"
     ),
@@ -68,10 +69,11 @@ def evaluate(
     against: list[str] = typer.Option(
         [], "--against", help="the same, and the mean absolute difference to it (ParaNMT, Table 10)"
     ),
-    output: Path | None = typer.Option(None, "--json", help="write all figures to this file"),
+    output: Path | None = typer.Option(None, "--output", "-o", help="write all figures to this file as JSON"),
+    as_json: bool = typer.Option(False, "--json", help="print JSON"),
     seed: int = typer.Option(1, min=0, help="of the transfer tasks: folds, development examples"),
     device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
-    force: bool = typer.Option(False, "--force", help="overwrite the file of --json"),
+    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
 ) -> None:
     """Evaluate a model of sentence embeddings; every figure is x 100.
 
@@ -93,7 +95,7 @@ def evaluate(
     \b
     Examples:
       paraforge evaluate models/embeddings/word --sts sts
-      paraforge evaluate models/embeddings/word --sts sts --baseline tfidf-trigrams --json scores.json
+      paraforge evaluate models/embeddings/word --sts sts --baseline tfidf-trigrams -o scores.json
       paraforge evaluate models/embeddings/word --sts sts --by-length --against models/embeddings/trigram
       paraforge evaluate glove.840B.300d.txt --sts sts --similarity SimLex-999.txt
       paraforge evaluate models/sif --sts sts/stsb-dev.tsv --transfer transfer
@@ -104,15 +106,22 @@ def evaluate(
       paraforge evaluate jaccard --sts sts
       paraforge evaluate models/decoders/small@unrolled:2 --sts sts --baseline models/decoders/small@context
     """
+    import json
     from functools import partial
 
     from paraforge.cli.outputs import check_output_file, json_object
     from paraforge.embeddings.fine_tuning.transfer import fine_tuner
+    from paraforge.errors import ConfigurationError
     from paraforge.evaluation.evaluate import evaluate as run
     from paraforge.files import write_json
     from paraforge.interrupts import graceful_interrupts
     from paraforge.loading import open_model
 
+    if older_json is not None:
+        # '--json FILE' was how to write a file.
+        if not as_json or output is not None:
+            raise ConfigurationError([f"{older_json}: one model is evaluated; name others with --baseline"])
+        output, as_json = older_json, False
     check_output_file(output, force, json_object("an evaluation", "paraforge", "tokenizer", "model", "kind"))
     variants = _variants(fine_tune, fine_tune_from, fine_tune_penalty, fine_tune_set)
     with graceful_interrupts():
@@ -132,7 +141,7 @@ def evaluate(
         )
     if output is not None:
         write_json(output, result.as_json())
-    typer.echo("\n".join(result.lines()))
+    typer.echo(json.dumps(result.as_json(), indent=2) if as_json else "\n".join(result.lines()))
 
 
 def _variants(wanted: bool, starts: list[str], penalties: list[float], settings: list[str]) -> list[Variant]:

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from paraforge.errors import InputError
+from paraforge.files import atomic_path
 
 _READ_BYTES = 1 << 16
 # A file in a directory with one of these is part of it, and is replaced by what makes the whole alone.
@@ -150,6 +153,15 @@ def text_lines(what: str, *patterns: str, repeated: bool = False) -> FileKind:
         return len(lines) >= len(patterns) and all(map(re.fullmatch, patterns, lines))
 
     return FileKind(what, is_one)
+
+
+def write_or_print(text: str, output: Path | None) -> None:
+    """Print a text, or write it to a file, which has it as a whole or not at all."""
+    if output is None:
+        typer.echo(text)
+        return
+    with atomic_path(output) as temporary:
+        temporary.write_text(f"{text}\n", encoding="utf-8")
 
 
 def numpy_array() -> FileKind:

@@ -21,13 +21,13 @@ def query(
         None, "--format", "-f", help="table, csv, tsv, json, jsonl or parquet; by default the file's ending"
     ),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
+    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
     limit: int = typer.Option(SHOWN_ROWS, min=1, help="rows that a table shows at most"),
     memory: str = typer.Option("600MB", help="memory DuckDB may use; what is larger goes to temporary files"),
     threads: int = typer.Option(0, min=0, help="threads; 0 is one a core"),
     allow_files: bool = typer.Option(
         False, "--allow-files", help="let the statement read and write other files than the corpus"
     ),
-    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
     """Ask a published corpus in SQL (DuckDB).
 
@@ -40,10 +40,10 @@ def query(
       paraforge query data/corpus "SELECT rejected, count(*) FROM rejected GROUP BY 1 ORDER BY 2 DESC"
       paraforge query data/corpus "SELECT reference, translation FROM corpus WHERE overlap_3 < 0.2" -o far.tsv
     """
-    import shutil
     import sys
 
-    from paraforge.cli.outputs import check_output_file, table, text_lines
+    from paraforge.cli.console import on_terminal, text_width
+    from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.corpus.database import open_database
     from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows, write_text
     from paraforge.corpus.statement import run_statement
@@ -62,13 +62,9 @@ def query(
         else:
             check_output_file(output, force, table("a table", kind, rows.schema.names))
         if kind == TABLE:
-            terminal = output is None and sys.stdout.isatty()
-            width = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH
-            shown, more = render_table(rows, limit, width, terminal)
-            if output is None:
-                typer.echo(shown)
-            else:
-                output.write_text(shown + "\n", encoding="utf-8")
+            terminal = on_terminal(output)
+            shown, more = render_table(rows, limit, text_width(terminal, WIDTH), terminal)
+            write_or_print(shown, output)
             if more:
                 typer.echo(
                     f"the first {limit:,} rows; --limit shows more, --output FILE writes all", err=True

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-WIDTH = 120
 _TEXTS = ("reference", "translation")
 
 
@@ -30,7 +29,7 @@ def sample(
         None, "--format", "-f", help="pairs, table, csv, tsv, json, jsonl, parquet"
     ),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
-    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
 ) -> None:
     """Show pairs drawn at random, uniformly and without replacement.
 
@@ -41,34 +40,30 @@ def sample(
       paraforge sample data/rejected --where "rejected = 'length'"
       paraforge sample data/corpus -n 1000 --seed 7 -o to-annotate.tsv
     """
-    import shutil
     import sys
 
-    from paraforge.cli.outputs import check_output_file, table, text_lines
+    from paraforge.cli.console import on_terminal, text_width
+    from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows, write_text
     from paraforge.corpus.sample import parse_band, sample_pairs
     from paraforge.corpus.statement import Rows
     from paraforge.publication.datasets import open_published
 
     kind = "pairs" if form == "pairs" else chosen_format(form, output, "pairs")
-    dataset = open_published(corpus)
-    shown = text_lines("a table of pairs", r"\|.*\||row 1|no rows.*| +\w+ +reference +translation .*")
     text = kind in ("pairs", TABLE)
-    check_output_file(output, force, shown if text else table("pairs", kind, dataset.schema.names))
+    shown = text_lines("a table of pairs", r"\|.*\||row 1|no rows.*| +\w+ +reference +translation .*")
+    check_output_file(output, force, shown if text else table("pairs", kind, ["source", "line", *_TEXTS]))
+    dataset = open_published(corpus)
     drawn = sample_pairs(dataset, count, seed, parse_band(band) if band else None, score, where)
     rows = Rows(drawn.pairs.schema, iter(drawn.pairs.to_batches()))
-    terminal = output is None and sys.stdout.isatty()
-    width = shutil.get_terminal_size((WIDTH, 24)).columns if terminal else WIDTH
+    terminal = on_terminal(output)
     if text:
         drawing = (
-            render_pairs(drawn, score, width, terminal)
+            render_pairs(drawn, score, terminal)
             if kind == "pairs"
-            else render_table(rows, count, width, terminal)[0]
+            else render_table(rows, count, text_width(terminal), terminal)[0]
         )
-        if output is None:
-            typer.echo(drawing)
-        else:
-            output.write_text(drawing + "\n", encoding="utf-8")
+        write_or_print(drawing, output)
     elif output is None:
         write_text(rows, sys.stdout, kind)
     else:
@@ -76,14 +71,15 @@ def sample(
     typer.echo(f"{drawn.pairs.num_rows:,} of {drawn.population:,} pairs, seed {seed}", err=True)
 
 
-def render_pairs(drawn: Sample, score: str, width: int, terminal: bool) -> str:
+def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
     """Reference and translation side by side; words that the other side lacks are marked on a terminal."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    from paraforge.cli.console import rendered
     from paraforge.corpus.differing_words import marked_words
-    from paraforge.corpus.output import one_line, printed
+    from paraforge.corpus.output import one_line
 
     names = drawn.pairs.column_names
     shown_score = score if score in names else None
@@ -119,4 +115,4 @@ def render_pairs(drawn: Sample, score: str, width: int, terminal: bool) -> str:
             "-" if overlap is None else f"{overlap:.2f}",
             Text("\n".join(map(one_line, lineage.split("\n")))),
         )
-    return printed(lambda console: console.print(table), width, terminal)
+    return rendered(lambda console: console.print(table), terminal)

@@ -32,21 +32,11 @@ def summary(
       paraforge summary
       paraforge summary ~/another-project | less
     """
-    import io
-    import sys
-
-    from rich.console import Console
-
+    from paraforge.cli.console import on_terminal, rendered
     from paraforge.publication.summary import load_summary
 
     gathered = load_summary(project)
-    if sys.stdout.isatty():
-        show(gathered, Console(highlight=False))
-        return
-    plain = io.StringIO()
-    show(gathered, Console(file=plain, width=PLAIN_WIDTH, highlight=False, force_terminal=False))
-    # Tables are padded to their width; a file or a pipe is better without.
-    typer.echo("\n".join(line.rstrip() for line in plain.getvalue().splitlines()))
+    typer.echo(rendered(lambda console: show(gathered, console), on_terminal(), PLAIN_WIDTH))
 
 
 def show(summary: Summary, console: Console) -> None:

@@ -47,6 +47,7 @@ def translate(
     setting: list[str] = typer.Option(
         [], metavar="NAME=VALUE", help="a setting of the engine, as params.yaml has it under its name"
     ),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
     """Translate a file of sentences, one a line.
 
@@ -67,6 +68,7 @@ def translate(
       paraforge translate news.cs varied.tsv --model models/nmt --engine torch --nbest 3 --setting groups=3
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
+    from paraforge.cli.outputs import check_output_file, text_lines
     from paraforge.decoding.engines import MODEL_FREE, open_translator
     from paraforge.decoding.engines.ctranslate2 import NAME
     from paraforge.decoding.translator import DecodingOptions, Placement
@@ -87,6 +89,8 @@ def translate(
         maximum_target_tokens=max_target_tokens,
         compute_type=compute_type,
     )
+    lines = text_lines("translations", r"\d+\t\d+\t(-?\d+\.\d+)?\t.*", repeated=True)
+    check_output_file(None if output_path == Path("-") else output_path, force, lines)
     placement = Placement(device, threads or available_cores(), batch_tokens)
     # Looks at the input before a large model is loaded.
     sentences = read_sentences(input_path)

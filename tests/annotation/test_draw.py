@@ -109,7 +109,7 @@ def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
 
 
 def test_not_a_corpus(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is no manifest\.json"):
+    with pytest.raises(InputError, match=r"there is no _manifest\.json"):
         open_for_annotation(tmp_path)
 
 

@@ -1,0 +1,157 @@
+"""What holds for every command: nothing that exists is replaced without --force, and with it only what the
+command itself makes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from paraforge.cli import COMMANDS, app
+from paraforge.errors import ParaforgeError
+from tests.project import digests
+from tests.selection.published import publish_pairs
+
+RUNNER = CliRunner()
+# A command's arguments, OUT for its output. What they name is made below, or does not exist: then an output
+# is refused before anything else is looked at.
+WRITERS: dict[str, tuple[str, ...]] = {
+    "configure": ("configure", "-o", "OUT"),
+    "configure --reset": ("configure", "--reset", "-o", "OUT"),
+    "model import": ("model", "import", "missing", "OUT"),
+    "translate": ("translate", "missing", "OUT"),
+    "score": ("score", "pairs.tsv", "OUT", "--vectors", "missing"),
+    "query": ("query", "corpus", "SELECT source, line FROM corpus", "-o", "OUT"),
+    "sample": ("sample", "corpus", "-o", "OUT"),
+    "sample as text": ("sample", "corpus", "-f", "pairs", "-o", "OUT"),
+    "diff": ("diff", "corpus", "corpus", "-o", "OUT"),
+    "diff as JSON": ("diff", "corpus", "corpus", "-f", "json", "-o", "OUT"),
+    "annotate report": ("annotate", "report", "missing", "-o", "OUT"),
+    "annotate export": ("annotate", "export", "missing", "-o", "OUT"),
+    "annotate serve": ("annotate", "serve", "corpus", "-d", "OUT"),
+    "lexicon extract": ("lexicon", "extract", "missing", "OUT"),
+    "train": ("train", "missing", "OUT"),
+    "train-decoders": ("train-decoders", "missing", "OUT"),
+    "embed": ("embed", "missing", "missing", "OUT"),
+    "similarity": ("similarity", "missing", "missing", "-o", "OUT"),
+    "evaluate": ("evaluate", "missing", "-o", "OUT"),
+    "evaluate --json": ("evaluate", "missing", "--json", "OUT"),
+    "sif": ("sif", "missing", "OUT"),
+    "export": ("export", "missing", "OUT", "--format", "sentence-transformers"),
+    "export as text": ("export", "missing", "OUT", "--format", "word2vec"),
+}
+# Commands that write no file that a user names, or none at all.
+READERS = {
+    *("plan", "model show", "model check", "verify", "summary", "neighbours", "doctor", "work list"),
+    *("work prune", "lexicon lookup", "lexicon compare", "lexicon evaluate"),
+}
+NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.txt")
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command by its full name."""
+    root: Any = typer.main.get_command(app)
+    for name in COMMANDS:
+        command = root.get_command(None, name)
+        if hasattr(command, "commands"):
+            for inner in command.commands.values():
+                yield f"{name} {inner.name}", inner
+        else:
+            yield name, command
+
+
+def test_every_command_is_known_here() -> None:
+    writing = {name.split(" as ")[0].split(" --")[0] for name in WRITERS}
+    assert {name for name, _ in commands()} == writing | READERS
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_who_writes_a_file_has_force(name: str) -> None:
+    command = dict(commands())[name]
+    options = {option for one in command.params for option in one.opts}
+    outputs = {one.name for one in command.params if one.name in ("output", "output_path", "destination")}
+    if outputs and name != "configure":
+        assert name not in READERS
+        assert "--force" in options
+    if any(one.name == "output" and one.opts[0].startswith("-") for one in command.params):
+        assert {"--output", "-o"} <= options
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("corpus")
+    publish_pairs(root, rows=200)
+    return root / "corpus"
+
+
+@pytest.fixture
+def place(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a corpus, pairs, and files and directories of somebody else's."""
+    (tmp_path / "corpus").symlink_to(corpus)
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    for name in NAMES:
+        (tmp_path / name).write_text("years of work\n")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years of work\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(name: str, output: str, *more: str) -> str:
+    """Run a command that is to be refused; its message."""
+    arguments = [output if one == "OUT" else one for one in WRITERS[name]]
+    result = RUNNER.invoke(app, [*arguments, *more])
+    assert isinstance(result.exception, ParaforgeError), (arguments, result.output, result.exception)
+    assert result.exception.exit_code == 2
+    return str(result.exception)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_exists_is_not_replaced(name: str, place: Path) -> None:
+    before = digests(place)
+    for output in (*NAMES, "thesis"):
+        if name in ("configure", "configure --reset", "annotate serve"):
+            # They replace their own file, or go on with it, and nothing else.
+            assert run(name, output)
+        else:
+            for more, message in (([], "already there"), (["--force"], "--force does not replace it")):
+                said = run(name, output, *more)
+                assert message in said or "does not say which format" in said
+    assert digests(place) == before
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_no_part_of_a_published_corpus_is_replaced(name: str, place: Path, corpus: Path) -> None:
+    before = digests(corpus)
+    for part in sorted(before):
+        run(name, f"corpus/{part}", *([] if name.startswith(("configure", "annotate s")) else ["--force"]))
+    assert digests(corpus) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "endings"),
+    [
+        ("query", ("tsv", "csv", "json", "jsonl", "parquet", "txt")),
+        ("sample", ("tsv", "csv", "json", "jsonl", "parquet")),
+        ("sample as text", ("txt",)),
+        ("diff", ("txt", "json")),
+        ("diff as JSON", ("json",)),
+    ],
+)
+def test_force_replaces_what_the_command_made(name: str, endings: tuple[str, ...], place: Path) -> None:
+    for ending in endings:
+        output = place / f"made.{ending}"
+        arguments = [str(output) if one == "OUT" else one for one in WRITERS[name]]
+        if ending == "txt" and name == "query":
+            arguments += ["-f", "table"]
+        for more in ([], ["--force"]):
+            result = RUNNER.invoke(app, [*arguments, *more])
+            assert result.exit_code == 0, (arguments, result.output, result.exception)
+            assert ending == "parquet" or b"\x1b" not in output.read_bytes()
+        os.truncate(output, 0)
+        assert RUNNER.invoke(app, [*arguments, "--force"]).exit_code == 0
