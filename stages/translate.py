@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
+from paraforge.planning.record import compare_plan
 from paraforge.translation.translate import translate
 from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
@@ -19,7 +21,8 @@ def main() -> None:
         Path("data/translated"),
         parameters.resources,
     )
-    write_metrics("translate", report)
+    plan = compare_plan(parameters.resources.work, report.run)
+    write_metrics("translate", {**asdict(report), "plan": None if plan is None else asdict(plan)})
 
 
 if __name__ == "__main__":

@@ -115,8 +115,8 @@ def check(
       paraforge model check models/nmt --compute-type int8 --bitext test.en-cs.tsv.gz --beam 12
       paraforge model check models/nmt --compute-type int8 --bitext data/ingested
     """
+    from paraforge.decoding.model_check import check_model
     from paraforge.errors import IncompleteError
-    from paraforge.models.description import check_model
 
     found = check_model(model, engine, sentence, beam, compute_type)
     typer.echo(f"{model}: whole; the engine {engine} opens it")

@@ -1,14 +1,11 @@
-"""What a model's directory holds, for people; and whether all of it is right."""
+"""What a model's directory holds, for people."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from paraforge.decoding.engines import open_translator
-from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.files import read_json
-from paraforge.models.importers.ctranslate2 import check_embeddings
 from paraforge.models.model import MODEL_INDEX, open_model
 
 
@@ -38,31 +35,3 @@ def describe_model(path: Path) -> dict[str, Any]:
         "bytes": sum(file.stat().st_size for file in files),
         "fingerprint": model.fingerprint,
     }
-
-
-def check_model(
-    path: Path, engine: str, sentence: str = "", beam: int = 4, compute_type: str = "float32"
-) -> Hypotheses | None:
-    """Compare every file with its SHA-256, embeddings with vocabularies, and open the model.
-
-    Args:
-        path: directory of the model.
-        engine: what opens it.
-        sentence: translated, if there is one.
-        beam: width of the beam.
-        compute_type: arithmetic of the engine.
-
-    Returns:
-        The sentence's translations, or None without one.
-
-    Raises:
-        InputError: something is missing, damaged or does not fit.
-    """
-    model = open_model(path, engine)
-    folder = model.folders.get("ctranslate2")
-    if folder is not None:
-        check_embeddings(folder, folder)
-    translator = open_translator(
-        engine, model, DecodingOptions(beam=beam, compute_type=compute_type), Placement("cpu")
-    )
-    return next(iter(translator.translate([sentence])), None) if sentence else None

@@ -16,7 +16,7 @@ from paraforge.nmt.binarisation import PreparedBitext, prepare_bitext
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.processes import LOG, follow, training_processes
 from paraforge.nmt.ranks import rank_count
-from paraforge.shards.resources import Resources
+from paraforge.shards.resources import Resources, cpu_has_bfloat16
 from paraforge.shards.store import ShardDirectory
 
 logger = logging.getLogger(__name__)
@@ -149,15 +149,14 @@ def training_device(resources: Resources) -> str:
 
 def precision(wanted: str, device: str) -> str:
     """Of matrix products: what was asked for, or bfloat16 where the processor multiplies it."""
-    import torch
-
     if wanted != "auto":
         return wanted
     if device.startswith("cuda"):
+        import torch
+
         # torch.cuda.is_bf16_supported() is true of GPUs that can only imitate it: before Ampere.
         return "bfloat16" if torch.cuda.get_device_capability(device) >= (8, 0) else "float32"
-    capable = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return "bfloat16" if capable else "float32"
+    return "bfloat16" if cpu_has_bfloat16() else "float32"
 
 
 def write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:

@@ -17,9 +17,9 @@ import pyarrow as pa
 from paraforge.decoding.translator import Hypotheses, Translator
 from paraforge.errors import InputError, require
 from paraforge.interrupts import check_interrupt
-from paraforge.planning.population import Population, blocks
 from paraforge.progress import progress
 from paraforge.shards.store import ShardDirectory, write_shard
+from paraforge.translation.population import Population, blocks
 from paraforge.translation.sentences import HypothesisRows
 
 _LEAST_BLOCKS = 5

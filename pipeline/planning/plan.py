@@ -20,13 +20,14 @@ from paraforge.models.model import MODEL_INDEX, TranslationModel, open_model
 from paraforge.nmt.stage import training_key
 from paraforge.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
 from paraforge.planning.measurement import Measurement, Rate, measure, row_seconds
-from paraforge.planning.population import Population, survey
 from paraforge.planning.progress import Progress, progress_of
-from paraforge.planning.record import plan_key, save_plan
+from paraforge.planning.record import save_plan
 from paraforge.planning.simulation import Cluster, best_task_size, compare_task_sizes
 from paraforge.shards.store import ShardDirectory
 from paraforge.translation.calibration.check import calibrated
+from paraforge.translation.population import Population, survey
 from paraforge.translation.sentences import EngineChoice, Workplace, choose_engine, plan_workplace
+from paraforge.translation.translate import translation_key
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ def make_plan(
         )
     facts = _facts(population, corpus, section.sentences_per_task, measurement, rate)
     if measurement is not None:
-        key = plan_key(corpus, choice.parameters(), choice.weights)
+        key = translation_key(corpus, choice)
         save_plan(resources.work, key, facts, {"device": workplace.devices[0]})
     if sentences is not None:
         scale = sentences / max(1, facts.sentences)

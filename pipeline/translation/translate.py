@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from paraforge.errors import IncompleteError
 from paraforge.files import hash_json
-from paraforge.planning.record import Comparison, compare_plan, plan_key
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.step import Step, StepReport, run_step
@@ -44,6 +43,27 @@ _REASONS = 20
 _FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 
 
+@dataclass(frozen=True)
+class SentenceRun:
+    """The translation of distinct sentences, without what was there already.
+
+    Attributes:
+        key: see :func:`translation_key`.
+        sentences: translated now.
+        sentences_per_task: in a shard.
+        devices: that shared them.
+        in_process: whether no other process was started.
+        seconds: that it took.
+    """
+
+    key: str
+    sentences: int
+    sentences_per_task: int
+    devices: int
+    in_process: bool
+    seconds: float
+
+
 @dataclass
 class TranslationReport:
     """What the stage did: ``rows`` = ``translated`` + ``given`` + ``rejected`` + ``failed``.
@@ -65,7 +85,8 @@ class TranslationReport:
         sentences_per_second: of the sentences translated in this run.
         calibration: what a sample said of a quantised compute type; None where it was not asked. Then
             ``compute_type`` is what followed from it.
-        plan: what 'paraforge plan' had said of them, and how right it was; None without a plan.
+        run: what was translated in this run, to compare a plan with; None where nothing was, or where the
+            size of the cluster is not known.
     """
 
     engine: str
@@ -87,7 +108,7 @@ class TranslationReport:
     seconds: float = 0.0
     sentences_per_second: float | None = None
     calibration: Calibration | None = None
-    plan: Comparison | None = None
+    run: SentenceRun | None = None
 
 
 def translate(
@@ -121,7 +142,7 @@ def translate(
         choice = _choice(parameters, model, resources, sentences)
         hypotheses_path = work.path / "published" / "hypotheses"
         first = StepReport(0, 0, 0, 0.0)
-        compared: Comparison | None = None
+        run: SentenceRun | None = None
         calibration: Calibration | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
@@ -135,7 +156,7 @@ def translate(
                 workers=workplace.workers,
             )
             size = parameters.sentences_per_task
-            compared = _compared(choice, corpus, resources, workplace.workers, first, sentences, size)
+            run = _run(choice, corpus, resources, workplace.workers, first, sentences, size)
             hypotheses = ShardDirectory(hypotheses_path)
             donors = write_donors(distinct, hypotheses, work.path / "donors")
             digest = hash_json([record.sha256 for record in hypotheses.records])
@@ -146,7 +167,7 @@ def translate(
         work.note_used(["calibration", "distinct", "donors", "published"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences, report.tasks, report.reused_tasks = sentences, first.shards, first.reused
-    report.calibration, report.plan = calibration, compared
+    report.calibration, report.run = calibration, run
     report.seconds = round(time.monotonic() - started, 3)
     if first.shards > first.reused:
         done = sentences * (1 - first.reused / first.shards)
@@ -155,7 +176,13 @@ def translate(
     return report
 
 
-def _compared(
+def translation_key(corpus: ShardDirectory, choice: EngineChoice) -> str:
+    """Hash of what is translated and with what: the corpus, the engine with its options, the model."""
+    digests = [record.sha256 for record in corpus.records]
+    return hash_json([digests, choice.parameters(), choice.weights])
+
+
+def _run(
     choice: EngineChoice,
     corpus: ShardDirectory,
     resources: Resources,
@@ -163,20 +190,18 @@ def _compared(
     first: StepReport,
     sentences: int,
     sentences_per_task: int,
-) -> Comparison | None:
-    """How right a plan for this translation was; None without one, or where a cluster's size is not known."""
+) -> SentenceRun | None:
     if workers is None or first.shards == first.reused:
         return None
     tasks = first.shards - first.reused
-    return compare_plan(
-        resources.work,
-        plan_key(corpus, choice.parameters(), choice.weights),
+    return SentenceRun(
+        key=translation_key(corpus, choice),
         sentences=round(sentences * tasks / first.shards),
         sentences_per_task=sentences_per_task,
         devices=min(workers, tasks),
         in_process=resources.scheduler is None
         and (workers == 1 or tasks == 1 or sentences <= resources.in_process_rows),
-        measured=first.seconds,
+        seconds=first.seconds,
     )
 
 

@@ -11,8 +11,8 @@ import pytest
 from paraforge.decoding.translator import Hypotheses, make_hypothesis
 from paraforge.errors import InputError
 from paraforge.planning.measurement import estimate, measure
-from paraforge.planning.population import survey
-from tests.planning.test_population import write_corpus
+from paraforge.translation.population import survey
+from tests.translation.test_population import write_corpus
 
 
 class Clock:

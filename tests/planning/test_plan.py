@@ -20,11 +20,11 @@ from paraforge.nmt.stage import training_key
 from paraforge.planning.forecast import TASK_SECONDS, Facts, forecast
 from paraforge.planning.plan import Plan, ingested_corpus, make_plan, model_path
 from paraforge.planning.progress import Progress
-from paraforge.planning.record import plan_path
+from paraforge.planning.record import compare_plan, plan_path
 from paraforge.planning.table import plan_json, plan_text
 from paraforge.translation.translate import translate
-from tests.planning.test_population import write_corpus
 from tests.project import ROOT
+from tests.translation.test_population import write_corpus
 
 SENTENCES = [f"věta číslo {number} " + "slovo " * (number % 17) for number in range(900)]
 
@@ -55,19 +55,20 @@ def test_a_plan_is_kept_and_the_stage_says_how_right_it_was(
         report = translate(
             parameters.translate, tmp_path / "in", tmp_path / "none", tmp_path / "out", parameters.resources
         )
-    assert report.plan is not None
-    assert report.plan.planned > 2  # 900 sentences at 400 a second
+        compared = compare_plan(tmp_path / "work", report.run)
+    assert compared is not None
+    assert compared.planned > 2  # 900 sentences at 400 a second
     assert "of translation, measured" in caplog.text
     # Nothing is left to compare when everything was there already, or when the plan was for something else.
     again = translate(
         parameters.translate, tmp_path / "in", tmp_path / "none", tmp_path / "out", parameters.resources
     )
-    assert again.plan is None
+    assert again.run is None
+    assert compare_plan(tmp_path / "work", again.run) is None
     other = parameters.translate.model_copy(update={"beam": 3})
-    assert (
-        translate(other, tmp_path / "in", tmp_path / "none", tmp_path / "out", parameters.resources).plan
-        is None
-    )
+    found = translate(other, tmp_path / "in", tmp_path / "none", tmp_path / "out", parameters.resources)
+    assert found.run is not None
+    assert compare_plan(tmp_path / "work", found.run) is None
 
 
 def test_of_a_run_that_was_begun_the_plan_says_what_is_left(parameters: Parameters, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from paraforge.shards.cluster import ATTEMPTS
 from paraforge.shards.resources import Resources
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.translate import translate
-from tests.planning.test_population import write_corpus
+from tests.translation.test_population import write_corpus
 
 SENTENCES = [f"věta {number} " + "slovo " * (number % 11) for number in range(360)]
 

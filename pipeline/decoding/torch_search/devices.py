@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from paraforge.decoding.translator import Placement
 from paraforge.errors import InputError, require
+from paraforge.shards.resources import cpu_has_bfloat16
 
 if TYPE_CHECKING:
     import torch
@@ -52,9 +53,7 @@ def prepare_thread(device: torch.device) -> None:
 def fast_type(device: torch.device) -> str:
     """What is fast and close enough on a device: ``float32``, ``bfloat16`` or ``float16``."""
     if device.type == "cpu":
-        from paraforge.nmt.training import precision
-
-        return precision("auto", "cpu")
+        return "bfloat16" if cpu_has_bfloat16() else "float32"
     import torch
 
     # torch.cuda.is_bf16_supported() is true of GPUs that can only imitate it: before Ampere.

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
-from paraforge.planning.population import blocks, survey
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.shards.work import replaced_directory
 from paraforge.translation.calibration.loss import MINIMUM, SENTENCES, SHARE, sample_size
+from paraforge.translation.population import blocks, survey
 from paraforge.translation.text_file import PIPE, read_sentences
 
 Item = TypeVar("Item")

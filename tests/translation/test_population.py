@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraforge.planning.population import blocks, survey
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.translation.distinct import find_distinct
+from paraforge.translation.population import blocks, survey
 
 
 def write_corpus(
