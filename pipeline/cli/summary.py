@@ -62,6 +62,11 @@ def show(summary: Summary, console: Console) -> None:
         if body is not None:
             console.print(f"[bold]{title}[/]")
             console.print(Padding(body, (0, 0, 1, 2)))
+    if summary.later:
+        console.print(
+            f"[yellow]Stages ran again since this corpus was published; figures that may be theirs are left "
+            f"out: {', '.join(summary.later)}. 'dvc repro' makes the corpus anew.[/]\n"
+        )
     # What a person may copy is not broken into lines.
     console.print("[bold]Signature[/]")
     console.print(f"  {_escaped(summary.corpus.signature)}\n", soft_wrap=True)
@@ -109,7 +114,7 @@ def _fates(summary: Summary) -> RenderableType:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True, min_width=_SHORT_BAR)
     table.add_column(style="dim", min_width=16)
-    rows = [("kept", counts.kept, "green", "")]
+    rows = [("kept", counts.kept, "green", "")] if counts.kept else []
     rows += [
         (name, number, "yellow", explained.get(name, "")) for name, number in counts.rejected.most_common()
     ]

@@ -52,6 +52,15 @@ class PublishReport:
     statistics: Statistics
     seconds: float
 
+    def result(self) -> str:
+        """What came of it in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 refused; 0.3 s``."""
+        files = len(self.corpus.files)
+        size = sum(file.bytes for file in self.corpus.files) / 1e6
+        parts = [f"{self.corpus.rows:,} pairs in {files:,} file{'s' * (files != 1)}, {size:,.1f} MB"]
+        if self.rejected.rows:
+            parts.append(f"{self.rejected.rows:,} refused")
+        return "; ".join([*parts, f"{self.seconds:.1f} s"])
+
     def metrics(self) -> dict[str, Any]:
         """What ``metrics/publish.json`` holds."""
         counts = self.corpus.counts

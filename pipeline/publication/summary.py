@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from paraforge.bitext.reasons import REASONS
 from paraforge.errors import InputError
 from paraforge.files import read_json
@@ -15,6 +17,15 @@ from paraforge.publication.statistics import AVERAGED, BANDS, describe, merge
 from paraforge.shards.store import ShardDirectory
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
+# Of each stage, one that reads its output, and the output.
+_READ_BY = {
+    "select": ("publish", "data/selected"),
+    "score": ("publish", "data/scored"),
+    "translate": ("publish", "data/translated"),
+    "paragram": ("score", "models/paragram"),
+    "nmt": ("translate", "models/nmt"),
+    "ingest": ("translate", "data/ingested"),
+}
 EXAMPLES = 10
 # Examples are drawn from so many files, spread over the corpus.
 _FILES_LOOKED_AT = 5
@@ -27,7 +38,8 @@ class Summary:
     Attributes:
         root: the project's directory.
         corpus: manifest of ``data/corpus``.
-        metrics: content of ``metrics/STAGE.json`` of each stage that has one.
+        metrics: content of ``metrics/STAGE.json`` of each stage that has one for this corpus.
+        later: stages that ran again since the corpus was published, whose metrics are left out.
         examples: published pairs, by falling paraphrase score.
     """
 
@@ -35,6 +47,7 @@ class Summary:
     corpus: Manifest
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     examples: list[dict[str, Any]] = field(default_factory=list)
+    later: tuple[str, ...] = ()
 
     @property
     def megabytes(self) -> float:
@@ -63,14 +76,38 @@ def load_summary(root: Path) -> Summary:
     if not corpus.is_dir():
         raise InputError("there is no corpus yet", corpus, remedy="Run 'make corpus' or 'dvc repro'.")
     manifest = read_manifest(corpus)
+    later = _later_stages(root)
     metrics = {}
     for stage in STAGES:
+        if stage in later:
+            continue
         path = root / "metrics" / f"{stage}.json"
         if path.is_file():
             content = read_json(path)
             if isinstance(content, dict):
                 metrics[stage] = content
-    return Summary(root, manifest, metrics, draw_examples(corpus, EXAMPLES))
+    return Summary(root, manifest, metrics, draw_examples(corpus, EXAMPLES), later)
+
+
+def _later_stages(root: Path) -> tuple[str, ...]:
+    """Stages of which dvc.lock records another output than the one that the corpus was made of."""
+    try:
+        stages = yaml.safe_load((root / "dvc.lock").read_text(encoding="utf-8"))["stages"]
+        digests = {
+            (name, side, file["path"]): file.get("md5")
+            for name, stage in stages.items()
+            for side in ("deps", "outs")
+            for file in stage.get(side, [])
+        }
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError):
+        return ()  # not run by DVC, or cut off by a kill
+    later: list[str] = []
+    for stage, (reader, path) in _READ_BY.items():
+        read, made = digests.get((reader, "deps", path)), digests.get((stage, "outs", path))
+        # What a stage that ran again read is not what the corpus was made of either.
+        if (read and made and read != made) or reader in later:
+            later.append(stage)
+    return tuple(stage for stage in STAGES if stage in later)
 
 
 def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:

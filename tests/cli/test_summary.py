@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
+import yaml
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -62,6 +63,32 @@ def test_without_metrics(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "Where the rows went" in result.stdout
     assert "BLEU" not in result.stdout
+
+
+def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
+    """A run that was stopped after translate has other figures than the corpus that is there."""
+
+    def entries(**digests: str) -> list[dict[str, str]]:
+        return [{"path": path.replace("__", "/"), "md5": digest} for path, digest in digests.items()]
+
+    def lock(translated: str) -> None:
+        stages = {
+            "translate": {"deps": entries(data__ingested="i"), "outs": entries(data__translated=translated)},
+            "score": {"outs": entries(data__scored="s")},
+            "publish": {"deps": entries(data__translated="t", data__scored="s")},
+        }
+        (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
+
+    lock("t")
+    assert load_summary(project).get("translate", "beam") == 12
+    lock("later")
+    summary = load_summary(project)
+    assert summary.get("translate", "beam") is None and summary.get("publish", "pairs") == summary.corpus.rows
+    assert "translate" in summary.later and "score" not in summary.later
+    shown = " ".join(RUNNER.invoke(app, ["summary", str(project)]).stdout.split())
+    assert "ctranslate2" not in shown and "Stages ran again since" in shown
+    (project / "dvc.lock").write_text("schema: '2.0'\nstages:\n  trans")
+    assert load_summary(project).later == ()
 
 
 def test_an_empty_corpus(tmp_path: Path) -> None:
