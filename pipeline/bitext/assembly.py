@@ -16,6 +16,7 @@ from paraforge.bitext.cleaning import shorten
 from paraforge.bitext.parts import TEXTS
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.groups import GroupRanker
+from paraforge.shards.libraries import installed
 from paraforge.shards.scheduler import report_rows
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardRecord, read_parquet
@@ -132,7 +133,7 @@ def write_shards(
         record = work.find(plan.key)
         if record is None:
             table = _assemble(plan, kind, pair_ranker, source_ranker)
-            record = work.commit(plan.key, table)
+            record = work.commit(plan.key, table, installed())
             reasons = table.column("rejected")
         else:
             reasons = read_parquet(work.file(plan.key), ["rejected"]).column("rejected")

@@ -16,6 +16,7 @@ from paraforge.bitext.report import IngestReport, ReadSource, check_report, log_
 from paraforge.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_file
+from paraforge.shards.libraries import installed, merged, settle_versions
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs, open_jobs
 from paraforge.shards.store import ShardDirectory
@@ -64,6 +65,8 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
             rows = read[-1].parts[-1].first_row + read[-1].parts[-1].rows
             run = _run_key(parameters, read)
             plans = _plan(read, parameters.rows_per_shard, run)
+            finished = [plan.key for plan in plans if work.find(plan.key) is not None]
+            settle_versions(work, finished, len(plans), installed(), resources)
             results = _write(plans, read, parameters, work, jobs, run)
         report = make_report(read, plans, results)
         check_report(report, rows)
@@ -74,6 +77,7 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
             "parameters": parameters.model_dump(mode="json", include={"cleaning", "rows_per_shard"}),
             "counts": {"rows": report.rows, "kept": report.kept, "rejected": report.rejected},
             "sources": {name: vars(source) for name, source in report.sources.items()},
+            "libraries": merged(work.made_with(plan.key) for plan in plans),
         }
         work.publish([plan.key for plan in plans], [result.record for result in results], output, description)
         for left in work.path.glob("groups-*"):

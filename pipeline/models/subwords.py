@@ -51,6 +51,13 @@ def open_subwords(path: Path, language: str) -> Subwords:
     return processor
 
 
+def libraries(path: Path) -> tuple[str, ...]:
+    """The distributions that cut text into the subwords of a file."""
+    if path.name.endswith(BPE):
+        return ("sacremoses", "subword-nmt")
+    return ("tokenizers",) if path.name.endswith(_TOKENIZER) else ("sentencepiece",)
+
+
 def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[Path, Path]:
     """Files of the subwords of source and target as others distribute them; one file twice if shared.
 

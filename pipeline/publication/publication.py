@@ -238,9 +238,10 @@ class _Publication:
     ) -> Manifest:
         """Write index, manifest and card of one dataset."""
         directory = self.directories[content]
+        described = ("version", "parameters", "fingerprints", "libraries")
         steps = {
             str(one.description.get("step", one.path.name)): {
-                key: one.description.get(key) for key in ("version", "parameters", "fingerprints")
+                key: one.description.get(key) for key in described
             }
             for one in self.view.directories
         }

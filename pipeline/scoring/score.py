@@ -160,6 +160,10 @@ def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources)
         },
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         device=devices[0],
+        libraries=(
+            *([language.PACKAGE] if identify else []),
+            *(["sentence-transformers", "torch"] if model is not None else []),
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,6 +37,10 @@ class Resources(BaseModel):
     )
     in_process_rows: int = Field(
         20_000, ge=0, description="with no more rows than this, no cluster is started"
+    )
+    other_versions: Literal["stop", "reuse", "redo"] = Field(
+        "stop",
+        description="what to do with shards that another version of a library made: stop, reuse, redo",
     )
     work: Path = Field(Path("work"), description="work directory: on a disk that all workers see")
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from paraforge.errors import IncompleteError, InputError, ParaforgeError
 from paraforge.files import sha256_file
 from paraforge.interrupts import check_interrupt
+from paraforge.shards.libraries import Versions, installed, merged, settle_versions
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Failed, open_jobs
 from paraforge.shards.store import ShardRecord, ShardView, read_aligned
@@ -47,6 +48,8 @@ class Step:
         device: ``cpu``, or ``cuda`` for workers that declare a ``GPU`` resource.
         at_once: shards that a process may have in hand at a time, in threads: while one is read or written
             the device works at another. The function has to bear that.
+        libraries: distributions whose version decides the result's bytes, beside pyarrow.
+        inherited: versions of the libraries that made what this step only joins, for the index.
     """
 
     name: str
@@ -59,6 +62,8 @@ class Step:
     aligned: bool = True
     device: str = "cpu"
     at_once: int = 1
+    libraries: tuple[str, ...] = ()
+    inherited: dict[str, list[str]] = field(default_factory=dict)
 
     def description(self) -> dict[str, Any]:
         """What the result depends on beside the input; part of every shard's key."""
@@ -111,6 +116,10 @@ def run_step(
     with work.lock():
         keys = shard_keys(step, view)
         found = _verify(work, keys)
+        finished = [key for key, record in zip(keys, found, strict=True) if record is not None]
+        versions = installed(step.libraries)
+        again = settle_versions(work, finished, len(keys), versions, resources)
+        found = [None if key in again else record for key, record in zip(keys, found, strict=True)]
         reused = sum(record is not None for record in found)
         if reused:
             logger.info("%d of %d shards are there from an earlier run", reused, len(keys))
@@ -133,7 +142,8 @@ def run_step(
                         f"{step.name}: shard {index} has {record.rows} rows, its input has {rows}"
                     )
         if output is not None:
-            work.publish(keys, records, output, step.description())
+            libraries = merged([step.inherited, *map(work.made_with, keys)])
+            work.publish(keys, records, output, {**step.description(), "libraries": libraries})
         work.note_used(keys)
     return StepReport(
         rows=sum(record.rows for record in records),
@@ -160,8 +170,9 @@ def _make_missing(
         return done
     # Workers on other hosts need paths that mean the same there.
     place = WorkDirectory(work.step, work.path.parent.resolve())
+    versions = installed(step.libraries)
     arguments = [
-        (step, keys[index], tuple(path.resolve() for path in view.shard_paths(index)), place)
+        (step, keys[index], tuple(path.resolve() for path in view.shard_paths(index)), place, versions)
         for index in todo
     ]
     sizes = [view.rows[index] for index in todo]
@@ -189,14 +200,27 @@ def _make_missing(
     return done
 
 
-def compute_shard(step: Step, key: str, inputs: Sequence[Path], work: WorkDirectory) -> ShardRecord:
-    """Read a shard's input files, apply the step's function, and commit the result to the work directory."""
+def compute_shard(
+    step: Step, key: str, inputs: Sequence[Path], work: WorkDirectory, versions: Versions
+) -> ShardRecord:
+    """Read a shard's input files, apply the step's function, and commit the result to the work directory.
+
+    Raises:
+        IncompleteError: this host does not have the ``versions`` of libraries of the host that asks.
+    """
+    here = installed(step.libraries)
+    if here != versions:
+        raise IncompleteError(
+            f"{socket.gethostname()} has other versions of libraries than the host that runs {step.name}: "
+            f"{here}, not {versions}. Install the same versions on all hosts; what is finished is safe."
+        )
     with _building:
         function = _functions.get(family := f"{step.description()!r}{step.arguments!r}")
         if function is None:
             _functions.clear()  # a worker serves one step at a time: free the last step's model
             function = _functions[family] = _built(step)
-    return work.commit(key, function(read_aligned(inputs, step.columns)))
+    table = function(read_aligned(inputs, step.columns))
+    return work.commit(key, table, versions)
 
 
 def _built(step: Step) -> ShardFunction:

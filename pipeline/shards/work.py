@@ -11,7 +11,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ WORK = Path("work")
 LOCK_NAME = "lock"
 CURRENT_NAME = "current.json"
 _KEY = b"paraforge.key"
+_LIBRARIES = b"paraforge.libraries"
 # Large files that nobody edits: an output has them as hard links.
 _LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
 # A temporary directory of another host is abandoned when nothing has been added to it for so long.
@@ -75,11 +76,35 @@ class WorkDirectory:
         except (InputError, OSError, pa.ArrowInvalid, KeyError, TypeError, AttributeError):
             return None
 
-    def commit(self, key: str, table: pa.Table) -> ShardRecord:
-        """Write a finished shard so that :meth:`find` believes it only when all of it is on disk."""
+    def made_with(self, key: str) -> dict[str, str]:
+        """The versions of libraries that a shard's footer names; empty where it names none."""
+        try:
+            metadata = pq.read_metadata(self.file(key)).metadata or {}
+            found = json.loads(metadata.get(_LIBRARIES, b"{}"))
+            return {str(name): str(version) for name, version in found.items()}
+        except (OSError, pa.ArrowInvalid, ValueError, AttributeError):
+            return {}
+
+    def discard(self, key: str) -> None:
+        """Forget a finished shard."""
+        self._record_file(key).unlink(missing_ok=True)
+        self.file(key).unlink(missing_ok=True)
+
+    def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
+        """Write a finished shard so that :meth:`find` believes it only when all of it is on disk.
+
+        Args:
+            key: of the shard.
+            table: its content.
+            libraries: versions of the libraries that decide its bytes, by name.
+        """
         path = self.file(key)
         # The key is in the footer, so that two shards whose names were swapped are found out.
-        marked = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: key.encode()})
+        footer = {
+            _KEY: key.encode(),
+            _LIBRARIES: json.dumps(dict(sorted((libraries or {}).items()))).encode(),
+        }
+        marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **footer})
         with atomic_path(path) as temporary:
             write_parquet(marked, temporary)
             digest = sha256_file(temporary)

@@ -16,6 +16,7 @@ from paraforge.decoding.positions import limited_options
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.errors import IncompleteError, InputError
 from paraforge.models.model import TranslationModel, open_model
+from paraforge.models.subwords import libraries as subword_libraries
 from paraforge.shards.cluster import is_numbered, worker_number
 from paraforge.shards.resources import Resources, available_cores
 from paraforge.shards.scheduler import report_rows
@@ -67,6 +68,15 @@ class EngineChoice:
         # An engine without a model has its settings in place of weights.
         settings = {} if self.engine in MODEL_FREE or not self.settings else {"settings": self.settings}
         return {"engine": self.engine, **self.options.description(), **settings}
+
+    def libraries(self) -> tuple[str, ...]:
+        """The distributions whose version decides the result."""
+        found = {*engine_module(self.engine).LIBRARIES}
+        if self.model is not None:
+            model = open_model(self.model, self.engine, verify=False)
+            for file in (model.source_sentencepiece, model.target_sentencepiece):
+                found.update(subword_libraries(file))
+        return tuple(sorted(found))
 
 
 def choose_engine(
@@ -186,6 +196,7 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
         columns=["sentence", "source_text"],
         aligned=False,
         device="cuda" if workplace.on_gpu else "cpu",
+        libraries=choice.libraries(),
         # To read, tokenise and write a task takes a tenth of the time that a large GPU is at it.
         at_once=2 if workplace.on_gpu and choice.engine == "torch" else 1,
     )

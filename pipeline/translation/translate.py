@@ -160,9 +160,10 @@ def translate(
             hypotheses = ShardDirectory(hypotheses_path)
             donors = write_donors(distinct, hypotheses, work.path / "donors")
             digest = hash_json([record.sha256 for record in hypotheses.records])
+            versions = dict(hypotheses.description["libraries"])
         else:
-            donors, digest = Donors(None, 0), "none"
-        step = _rows_step(choice, distinct, hypotheses_path, donors, digest)
+            donors, digest, versions = Donors(None, 0), "none", {}
+        step = _rows_step(choice, distinct, hypotheses_path, donors, digest, versions)
         run_step(step, [ingested, distinct.places], output, resources)
         work.note_used(["calibration", "distinct", "donors", "published"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
@@ -214,7 +215,12 @@ def _choice(
 
 
 def _rows_step(
-    choice: EngineChoice, distinct: DistinctSentences, hypotheses: Path, donors: Donors, digest: str
+    choice: EngineChoice,
+    distinct: DistinctSentences,
+    hypotheses: Path,
+    donors: Donors,
+    digest: str,
+    versions: dict[str, list[str]],
 ) -> Step:
     return Step(
         name="translate",
@@ -224,6 +230,7 @@ def _rows_step(
         build=build_rows,
         arguments={"distinct": distinct, "hypotheses": hypotheses, "donors": donors},
         aligned=False,
+        inherited=versions,
     )
 
 

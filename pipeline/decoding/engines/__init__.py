@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -23,7 +24,13 @@ MODEL_FREE = frozenset({"fake"})
 
 
 class EngineModule(Protocol):
-    """What the module of an engine offers."""
+    """What the module of an engine offers.
+
+    Attributes:
+        LIBRARIES: distributions whose version decides what it gives; they are recorded with the translations.
+    """
+
+    LIBRARIES: Sequence[str]
 
     def resolve(self, options: DecodingOptions, placement: Placement) -> DecodingOptions:
         """The options with every ``auto`` replaced, so that they say what a result depends on.

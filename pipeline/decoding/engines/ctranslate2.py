@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from paraforge.decoding.batching import Decoded, SourceTokens, translate_in_batches
 from paraforge.decoding.pieces import SentencePieces
@@ -23,6 +23,7 @@ from paraforge.errors import InputError, require
 from paraforge.models.model import TranslationModel
 
 NAME = "ctranslate2"
+LIBRARIES: Final = ("ctranslate2",)
 _END = "</s>"
 _ISA = "CT2_FORCE_CPU_ISA"
 _AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}

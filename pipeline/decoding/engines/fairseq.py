@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from paraforge.decoding.batching import Decoded, SourceTokens, translate_in_batches
 from paraforge.decoding.pieces import SentencePieces
@@ -25,6 +25,7 @@ from paraforge.errors import InputError
 from paraforge.models.model import TranslationModel
 
 NAME = "fairseq"
+LIBRARIES: Final = ("fairseq", "torch")
 _CPU_BATCH_TOKENS = 1024
 _CUDA_BATCH_TOKENS = 8192
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from paraforge.decoding.batching import Decoded, SourceTokens, translate_in_batches
 from paraforge.decoding.translator import (
@@ -29,6 +29,7 @@ from paraforge.files import hash_json
 from paraforge.models.model import TranslationModel
 
 NAME = "fake"
+LIBRARIES: Final = ()
 _BATCH_TOKENS = 4096
 _WORD = re.compile(r"\w+|[^\w\s]")
 # Frequent English words, so that the output has scores and overlaps like text.

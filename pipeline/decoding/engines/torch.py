@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from paraforge.decoding.batching import WINDOW, Decoded, SourceTokens, translate_in_batches
 from paraforge.decoding.pieces import SentencePieces
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAME = "torch"
+LIBRARIES: Final = ("torch",)
 # The form in which every model of the project is there.
 _FOLDER = "ctranslate2"
 # Measured (docs/engines.md): on a CPU small batches stay in the cache. Of GPUs nothing is measured: by the

@@ -159,6 +159,7 @@ def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
         build=build_calibration,
         arguments={"choice": choice, "workplace": workplace},
         device="cuda" if workplace.on_gpu else "cpu",
+        libraries=choice.libraries(),
     )
 
 
