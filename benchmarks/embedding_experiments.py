@@ -37,8 +37,8 @@ from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore
 from paraforge.embeddings.parameters import TrainingParameters
-from paraforge.evaluation.sts import evaluate_sts
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
+from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.files import hash_json
 from paraforge.learning.loop import Record
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import typer
 
 from paraforge.bitext.pair_blocks import PairBlock, read_pair_file
-from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
 
 SOURCES = ("captions", "bible", "news", "tatoeba", "ppdb")
 BIBLE_PAIRS_A_VERSE = 2

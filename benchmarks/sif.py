@@ -29,8 +29,8 @@ from paraforge.evaluation.baselines.weighting import (
     word_counts,
 )
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.similarity import Comparable
-from paraforge.evaluation.sts import evaluate_sts
+from paraforge.evaluation.similarity.comparing import Comparable
+from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.loading import open_word_vectors
 from paraforge.scoring.vectors import WordVectors
 from paraforge.text.tokens import TokenColumn, tokenize_column

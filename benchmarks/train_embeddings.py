@@ -34,7 +34,7 @@ from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
-from paraforge.evaluation.sts import development_score, evaluate_sts
+from paraforge.evaluation.similarity.sts import development_score, evaluate_sts
 from paraforge.learning.loop import Record
 from paraforge.text.units import make_units
 

@@ -26,8 +26,8 @@ from benchmarks.paraphrases import data_directory
 from benchmarks.results import append
 from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.errors import InputError
-from paraforge.evaluation.sts import Compared, score
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
+from paraforge.evaluation.similarity.sts import Compared, score
 from paraforge.files import write_json
 from paraforge.interrupts import graceful_interrupts
 from paraforge.logs import configure_logging

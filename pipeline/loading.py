@@ -14,7 +14,7 @@ from paraforge.evaluation.baselines.lexical import BASELINES, make_baseline
 from paraforge.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.similarity import OpenedModel
+from paraforge.evaluation.similarity.comparing import OpenedModel
 from paraforge.learning.devices import check_device
 from paraforge.scoring.vector_cache import table_directory
 from paraforge.scoring.vectors import TABLE_NAME, WordVectors

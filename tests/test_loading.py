@@ -15,7 +15,7 @@ from paraforge.errors import InputError
 from paraforge.evaluation.baselines.lexical import Jaccard, TfIdf
 from paraforge.evaluation.baselines.sif import SifOfEachSet, save_sif
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.similarity import SentenceEmbedder
+from paraforge.evaluation.similarity.comparing import SentenceEmbedder
 from paraforge.loading import open_model, open_word_vectors
 from paraforge.text.vocabulary import Vocabulary
 from tests.evaluation.baselines.test_word_average import TEXTS, WEIGHTING, WORDS, table

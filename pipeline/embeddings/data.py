@@ -14,10 +14,10 @@ from paraforge.bitext.pair_blocks import PairBlock, blocks_of_sources, read_corp
 from paraforge.embeddings.parameters import PairFileParameters
 from paraforge.errors import InputError
 from paraforge.evaluation.leakage import LeakageFilter
-from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.evaluation.similarity import Comparable
-from paraforge.evaluation.sts import development_score
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity.comparing import Comparable
+from paraforge.evaluation.similarity.sts import development_score
 from paraforge.files import hash_json, sha256_file
 from paraforge.learning.loop import Evaluate
 from paraforge.publication.datasets import open_published

@@ -24,7 +24,7 @@ from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameters
 from paraforge.errors import InputError
-from paraforge.evaluation.sts import StsScores, evaluate_sts
+from paraforge.evaluation.similarity.sts import StsScores, evaluate_sts
 from paraforge.files import atomic_path, hash_json, read_json, sha256_file, write_json
 from paraforge.learning.devices import check_device
 from paraforge.learning.runs import MODEL, check_place, open_or_build, run_once

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paraforge.errors import ConfigurationError, InputError
-from paraforge.evaluation.details import by_length, difference
 from paraforge.evaluation.report import Evaluation
-from paraforge.evaluation.similarity import Adaptive, OpenedModel, SentenceEmbedder
-from paraforge.evaluation.sts import compare, evaluate_sts, score
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
+from paraforge.evaluation.similarity.comparing import Adaptive, OpenedModel, SentenceEmbedder
+from paraforge.evaluation.similarity.details import by_length, difference
+from paraforge.evaluation.similarity.sts import compare, evaluate_sts, score
+from paraforge.evaluation.similarity.word_lists import Correlation, SimilarityList, read_similarity_lists
+from paraforge.evaluation.similarity.words import evaluate_words
 from paraforge.evaluation.transfer.classification import FOLDS
 from paraforge.evaluation.transfer.evaluate import TransferScore, evaluate_transfer
 from paraforge.evaluation.transfer.tasks import TASKS, Task, find_tasks
-from paraforge.evaluation.word_lists import Correlation, SimilarityList, read_similarity_lists
-from paraforge.evaluation.words import evaluate_words
 
 OpenModel = Callable[[str, Sequence[str]], OpenedModel]
 FineTuner = Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]

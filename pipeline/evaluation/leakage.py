@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.bitext.pair_blocks import PairBlock
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
 from paraforge.text.normalisation import normalise
 
 EXAMPLES = 5
@@ -111,7 +111,7 @@ class LeakageFilter:
         """From files and directories of STS sets as `read_sets` takes them; rows without a score count too.
 
         Raises:
-            InputError: see :func:`~paraforge.evaluation.sts_sets.read_sets`.
+            InputError: see :func:`~paraforge.evaluation.sets.finding.read_sets`.
         """
         return cls({pairs.name: pairs.sentences for pairs in read_sets(paths)}, drop)
 

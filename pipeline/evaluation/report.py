@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from paraforge import __version__
-from paraforge.evaluation.details import Difference, LengthScore
-from paraforge.evaluation.sts import StsScores
+from paraforge.evaluation.similarity.details import Difference, LengthScore
+from paraforge.evaluation.similarity.sts import StsScores
+from paraforge.evaluation.similarity.word_lists import Correlation
 from paraforge.evaluation.transfer.evaluate import TransferScore
-from paraforge.evaluation.word_lists import Correlation
 from paraforge.text.tokens import TOKENIZER_NAME
 
 _DIGITS: Final = 4

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.evaluation.names import free_name
-from paraforge.evaluation.word_lists import Pair, SimilarityList, correlate, read_similarity_lists
+from paraforge.evaluation.similarity.word_lists import Pair, SimilarityList, correlate, read_similarity_lists
 from paraforge.lexicon.layout import WORDS
 from paraforge.lexicon.lookup import Lexicon, Score
 from paraforge.lexicon.reference_lexicon import ReferenceLexicon, read_reference_lexicon

@@ -13,7 +13,7 @@ from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.train_model import tables_of_scores
 from paraforge.errors import InputError
-from paraforge.evaluation.sts import evaluate_sts
+from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.files import hash_json, sha256_file
 from paraforge.learning.devices import check_device
 from paraforge.learning.runs import MODEL, check_place, open_or_build, run_once

@@ -16,8 +16,8 @@ from paraforge.evaluation.baselines.sif import SifOfEachSet
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.evaluate import evaluate
 from paraforge.evaluation.report import text_table
-from paraforge.evaluation.sts import evaluate_sts
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
+from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.loading import open_model, open_word_vectors
 from tests.evaluation.baselines.test_word_average import COUNTS, table
 from tests.test_loading import save_word_model

@@ -31,6 +31,6 @@ def test_the_evaluation_imports_no_model(path: Path) -> None:
 
 def test_its_modules_are_found() -> None:
     assert len(MODULES) > 15
-    assert "paraforge.evaluation.similarity.SentenceEmbedder" in {
+    assert "paraforge.evaluation.similarity.comparing.SentenceEmbedder" in {
         name for path in MODULES for name in imported(path)
     }

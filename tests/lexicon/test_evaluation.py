@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.evaluation.word_lists import SimilarityList, correlate
+from paraforge.evaluation.similarity.word_lists import SimilarityList, correlate
 from paraforge.lexicon.evaluation import agreement, evaluate_lexicon, lexicon_scores, read_lists
 from paraforge.lexicon.extraction import extract_lexicon
 from paraforge.lexicon.lookup import Lexicon

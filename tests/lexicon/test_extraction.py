@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.errors import InputError
-from paraforge.evaluation.word_lists import SimilarityList
+from paraforge.evaluation.similarity.word_lists import SimilarityList
 from paraforge.files import sha256_file
 from paraforge.lexicon import assembly as module
 from paraforge.lexicon.evaluation import Lists, agreement, evaluate_lexicon

@@ -18,7 +18,7 @@ from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ConfigurationError
 from paraforge.evaluation.correlation import mean, pearson, spearman
-from paraforge.evaluation.similarity import OpenedModel
+from paraforge.evaluation.similarity.comparing import OpenedModel
 from paraforge.evaluation.transfer.classification import FOLDS, fold_examples, held_out_examples
 from paraforge.evaluation.transfer.evaluate import TransferScore, transfer_score
 from paraforge.evaluation.transfer.files import Examples

@@ -16,7 +16,7 @@ from paraforge.evaluation.baselines.weighting import (
     word_counts,
 )
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
 from paraforge.scoring.vectors import WordVectors
 from paraforge.text.lines import numbered_lines
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paraforge.evaluation.similarity import Comparable, SentenceEmbedder
+from paraforge.evaluation.similarity.comparing import Comparable, SentenceEmbedder
 from paraforge.evaluation.transfer.classification import (
     FOLDS,
     Labels,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from paraforge.errors import InputError
-from paraforge.evaluation.similarity import Adaptive, Comparable, SentenceEmbedder
+from paraforge.evaluation.similarity.comparing import Adaptive, Comparable, SentenceEmbedder
 from paraforge.evaluation.transfer.files import Examples
 from paraforge.scoring.vectors import FloatArray
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from paraforge.evaluation.baselines.lexical import Jaccard, TfIdf, make_baseline, words_and_marks
-from paraforge.evaluation.sts import evaluate_sts
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
+from paraforge.evaluation.similarity.sts import evaluate_sts
 
 TEXTS = [
     "The dog runs.",

@@ -10,32 +10,21 @@ from pathlib import Path
 
 from paraforge.errors import InputError
 from paraforge.evaluation.names import free_name
-from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.evaluation.sts_files import UnscoredError, read_official_pairs, read_scored_pairs
+from paraforge.evaluation.sets.formats import read_set_file, set_formats, uncompressed_name
+from paraforge.evaluation.sets.rows import UnscoredError
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
 
 logger = logging.getLogger(__name__)
 
-_OFFICIAL = re.compile(r"STS(?P<year>\d{4})?\.(?P<part>input|gs)\.(?P<name>.+?)\.txt(?:\.gz)?")
-_ENDINGS = re.compile(r"(?:\.(?:tsv|csv|txt))?(?:\.(?:gz|bz2|xz|zst))?$")
-_SET_FILE = re.compile(r"(?:.*\.(?:tsv|csv)|SICK.*\.txt)(?:\.(?:gz|bz2|xz|zst))?", re.IGNORECASE)
 _YEAR_AND_NAME = re.compile(r"(?P<group>(?:19|20)\d\d[A-Za-z]*)\.(?P<name>.+)")
-# Years of the task alone: any other in a directory's name says something else.
-_YEAR_IN_DIRECTORY = re.compile(
-    r"(?:STS|sts)[-_]?(?:20)?(?P<short>\d\d)(?!\d)|(?<!\d)(?P<year>201[2-7])(?!\d)"
-)
 # What archivers and editors leave behind: no data, whatever the name ends in.
 _LITTER = re.compile(r"\..*|__MACOSX")
-# Tracks of 2017 with other languages than English on either side.
-_FOREIGN = re.compile(r"track\w+\.(?!en-en\b)[a-z]{2}-[a-z]{2}.*")
-_TRAINING = "train"
-# The union of a year's sets in the official distribution: its mean is not the mean of its sets.
-_ALL = "ALL"
 
 
 def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
     """Read sets of scored sentence pairs.
 
-    paths: files of any format that `read_scored_pairs` knows, `STS.input.X.txt` files of the official
+    paths: files of any of :func:`set_formats`, `STS.input.X.txt` files of the official
         distribution (`STS.gs.X.txt` is looked for beside them), and directories, which are searched with all
         they hold: every `.tsv` and `.csv`, SICK's `.txt`, and `STS.input.X.txt`. Files of a directory whose
         header names no score are passed over with a warning, hidden ones silently.
@@ -67,16 +56,11 @@ def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
 
 def _sets_below(directory: Path) -> list[Path]:
     found, others = [], []
+    formats = set_formats()
     for path in sorted(path for path in directory.rglob("*") if path.is_file()):
         if any(_LITTER.fullmatch(part) for part in path.relative_to(directory).parts):
             continue
-        official = _OFFICIAL.fullmatch(path.name)
-        if official is not None:
-            if official["part"] == "input" and _FOREIGN.fullmatch(official["name"]):
-                logger.warning("passed over: %s is not English alone", path)
-            elif official["part"] == "input" and official["name"] != _ALL:
-                found.append(path)
-        elif _SET_FILE.fullmatch(path.name):
+        if any(format.is_set(path) for format in formats):
             found.append(path)
         else:
             others.append(path.name)
@@ -94,39 +78,11 @@ def _read_if_scored(path: Path) -> list[SentencePairs]:
 
 
 def _read(path: Path) -> list[SentencePairs]:
-    official = _OFFICIAL.fullmatch(path.name)
-    if official is None:
-        stem = _ENDINGS.sub("", path.name, count=1)
-        match = _YEAR_AND_NAME.fullmatch(stem)
-        return read_scored_pairs(path, stem, match["group"] if match else stem)
-    if official["part"] == "gs":
-        raise InputError("this has scores only", path, remedy="Give the STS.input file beside it.")
-    name = official["name"]
-    group = official["year"] or _year_above(path)
-    if group is not None and path.resolve().parent.name == _TRAINING:
-        group += _TRAINING
-    gold = _gold_of(path)
-    if group is None:
-        return [read_official_pairs(path, gold, name, name)]
-    return [read_official_pairs(path, gold, f"{group}.{name}", group)]
-
-
-def _year_above(path: Path) -> str | None:
-    for parent in path.resolve().parents[:3]:
-        if match := _YEAR_IN_DIRECTORY.search(parent.name):
-            return match["year"] or f"20{match['short']}"
-    return None
-
-
-def _gold_of(path: Path) -> Path:
-    """The scores beside a file of pairs, or in a directory beside its own, as some years have them."""
-    name = path.name.replace(".input.", ".gs.", 1)
-    if (path.parent / name).is_file():
-        return path.parent / name
-    beside = sorted(path.parent.parent.glob(f"*/{name}"))
-    if len(beside) != 1:
-        raise InputError(f"no {name} with its scores", path, remedy=f"Put {name} beside it.")
-    return beside[0]
+    stem = uncompressed_name(path)
+    endings = (".txt", *(ending for format in set_formats() for ending in format.endings))
+    stem = next((stem.removesuffix(ending) for ending in endings if stem.endswith(ending)), stem)
+    match = _YEAR_AND_NAME.fullmatch(stem)
+    return read_set_file(path, stem, match["group"] if match else stem)
 
 
 def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from paraforge.evaluation.similarity import OwnSimilarity, SentenceEmbedder
-from paraforge.evaluation.word_lists import Correlation, SimilarityList, correlate
+from paraforge.evaluation.similarity.comparing import OwnSimilarity, SentenceEmbedder
+from paraforge.evaluation.similarity.word_lists import Correlation, SimilarityList, correlate
 from paraforge.scoring.cosine import cosine_of_rows
 from paraforge.scoring.vectors import WordVectors
 

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.evaluation.sentence_pairs import SentencePairs
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
 from paraforge.scoring.cosine import cosine_of_rows
 from paraforge.scoring.vectors import WordVectors
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.errors import InputError
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
 
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n1\tA dog\tA cat\t2.5\n"
 

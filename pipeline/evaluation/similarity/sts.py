@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from paraforge.evaluation.correlation import mean, pearson, spearman
-from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.evaluation.similarity import Comparable, similarities
-from paraforge.evaluation.sts_sets import read_sets
+from paraforge.evaluation.sets.finding import read_sets
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity.comparing import Comparable, similarities
 from paraforge.interrupts import check_interrupt
 
 

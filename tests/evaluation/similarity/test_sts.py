@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 
 from paraforge.evaluation.correlation import pearson, spearman
-from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.evaluation.similarity import similarities
-from paraforge.evaluation.sts import development_score, evaluate_sts
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity.comparing import similarities
+from paraforge.evaluation.similarity.sts import development_score, evaluate_sts
 
 VECTORS = {
     "east": [2.0, 0.0],

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from paraforge.errors import InputError
-from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.evaluation.sts_files import UnscoredError, read_official_pairs, read_scored_pairs
+from paraforge.evaluation.sets.formats import read_set_file
+from paraforge.evaluation.sets.formats.official import read_official_pairs
+from paraforge.evaluation.sets.rows import UnscoredError
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
 
 SICK = (
     "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\tA dog\tA cat\t2.5\tNEUTRAL\n"
@@ -24,7 +26,7 @@ GLUE = "index\tgenre\tsource1\tsentence1\tsentence2\tscore\n0\tnews\tx\tA dog\tA
 
 
 def read(path: Path) -> SentencePairs:
-    (pairs,) = read_scored_pairs(path, "name", "group")
+    (pairs,) = read_set_file(path, "name", "group")
     return pairs
 
 
@@ -159,10 +161,10 @@ def test_blank_lines_at_the_end_of_the_official_files(tmp_path: Path, pairs: str
 def test_a_file_of_several_parts(tmp_path: Path) -> None:
     rows = "sentence_A\tsentence_B\trelatedness_score\tSemEval_set\n"
     rows += "a\tb\t1\tTRAIN\nc\td\t2\tTEST\ne\tf\t3\tTRAIN\n"
-    train, test = read_scored_pairs(write(tmp_path / "SICK.txt", rows), "SICK", "SICK")
+    train, test = read_set_file(write(tmp_path / "SICK.txt", rows), "SICK", "SICK")
     assert (train.name, train.group, train.first) == ("SICK.TRAIN", "SICK.TRAIN", ["a", "e"])
     assert (test.name, test.second, test.gold.tolist()) == ("SICK.TEST", ["d"], [2])
-    assert [part.group for part in read_scored_pairs(tmp_path / "SICK.txt", "SICK", "2014")] == ["2014"] * 2
+    assert [part.group for part in read_set_file(tmp_path / "SICK.txt", "SICK", "2014")] == ["2014"] * 2
 
 
 def test_a_header_without_a_score(tmp_path: Path) -> None:

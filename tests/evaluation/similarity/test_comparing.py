@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.evaluation.similarity import OwnSimilarity, SentenceEmbedder, similarities
-from paraforge.evaluation.word_lists import SimilarityList
-from paraforge.evaluation.words import evaluate_words
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity.comparing import OwnSimilarity, SentenceEmbedder, similarities
+from paraforge.evaluation.similarity.word_lists import SimilarityList
+from paraforge.evaluation.similarity.words import evaluate_words
 
 VECTORS = {"a": [3, 0], "b": [1, 1], "c": [0, 2], "": [0, 0]}
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.evaluation.correlation import pearson, spearman
-from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.evaluation.sts import Compared, StsScores
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity.sts import Compared, StsScores
 from paraforge.text.tokens import tokenize_columns
 
 SHORTEST: Final = 4

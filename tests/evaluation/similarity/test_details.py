@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
-from paraforge.evaluation.details import by_length, difference
-from paraforge.evaluation.sentence_pairs import SentencePairs
-from paraforge.evaluation.sts import Compared, SetScore, StsScores
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity.details import by_length, difference
+from paraforge.evaluation.similarity.sts import Compared, SetScore, StsScores
 
 
 def compared(group: str, lengths: list[tuple[int, int]], seed: int) -> Compared:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.errors import InputError
-from paraforge.evaluation.word_lists import read_similarity_list, read_similarity_lists
+from paraforge.evaluation.similarity.word_lists import read_similarity_list, read_similarity_lists
 
 
 def write(path: Path, text: str) -> Path:

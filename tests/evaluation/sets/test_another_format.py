@@ -1,0 +1,63 @@
+"""A format of sets is added by adding one file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paraforge.errors import InputError
+from paraforge.evaluation.sets import formats
+from paraforge.evaluation.sets.finding import read_sets
+
+MODULE = '''
+import json
+
+import numpy as np
+
+from paraforge.evaluation.sets.formats import SetFormat
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+
+
+class JsonLines(SetFormat):
+    """{"a": ..., "b": ..., "score": ...} a line."""
+
+    endings = (".jsonl",)
+
+    @staticmethod
+    def recognises(path, first_line):
+        return first_line.startswith("{")
+
+    @staticmethod
+    def read(path, name, group):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        gold = np.array([row["score"] for row in rows], np.float64)
+        return [SentencePairs(name, group, [row["a"] for row in rows], [row["b"] for row in rows], gold)]
+'''
+SET = '{"a": "A dog", "b": "A cat, here", "score": 2.5}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory beside the package, whose modules are found as its own."""
+    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
+    formats.set_formats.cache_clear()
+    yield tmp_path
+    formats.set_formats.cache_clear()
+    sys.modules.pop(f"{formats.__name__}.json_lines", None)
+
+
+def test_a_file_is_all_that_a_format_needs(folder: Path) -> None:
+    sets = folder / "sets"
+    sets.mkdir()
+    (sets / "2012.own.jsonl").write_text(SET)
+    (sets / "2012.other.tsv").write_text("1\ta\tb\n")
+    with pytest.raises(InputError, match="not a format of scored sentence pairs"):
+        read_sets([sets / "2012.own.jsonl"])
+    formats.set_formats.cache_clear()
+    (folder / "json_lines.py").write_text(MODULE)
+    other, own = read_sets([sets])
+    assert (own.name, own.group, own.first, own.second) == ("2012.own", "2012", ["A dog"], ["A cat, here"])
+    assert (other.name, own.gold.tolist()) == ("2012.other", [2.5])
