@@ -8,12 +8,14 @@ READY       := $(VENV)/.ready
 EXTRAS      := pipeline,fairseq-needs,test
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup corpus test lint types tests results clean
+.PHONY: help setup corpus test lint types tests results docs pictures clean
 
 help:
 	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
 	@echo "make test     set everything up and run the checks and the tests"
 	@echo "make results  write docs/results.md from the measurements in results/"
+	@echo "make docs     build the documentation as a site in build/site (installs the extra 'docs')"
+	@echo "make pictures take the README's pictures of a finished project (needs Chromium and chromedriver)"
 	@echo "make setup    only set up $(VENV); with a GPU: make setup CONSTRAINTS="
 	@echo "make clean    remove what runs have made (data, models, work), not $(VENV)"
 
@@ -46,6 +48,13 @@ tests: setup
 
 results: setup
 	python -m benchmarks.results
+
+docs: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
+pictures: setup
+	python scripts/take_pictures.py .
 
 clean:
 	rm -rf data/ingested data/translated data/scored data/selected data/corpus data/rejected data/lexicon \

@@ -11,7 +11,11 @@ from paraforge.text.paths import FilePath
 
 
 class ParagramTrainingParameters(TrainingParameters):
-    """Wieting 2016's setting: negatives of the mini-batch (M = 1), Adam or AdaGrad."""
+    """Negatives of the mini-batch (M = 1) and Adam or AdaGrad, as in Wieting 2016.
+
+    The defaults are not that paper's: 5 epochs, Adam, no penalty and a random start, where it has 10 epochs,
+    tuned rates and penalties, and starts from PSL vectors.
+    """
 
     mega_batch: int = Field(1, ge=1, description="mini-batches of a mega-batch (M), the set of negatives")
     table_updates: Literal["lazy", "deferred", "dense"] = Field(

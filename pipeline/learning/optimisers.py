@@ -8,11 +8,11 @@ its moments fade. Three ways:
 * `lazy` updates the touched rows only; an untouched row keeps its weights and moments (as
   `torch.optim.SparseAdam`). Rare words move about ten times less than under dense Adam, because they lose
   what their momentum would still have done.
-* `deferred` gives dense Adam's result at lazy Adam's cost: when a row is wanted again, the steps that it
-  missed are made up for in one go. Without gradient the k missed steps move a weight by
-  `-lr m / (sqrt(v) + eps) * sum_j (b1 / sqrt(b2))^j * sqrt(1 - b2^(s+j)) / (1 - b1^(s+j))`, j = 1..k, s
-  the last step that was
-  done: one factor a row. The only approximation is that eps does not fade with sqrt(v).
+* `deferred` gives dense Adam's result at lazy Adam's cost, where no penalty acts on the table: when a row is
+  wanted again, the steps that it missed are made up for in one go. Without gradient the k missed steps move a
+  weight by `-lr m / (sqrt(v) + eps) * sum_j (b1 / sqrt(b2))^j * sqrt(1 - b2^(s+j)) / (1 - b1^(s+j))`,
+  j = 1..k, s the last step that was done: one factor a row. The only approximation is that eps does not fade
+  with sqrt(v).
 """
 
 from __future__ import annotations

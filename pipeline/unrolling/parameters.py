@@ -75,7 +75,12 @@ class PredictionParameters(_Section):
     )
     batch_size: int = Field(128, ge=1, description="triples of an update")
     learning_rate: float = Field(0.0008, gt=0, description="of Adam")
-    clip: float | None = Field(5.0, gt=0, description="largest norm of the whole gradient; null: no clipping")
+    clip: float | None = Field(
+        5.0,
+        gt=0,
+        description="largest norm of the whole gradient, of the mean a word; null: no clipping. The paper's "
+        "code clips the gradient of a sum at this number",
+    )
     precision: Literal["float32", "bfloat16"] = Field(
         "float32",
         description="of the products with the output vectors, most of the work; bfloat16 is twice as fast "

@@ -1,5 +1,7 @@
-"""Identity-RNN: a linear recurrent network that starts as averaging and is regularised towards that (W16
-3)."""
+"""Identity-RNN: a linear recurrent network that starts as averaging (W16 3).
+
+The paper also regularises it towards that start; here training.lambda_composition does, and is 0 by default.
+"""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class RnnParameters(VectorParameters):
 
 
 class IdentityRnnParameters(VectorParameters):
-    """Recurrent network that starts as the mean, and is regularised towards that (W16 3)."""
+    """Recurrent network that starts as the mean (W16 3); lambda_composition, 0 by default, pulls to it."""
 
     kind: Literal["identity_rnn"]
 

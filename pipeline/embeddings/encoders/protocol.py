@@ -59,7 +59,7 @@ class Encoder(nn.Module):
         return tuple(sorted(set(self.table_units().values())))
 
     def anchors(self) -> dict[str, Tensor]:
-        """Compositional parameters that are regularised to these values and not to zero."""
+        """Compositional parameters that training.lambda_composition pulls to these values and not to zero."""
         return {}
 
 

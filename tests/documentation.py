@@ -1,0 +1,107 @@
+"""Blocks of the documentation's pages, in order, and the files that a reader would bring."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from paraforge.bitext.sample import generate
+from tests.project import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + [
+    ROOT / "docs" / name
+    for section in yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    for entry in section.values()
+    for name in ([entry] if isinstance(entry, str) else [page for item in entry for page in item.values()])
+]
+LANGUAGES = {"sh", "python", "sql", "yaml", "text"}
+_BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>not run|file): (?P<say>.*?) -->\n)?"
+    r"^(?P<fence>```+)(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block.
+
+    Attributes:
+        line: of the opening fence, counted from 1.
+        language: what follows the fence.
+        text: what is in it.
+        not_run: why the tests do not run it; empty where they do.
+        file: where a reader is told to write it; empty where not.
+    """
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    not_run: str
+    file: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """All fenced blocks of a page."""
+    content = page.read_text(encoding="utf-8")
+    found = []
+    for match in _BLOCK.finditer(content):
+        mark, say = match["mark"], match["say"] or ""
+        line = content.count("\n", 0, match.start("fence")) + 1
+        found.append(
+            Block(
+                page,
+                line,
+                match["language"],
+                match["text"],
+                say if mark == "not run" else "",
+                say if mark == "file" else "",
+            )
+        )
+    return found
+
+
+def write_readers_files(project: Path) -> None:
+    """What the pages expect a reader to have: a bitext, sentences, test sets, word vectors, a novel."""
+    pairs = list(generate(600, seed=7))
+    czech, english = [pair.cs for pair in pairs], [pair.reference for pair in pairs]
+
+    def lines(name: str, texts: list[str]) -> None:
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = "".join(f"{text}\n" for text in texts).encode()
+        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+    lines("data/raw/my.cs.gz", czech[:100])
+    lines("data/raw/my.en.gz", english[:100])
+    lines(
+        "data/raw/more.tsv", [f"{en}\t{cs}" for en, cs in zip(english[100:200], czech[100:200], strict=True)]
+    )
+    lines("news.en-cs.tsv", [f"{en}\t{cs}" for en, cs in zip(english[200:300], czech[200:300], strict=True)])
+    lines("news.cs", czech[:20])
+    lines("sentences.txt", english[:50])
+    lines("pairs.tsv", [f"{one}\t{other}" for one, other in itertools.pairwise(english)])
+    # 5: the same sentence; 3: half of it; 0: another one.
+    scored = [f"5\t{text}\t{text.lower()}" for text in english[300:330]]
+    scored += [
+        f"3\t{text}\t{' '.join(text.split()[: len(text.split()) // 2 + 1])}" for text in english[330:360]
+    ]
+    scored += [f"0\t{one}\t{other}" for one, other in zip(english[360:390], english[400:430], strict=True)]
+    for name in ("2012.sample", "2014.sample", "2017.sample"):
+        lines(f"sts/{name}.tsv", scored)
+    judged = (("car", "automobile", 9), ("big", "large", 9), ("car", "house", 1), ("dog", "cat", 3))
+    header = "word1\tword2\tPOS\tSimLex999"
+    lines("SimLex-999.txt", [header, *(f"{one}\t{other}\tN\t{score}" for one, other, score in judged)])
+    words = sorted({word.strip(".,?!").lower() for text in english for word in text.split()} - {""})
+    lines("vectors.txt", [f"{word} {len(word)} {ord(word[0]) % 7} {ord(word[-1]) % 5}" for word in words])
+    lines("counts.txt", [f"{word} {1000 // (number + 1) + 1}" for number, word in enumerate(words)])
+    lines("novel.txt", english)
+    for part in ("train", "dev", "test"):
+        rows = [f"{number % 2}\t{text}" for number, text in enumerate(english[:120])]
+        lines(f"transfer/SST_binary.{part}.tsv", rows)

@@ -1,0 +1,131 @@
+"""The commands of README and docs/ run, in order, in a project right after its corpus was rebuilt."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from filelock import FileLock
+
+from paraforge.configuration import Parameters
+from tests.documentation import LANGUAGES, PAGES, Block, blocks, write_readers_files
+from tests.project import ROOT, environment, run
+
+# The default corpus with fewer pairs and a short training, so that all of it takes a minute or two.
+SMALL = [
+    "ingest.sources=[{name: sample, format: sample, pairs: 3000, seed: 1}]",
+    "nmt.training.maximum_updates=120",
+    "nmt.training.warmup_updates=40",
+    "nmt.validation.every_updates=60",
+    "nmt.validation.held_out=60",
+    "nmt.vocabulary.size=800",
+]
+# Blocks that need a network, hardware, a model of the reader's or hours.
+NOT_RUN = 14
+ALL = [block for page in PAGES for block in blocks(page)]
+
+
+@pytest.fixture(scope="session")
+def rebuilt(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A project as 'make corpus' leaves it, made once for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base if worker_id == "master" else base.parent) / "rebuilt"
+    with FileLock(f"{root}.lock"):
+        if not (root / "finished").is_file():
+            shutil.rmtree(root, ignore_errors=True)
+            root.mkdir()
+            for name in ("pipeline", "stages", "configs", "inputs", "scripts"):
+                shutil.copytree(
+                    ROOT / name, root / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
+                )
+            for name in ("dvc.yaml", "Makefile"):
+                shutil.copy(ROOT / name, root)
+            (root / ".venv" / "bin").mkdir(parents=True)
+            (root / ".venv" / "bin" / "activate").touch()
+            write_readers_files(root)
+            run("dvc", "init", "--no-scm", "--quiet", cwd=root)
+            run("paraforge", "configure", *SMALL, cwd=root)
+            run("dvc", "repro", cwd=root)
+            (root / "finished").touch()
+    return root
+
+
+def to_run(page: Path) -> list[Block]:
+    """Blocks that are run or written, in order."""
+    return [
+        one
+        for one in blocks(page)
+        if one.file or (one.language in ("sh", "python", "sql") and not one.not_run)
+    ]
+
+
+def command_of(block: Block) -> list[str]:
+    """What runs a block; SQL is asked of the corpus."""
+    if block.language == "python":
+        return [sys.executable, "-c", block.text]
+    if block.language == "sql":
+        return ["paraforge", "query", "data/corpus", block.text]
+    return ["bash", "-euo", "pipefail", "-c", block.text]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", [page for page in PAGES if to_run(page)], ids=lambda page: page.name)
+def test_commands_run(page: Path, rebuilt: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(rebuilt, project, symlinks=True)
+    for block in to_run(page):
+        if block.file:
+            path = project / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+            continue
+        place = f"{page.relative_to(ROOT)}:{block.line}"
+        done = subprocess.run(
+            command_of(block),
+            cwd=project,
+            env={**environment(), "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")},
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, f"{place}\n{block.text}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+
+@pytest.mark.parametrize("block", ALL, ids=lambda block: f"{block.page.name}:{block.line}")
+def test_blocks_name_their_language_and_hide_no_command(block: Block) -> None:
+    assert block.language in LANGUAGES
+    if block.language == "text":
+        first = block.text.split(maxsplit=1)[0]
+        commands = ("paraforge", "dvc", "make", "pip", "python", "import", "from")
+        assert first not in commands, "name its language: sh or python"
+
+
+def test_what_is_not_run_has_a_reason_and_is_counted() -> None:
+    skipped = [block for block in ALL if block.not_run]
+    assert all(len(block.not_run.split()) >= 3 for block in skipped)
+    assert all(block.language in ("sh", "python") for block in skipped)
+    marks = sum(page.read_text(encoding="utf-8").count("<!-- not run:") for page in PAGES)
+    assert marks == len(skipped) == NOT_RUN, "a mark stands on the line before its block"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [block for block in ALL if block.language == "yaml" and not block.file],
+    ids=lambda block: f"{block.page.name}:{block.line}",
+)
+def test_excerpts_of_params_are_accepted(block: Block, tmp_path: Path) -> None:
+    parameters = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    Parameters.model_validate(_merged(parameters, yaml.safe_load(block.text)))
+
+
+def _merged(first: Any, second: Any) -> Any:
+    if isinstance(first, dict) and isinstance(second, dict):
+        return {**first, **{key: _merged(first.get(key), value) for key, value in second.items()}}
+    return second
