@@ -15,7 +15,7 @@ from paraforge.evaluation.similarity.word_lists import Correlation, SimilarityLi
 from paraforge.evaluation.similarity.words import evaluate_words
 from paraforge.evaluation.transfer.classification import FOLDS
 from paraforge.evaluation.transfer.evaluate import TransferScore, evaluate_transfer
-from paraforge.evaluation.transfer.tasks import TASKS, Task, find_tasks
+from paraforge.evaluation.transfer.tasks import Task, find_tasks, transfer_tasks
 
 OpenModel = Callable[[str, Sequence[str]], OpenedModel]
 FineTuner = Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]
@@ -43,7 +43,7 @@ def evaluate(
     sts: files and directories of scored sentence pairs.
     word_lists: word similarity, for models that give a word a vector.
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` too.
-    task_names: which of them, as in `TASKS`; none: all. folds: of tasks without a split.
+    task_names: which of them, as in :func:`transfer_tasks`; none: all. folds: of tasks without a split.
     fine_tuner: trains copies of the model for the tasks, beside the fixed embeddings, e.g.
         :func:`paraforge.embeddings.fine_tuning.transfer.fine_tuner`; a model that cannot be trained is an
         error before anything is computed.
@@ -63,7 +63,7 @@ def evaluate(
     lists = read_similarity_lists(word_lists)
     sentences = [sentence for pairs in sets for sentence in pairs.sentences]
     directories = [*transfer, *(path for path in sts if path.is_dir())] if transfer else []
-    tasks, missing = find_tasks(directories, task_names or TASKS)
+    tasks, missing = find_tasks(directories, task_names)
     if transfer and not tasks:
         raise InputError(
             "no transfer task here", transfer[0], remedy="docs/evaluation.md tells the names of their files."
@@ -108,7 +108,8 @@ def _check(
 
 
 def _check_tasks(transfer: Sequence[Path], names: Sequence[str], fine_tune: bool) -> None:
-    problems = [f"--task {name}: there are {', '.join(TASKS)}" for name in names if name not in TASKS]
+    known = transfer_tasks()
+    problems = [f"--task {name}: there are {', '.join(known)}" for name in names if name not in known]
     if not transfer and (names or fine_tune):
         problems.append("--task and --fine-tune need --transfer")
     if problems:

@@ -1,5 +1,4 @@
-"""Reads the files of transfer tasks: as tab-separated columns, and in the layout of SentEval's
-distribution."""
+"""Examples of transfer tasks, and what readers of their files have in common."""
 
 from __future__ import annotations
 
@@ -57,32 +56,11 @@ def read_labelled(path: Path) -> Examples:
     Raises:
         InputError: with file and line: another number of fields, a blank label, fewer than two classes.
     """
-    rows = ((number, _fields(path, number, text, 2)) for number, text in numbered_lines(path))
-    return _single(path, ((number, fields[0], fields[1]) for number, fields in rows))
+    rows = ((number, fields_of_line(path, number, text, 2)) for number, text in numbered_lines(path))
+    return texts_of_rows(path, ((number, fields[0], fields[1]) for number, fields in rows))
 
 
-def read_trec(path: Path) -> Examples:
-    """`coarse class TAB fine class TAB question` a line; the coarse class counts. Raises as
-    :func:`read_labelled`."""
-    rows = ((number, _fields(path, number, text, 3)) for number, text in numbered_lines(path))
-    return _single(path, ((number, fields[0], fields[2]) for number, fields in rows))
-
-
-def read_trec_labels(path: Path) -> Examples:
-    """SentEval's `COARSE:fine question` a line, in Latin-1 as it is distributed. Raises as
-    :func:`read_labelled`."""
-
-    def rows() -> Iterator[tuple[int, str, str]]:
-        for number, text in _old_lines(path):
-            label, _, question = text.partition(" ")
-            if ":" not in label:
-                raise InputError("COARSE:fine and a question are expected", path, number)
-            yield number, label.partition(":")[0], question
-
-    return _single(path, rows())
-
-
-def _old_lines(path: Path) -> Iterator[tuple[int, str]]:
+def old_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file from before UTF-8 that are not blank, stripped: several tasks are distributed in
     Latin-1, and have been converted by some who passed them on."""
     data = path.read_bytes()
@@ -95,18 +73,6 @@ def _old_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, stripped
 
 
-def read_sst_phrases(path: Path) -> Examples:
-    """SentEval's `text TAB label` a line. Raises as :func:`read_labelled`."""
-    rows = ((number, _fields(path, number, text, 2)) for number, text in numbered_lines(path))
-    return _single(path, ((number, fields[1], fields[0]) for number, fields in rows))
-
-
-def read_sst_fine(path: Path) -> Examples:
-    """SentEval's `label text` a line. Raises as :func:`read_labelled`."""
-    rows = ((number, text.partition(" ")) for number, text in numbered_lines(path))
-    return _single(path, ((number, label, text) for number, (label, _, text) in rows))
-
-
 def read_polarity(paths: Sequence[Path]) -> Examples:
     """SentEval's two files of texts, one a line, the negative (or objective) class first; in Latin-1 as they
     are distributed, or UTF-8.
@@ -117,7 +83,7 @@ def read_polarity(paths: Sequence[Path]) -> Examples:
     texts: list[str] = []
     labels: list[str] = []
     for label, path in enumerate(paths):
-        found = [text for _, text in _old_lines(path)]
+        found = [text for _, text in old_lines(path)]
         if not found:
             raise InputError("the file is empty", path)
         texts += found
@@ -125,58 +91,14 @@ def read_polarity(paths: Sequence[Path]) -> Examples:
     return Examples(texts, None, labels)
 
 
-def read_mrpc(path: Path) -> Examples:
-    """The Microsoft paraphrase corpus: a header, then quality, two numbers and two sentences, parted by tabs.
-    Raises as :func:`read_labelled`."""
-    return _pairs(path, _rows_with_header(path, [("quality",), ("#1 string",), ("#2 string",)]))
-
-
-SICK_LABELS = {
-    "relatedness_score": ("relatedness_score",),
-    "entailment_judgment": ("entailment_judgment", "entailment_label"),
-}
-"""A label of SICK -> its names in the files of SemEval 2014 and in the undivided SICK.txt."""
-_SICK_PARTS = "semeval_set"
-
-
-def read_sick(path: Path, label: str, part: str | None = None) -> Examples:
-    """SICK: a header, then columns that it names; `label` is one of `SICK_LABELS`.
-
-    part: `TRAIN`, `TRIAL` or `TEST` of the undivided SICK.txt, whose column `SemEval_set` names it.
-
-    Raises as :func:`read_labelled`, and where a score is no number from 1 to 5."""
-    names = SICK_LABELS[label]
-    rows = _rows_with_header(
-        path, [names, ("sentence_a",), ("sentence_b",), *([(_SICK_PARTS,)] * bool(part))]
-    )
-    chosen = [(number, fields) for number, fields in rows if part is None or fields[3].upper() == part]
-    if not chosen:
-        raise InputError(f"no row of {part}", path)
-    if label == "relatedness_score":
-        for number, (score, *_) in chosen:
-            try:
-                good = 1 <= float(score) <= 5
-            except ValueError:
-                good = False
-            if not good:
-                raise InputError(f"the score {score!r} is no number from 1 to 5", path, number)
-    return _pairs(path, chosen)
-
-
-def names_parts_of_sick(path: Path) -> bool:
-    """Whether this is the undivided SICK.txt."""
-    _, header = next(numbered_lines(path), (0, ""))
-    return _SICK_PARTS in header.lower().split("\t")
-
-
-def _pairs(path: Path, rows: Sequence[tuple[int, list[str]]]) -> Examples:
+def pairs_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]]) -> Examples:
     """Of rows of label, sentence, sentence."""
     labels, first, second = ([fields[place] for _, fields in rows] for place in range(3))
     _check_classes(path, labels)
     return Examples(first, second, labels)
 
 
-def _rows_with_header(path: Path, columns: Sequence[Sequence[str]]) -> list[tuple[int, list[str]]]:
+def rows_with_header(path: Path, columns: Sequence[Sequence[str]]) -> list[tuple[int, list[str]]]:
     """Line number and fields of the columns, each of which has one of several names."""
     lines = numbered_lines(path)
     header = next(lines, None)
@@ -201,14 +123,14 @@ def _rows_with_header(path: Path, columns: Sequence[Sequence[str]]) -> list[tupl
     return rows
 
 
-def _fields(path: Path, number: int, text: str, count: int) -> list[str]:
+def fields_of_line(path: Path, number: int, text: str, count: int) -> list[str]:
     fields = [field.strip() for field in text.split("\t")]
     if len(fields) != count:
         raise InputError(f"{len(fields)} fields, {count} are expected", path, number)
     return fields
 
 
-def _single(path: Path, rows: Iterator[tuple[int, str, str]]) -> Examples:
+def texts_of_rows(path: Path, rows: Iterator[tuple[int, str, str]]) -> Examples:
     texts: list[str] = []
     labels: list[str] = []
     for number, label, text in rows:

@@ -9,7 +9,12 @@ import pytest
 from paraforge.errors import InputError
 from paraforge.evaluation.transfer import files
 from paraforge.evaluation.transfer.files import Examples
-from paraforge.evaluation.transfer.tasks import TASKS, find_tasks
+from paraforge.evaluation.transfer.tasks import find_tasks, transfer_tasks
+from paraforge.evaluation.transfer.tasks.mrpc import read_mrpc
+from paraforge.evaluation.transfer.tasks.sick import read_sick
+from paraforge.evaluation.transfer.tasks.sst_binary import read_sst_phrases
+from paraforge.evaluation.transfer.tasks.sst_fine import read_sst_fine
+from paraforge.evaluation.transfer.tasks.trec import read_trec, read_trec_labels
 
 MRPC = '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tA "dog"\tdog\n0\t3\t4\tcat\tsky\n'
 SICK = (
@@ -27,28 +32,26 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
 def test_rows(tmp_path: Path) -> None:
     labelled = files.read_labelled(write(tmp_path / "a", "0\tbad film\n1\tgood film\n"))
     assert labelled == Examples(["bad film", "good film"], None, ["0", "1"])
-    trec = files.read_trec(write(tmp_path / "b", "NUM\tNUM:dist\tHow far ?\nLOC\tLOC:city\tWhere ?\n"))
+    trec = read_trec(write(tmp_path / "b", "NUM\tNUM:dist\tHow far ?\nLOC\tLOC:city\tWhere ?\n"))
     assert trec == Examples(["How far ?", "Where ?"], None, ["NUM", "LOC"])
-    mrpc = files.read_mrpc(write(tmp_path / "c", MRPC))
+    mrpc = read_mrpc(write(tmp_path / "c", MRPC))
     assert mrpc == Examples(['A "dog"', "cat"], ["dog", "sky"], ["1", "0"])
-    sick = files.read_sick(write(tmp_path / "d", SICK), "relatedness_score")
+    sick = read_sick(write(tmp_path / "d", SICK), "relatedness_score")
     assert sick == Examples(["a dog", "cat"], ["dog", "sky"], ["4.5", "1"])
-    assert files.read_sick(tmp_path / "d", "entailment_judgment").labels == ["ENTAILMENT", "NEUTRAL"]
+    assert read_sick(tmp_path / "d", "entailment_judgment").labels == ["ENTAILMENT", "NEUTRAL"]
 
 
 def test_the_rows_of_senteval(tmp_path: Path) -> None:
     polarity = [write(tmp_path / "neg", "bad\nworse\n"), write(tmp_path / "pos", "good\n")]
     assert files.read_polarity(polarity) == Examples(["bad", "worse", "good"], None, ["0", "0", "1"])
-    phrases = files.read_sst_phrases(write(tmp_path / "p", "bad film\t0\ngood\t1\n"))
+    phrases = read_sst_phrases(write(tmp_path / "p", "bad film\t0\ngood\t1\n"))
     assert phrases == Examples(["bad film", "good"], None, ["0", "1"])
-    assert files.read_sst_fine(write(tmp_path / "f", "3 a good film\n0 bad\n")).first == [
+    assert read_sst_fine(write(tmp_path / "f", "3 a good film\n0 bad\n")).first == [
         "a good film",
         "bad",
     ]
     labels = write(tmp_path / "t", "NUM:dist How far is Bogotá ?\nLOC:city Where ?\n", "latin-1")
-    assert files.read_trec_labels(labels) == Examples(
-        ["How far is Bogotá ?", "Where ?"], None, ["NUM", "LOC"]
-    )
+    assert read_trec_labels(labels) == Examples(["How far is Bogotá ?", "Where ?"], None, ["NUM", "LOC"])
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "utf-8-sig"])
@@ -56,7 +59,7 @@ def test_files_from_before_utf_8(tmp_path: Path, encoding: str) -> None:
     paths = [write(tmp_path / name, f"a cliché {name} \r\n\n", encoding) for name in ("neg", "pos")]
     assert files.read_polarity(paths).first == ["a cliché neg", "a cliché pos"]
     labels = write(tmp_path / "t", "NUM:dist How far is Bogotá ?\nLOC:city Where ?\n", encoding)
-    assert files.read_trec_labels(labels).first[0] == "How far is Bogotá ?"
+    assert read_trec_labels(labels).first[0] == "How far is Bogotá ?"
 
 
 WHOLE_SICK = (
@@ -96,13 +99,13 @@ def test_the_undivided_sick(tmp_path: Path) -> None:
         pytest.param(files.read_labelled, "0\ta\n1\n", 2, id="too few fields"),
         pytest.param(files.read_labelled, "0\ta\n \tb\n", 2, id="blank label"),
         pytest.param(files.read_labelled, "0\ta\n0\tb\n", None, id="one class"),
-        pytest.param(files.read_trec, "A\ta\tx\nB\tb\n", 2, id="TREC"),
-        pytest.param(files.read_trec_labels, "A:a x\nB b\n", 2, id="TREC labels"),
-        pytest.param(files.read_mrpc, "x\ty\n", 1, id="no such column"),
-        pytest.param(files.read_mrpc, MRPC + "1\t2\n", 4, id="MRPC"),
-        pytest.param(files.read_mrpc, "", None, id="empty"),
+        pytest.param(read_trec, "A\ta\tx\nB\tb\n", 2, id="TREC"),
+        pytest.param(read_trec_labels, "A:a x\nB b\n", 2, id="TREC labels"),
+        pytest.param(read_mrpc, "x\ty\n", 1, id="no such column"),
+        pytest.param(read_mrpc, MRPC + "1\t2\n", 4, id="MRPC"),
+        pytest.param(read_mrpc, "", None, id="empty"),
         pytest.param(
-            lambda path: files.read_sick(path, "relatedness_score"),
+            lambda path: read_sick(path, "relatedness_score"),
             SICK + "3\ta\tb\t5.5\tNEUTRAL\n",
             4,
             id="score beyond 5",
@@ -144,7 +147,7 @@ def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
     found = {task.name: task for task in tasks}
     assert list(found) == ["MR", "CR", "SST binary", "TREC", "SICK-E", "SICK-R"]
     assert missing == ["SUBJ", "MPQA", "SST fine", "MRPC"]
-    assert set(TASKS) == {*found, *missing}
+    assert set(transfer_tasks()) == {*found, *missing}
     assert found["MR"].test is None
     assert found["SST binary"].development is not None
     assert found["TREC"].development is None
@@ -176,5 +179,5 @@ def test_the_layout_of_senteval(tmp_path: Path) -> None:
     for split in ("train", "trial", "test_annotated"):
         write(tmp_path / "SICK" / f"SICK_{split}.txt", SICK)
     tasks, missing = find_tasks([tmp_path])
-    assert [task.name for task in tasks] == list(TASKS)
+    assert [task.name for task in tasks] == list(transfer_tasks())
     assert missing == []

@@ -1,0 +1,30 @@
+"""Whether a sentence of the Stanford Sentiment Treebank is positive (Socher et al. 2013)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from paraforge.evaluation.transfer.files import Examples, fields_of_line, read_labelled, texts_of_rows
+from paraforge.evaluation.transfer.layouts import ClassificationTask, one_file
+from paraforge.text.lines import numbered_lines
+
+
+def read_sst_phrases(path: Path) -> Examples:
+    """SentEval's `text TAB label` a line. Raises as :func:`read_labelled`."""
+    rows = ((number, fields_of_line(path, number, text, 2)) for number, text in numbered_lines(path))
+    return texts_of_rows(path, ((number, fields[1], fields[0]) for number, fields in rows))
+
+
+class BinarySentiment(ClassificationTask):
+    """Two classes; the training examples of SentEval are phrases."""
+
+    name = "SST binary"
+    layouts = (
+        one_file(read_labelled, "SST_binary.train.tsv", "SST_binary.dev.tsv", "SST_binary.test.tsv"),
+        one_file(
+            read_sst_phrases,
+            "SST/binary/sentiment-train",
+            "SST/binary/sentiment-dev",
+            "SST/binary/sentiment-test",
+        ),
+    )

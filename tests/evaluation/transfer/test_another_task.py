@@ -1,0 +1,58 @@
+"""A transfer task is added by adding one file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paraforge.errors import ConfigurationError
+from paraforge.evaluation.evaluate import evaluate
+from paraforge.evaluation.transfer import tasks
+from paraforge.evaluation.transfer.tasks import find_tasks, transfer_tasks
+from paraforge.loading import open_model
+from tests.test_loading import save_word_model
+
+MODULE = '''
+from paraforge.evaluation.transfer.files import read_labelled
+from paraforge.evaluation.transfer.layouts import ClassificationTask, one_file
+
+
+class Weather(ClassificationTask):
+    """Whether a sentence is about the weather."""
+
+    name = "Weather"
+    layouts = (one_file(read_labelled, "weather.tsv"),)
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory beside the package, whose modules are found as its own."""
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
+    transfer_tasks.cache_clear()
+    yield tmp_path
+    transfer_tasks.cache_clear()
+    sys.modules.pop(f"{tasks.__name__}.weather", None)
+
+
+def test_a_file_is_all_that_a_task_needs(folder: Path) -> None:
+    usual = list(transfer_tasks())
+    assert usual == [
+        *("MR", "CR", "SUBJ", "MPQA", "SST binary", "SST fine", "TREC", "MRPC", "SICK-E", "SICK-R"),
+    ]
+    rows = [f"{number % 2}\t{'the dog runs' if number % 2 else 'a cat sits'}\n" for number in range(40)]
+    (folder / "weather.tsv").write_text("".join(rows))
+    save_word_model(folder / "model")
+    arguments = {"transfer": [folder], "task_names": ["Weather"]}
+    with pytest.raises(ConfigurationError, match=r"--task Weather: there are MR, CR, .*SICK-R"):
+        evaluate(str(folder / "model"), open_model, **arguments)
+    (folder / "weather.py").write_text(MODULE)
+    transfer_tasks.cache_clear()
+    assert list(transfer_tasks()) == [*usual, "Weather"]
+    (task,), missing = find_tasks([folder])
+    assert (task.name, len(task.train), missing) == ("Weather", 40, usual)
+    (score,) = evaluate(str(folder / "model"), open_model, **arguments).transfer
+    assert (score.name, score.accuracy) == ("Weather", 100)
