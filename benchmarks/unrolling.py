@@ -188,7 +188,7 @@ def _vectors(
             for kind in ("dot", "cosine")
         ]
 
-    contexts = model.read_by(RepresentationParameters(kind="context")).embed(sentences)
+    contexts = model.read_by(RepresentationParameters(kind="context")).encode(sentences)
     for representation in both(kind="context"):
         yield representation, contexts
     if model.parameters.network.decoder == "bow":

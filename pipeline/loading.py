@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from paraforge.errors import InputError
 from paraforge.evaluation.baselines.lexical import BASELINES, make_baseline
 from paraforge.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.similarity.comparing import OpenedModel
+from paraforge.evaluation.similarity.comparing import CosineModel, OpenedModel
 from paraforge.learning.devices import check_device
 from paraforge.scoring.vector_cache import table_directory
 from paraforge.scoring.vectors import TABLE_NAME, WordVectors
 from paraforge.unrolling.naming import is_decoder_model
-
-if TYPE_CHECKING:
-    from paraforge.embeddings.model import SentenceModel
 
 _TRAINED = "encoder.json"
 _SENTENCE_TRANSFORMERS = "modules.json"
@@ -32,8 +30,33 @@ _KNOWN = (
 )
 
 
-class SentenceTransformerEmbedder:
+class Model(Protocol):
+    """What has vectors of sentences, whatever it was made by.
+
+    dimension: of a vector. uses_threads: whether a second thread is worth its cost inside torch's operations.
+    """
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def uses_threads(self) -> bool: ...
+
+    def encode(self, texts: str | Sequence[str] | Any, /) -> npt.NDArray[np.float32]:
+        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
+        a single text, (dimension,); zeros for a text that has none."""
+
+    def similarity(
+        self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
+    ) -> npt.NDArray[np.float32]:
+        """Each text of `first` with the one at the same place of `second`, (texts,): the cosine, or what the
+        model compares its vectors by; 0 where one has none."""
+
+
+class SentenceTransformerEmbedder(CosineModel):
     """A sentence-transformers model from a local directory."""
+
+    uses_threads = True
 
     def __init__(self, directory: Path, device: str = "cpu", batch_size: int = 64) -> None:
         """Load it; see :func:`~paraforge.scoring.scorers.sentence_transformer.load_sentence_transformer`."""
@@ -42,12 +65,29 @@ class SentenceTransformerEmbedder:
         self._model: Any = load_sentence_transformer(directory, device)
         self._batch_size = batch_size
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """(texts, dimension) float32."""
+    @property
+    def dimension(self) -> int:
+        """Elements of a sentence's vector."""
+        return int(self._model.get_sentence_embedding_dimension())
+
+    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """(texts, dimension) float32, or (dimension,) of a single text."""
+        if isinstance(texts, str):
+            return self.encode([texts])[0]
+        strings = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
         vectors = self._model.encode(
-            list(texts), batch_size=self._batch_size, convert_to_numpy=True, show_progress_bar=False
+            strings, batch_size=self._batch_size, convert_to_numpy=True, show_progress_bar=False
         )
         return np.asarray(vectors, dtype=np.float32)
+
+
+def load(name: str | Path, device: str = "cpu") -> Model:
+    """Open any model that gives sentences vectors; see :func:`paraforge.load`."""
+    if str(name) in BASELINES:
+        raise InputError(f"'{name}' gives no vectors", remedy=_KNOWN)
+    model: Any = open_model(str(name), device=device).model
+    opened: Model = model
+    return opened
 
 
 def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
@@ -109,19 +149,19 @@ def _refuse_pickle(path: Path) -> None:
 
 
 def _open_trained(path: Path, device: str) -> OpenedModel:
-    from paraforge.embeddings import load
+    from paraforge.embeddings.model import SentenceModel
     from paraforge.embeddings.use.export import is_word_average, word_vectors
 
-    model: SentenceModel = load(path, device)
+    model = SentenceModel.open(path, device)
     words = word_vectors(model) if is_word_average(model) else None
     kind = f"trained {model.parameters.kind}, {model.dimension} dimensions"
     return OpenedModel(str(path), kind, model, words)
 
 
 def _open_decoders(name: str, device: str) -> OpenedModel:
-    from paraforge.unrolling import load
+    from paraforge.unrolling.model import DecoderModel
 
-    model = load(name, device)
+    model = DecoderModel.open(name, device)
     network = model.parameters.network
     kind = (
         f"trained decoders, {network.encoder}-{network.decoder}, read by {model.representation}, "

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import paraforge
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.initial import random_table
@@ -19,6 +21,7 @@ from paraforge.evaluation.similarity.comparing import SentenceEmbedder
 from paraforge.loading import open_model, open_word_vectors
 from paraforge.text.vocabulary import Vocabulary
 from tests.evaluation.baselines.test_word_average import TEXTS, WEIGHTING, WORDS, table
+from tests.unrolling.corpus import make_model
 
 
 def save_word_model(directory: Path, unit: str = "word") -> SentenceModel:
@@ -73,6 +76,36 @@ def test_sif(tmp_path: Path) -> None:
     opened = open_model(str(tmp_path / "fitted"))
     assert opened.kind == "average weighted by sif, 1 fitted component(s) removed"
     assert opened.words is not None
+
+
+def test_every_model_has_vectors_and_similarities_of_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one function: lists, columns and single texts; 0 for a text without a vector."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    save_word_model(tmp_path / "trained")
+    make_model("bow", "gru", tmp_path / "triples").save(tmp_path / "decoders")
+    table(False).save(tmp_path / "table")
+    table(False).write_text(tmp_path / "vectors.txt")
+    average = WordAverage(table(False), WEIGHTING)
+    save_sif(SifOfEachSet(average), tmp_path / "each")
+    save_sif(average.fitted_to(TEXTS), tmp_path / "fitted")
+    names = ["trained", "decoders", "decoders@mean:2:cosine", "table", "vectors.txt", "each", "fitted"]
+    for name in names:
+        model = paraforge.load(tmp_path / name)
+        vectors = model.encode(TEXTS)
+        assert vectors.shape == (len(TEXTS), model.dimension)
+        assert vectors.dtype == np.float32
+        assert model.encode(TEXTS[0]).shape == (model.dimension,)
+        column = pa.chunked_array([TEXTS[:2], TEXTS[2:]])
+        assert np.array_equal(model.encode(column), vectors)
+        same = model.similarity(TEXTS, TEXTS)
+        assert same.shape == (len(TEXTS),)
+        np.testing.assert_allclose(model.similarity(column, column), same, rtol=1e-6)
+        assert model.similarity(["", TEXTS[0]], [TEXTS[0], TEXTS[0]])[0] == 0
+    for name in ("jaccard", "tfidf"):
+        with pytest.raises(InputError, match="gives no vectors"):
+            paraforge.load(name)
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:

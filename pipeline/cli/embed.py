@@ -33,14 +33,14 @@ def embed(
       cut -f2 pairs.tsv | paraforge embed models/embeddings/word - vectors.parquet
       paraforge embed models/decoders/bow-gru@unrolled:2 sentences.txt vectors.npy
     """
-    from paraforge.cli.models import loader_of
     from paraforge.cli.outputs import check_output_file, numpy_array, table
     from paraforge.embeddings.use.embed import embed_file
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.loading import load
     from paraforge.shards.resources import available_cores
 
     kind = numpy_array() if output.suffix == ".npy" else table("a table", "parquet", ["text", "embedding"])
     check_output_file(output, force, kind)
     with graceful_interrupts():
-        rows = embed_file(model, input_path, output, workers or available_cores(), device, loader_of(model))
+        rows = embed_file(model, input_path, output, load, workers or available_cores(), device)
     typer.echo(f"{output}: {rows:,} sentences", err=True)

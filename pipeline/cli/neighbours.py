@@ -30,12 +30,12 @@ def neighbours(
     """
     from dataclasses import asdict
 
-    from paraforge.embeddings import load
+    from paraforge.embeddings.model import SentenceModel
     from paraforge.embeddings.use.neighbours import neighbours as find
     from paraforge.interrupts import graceful_interrupts
 
     with graceful_interrupts():
-        found = find(load(model, device), queries, among, count)
+        found = find(SentenceModel.open(model, device), queries, among, count)
     if as_json:
         content = {query: [asdict(one) for one in best] for query, best in zip(queries, found, strict=True)}
         typer.echo(json.dumps(content, ensure_ascii=False, indent=2))

@@ -36,19 +36,19 @@ def similarity(
       paraforge similarity models/embeddings/word references.txt hypotheses.txt -o cosines.txt
       paraforge similarity models/decoders/bow-gru@unrolled:2 pairs.tsv
     """
-    from paraforge.cli.models import loader_of
     from paraforge.cli.outputs import check_output_file, text_lines
     from paraforge.embeddings.use.similarity import cosines_of_files, cosines_of_table
     from paraforge.errors import ConfigurationError
     from paraforge.files import atomic_path
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.loading import load
 
     check_output_file(output, force, text_lines("numbers, one a line", r"-?\d+\.\d{6}", repeated=True))
     try:
         left, right = (int(number) for number in columns.split(","))
     except ValueError:
         raise ConfigurationError([f"--columns {columns}: two columns, such as 0,1"]) from None
-    opened = loader_of(model)(model, device)
+    opened = load(model, device)
     cosines = (
         cosines_of_table(opened, first, (left, right))
         if second is None

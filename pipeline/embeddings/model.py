@@ -21,6 +21,7 @@ from paraforge.errors import InputError
 from paraforge.files import read_json, write_json
 from paraforge.learning.batches import Bags
 from paraforge.learning.checkpoint import read_tensors, write_tensors
+from paraforge.learning.devices import check_device
 from paraforge.shards.work import replaced_directory
 from paraforge.text.units import Units, make_units
 from paraforge.text.vocabulary import Vocabulary
@@ -87,15 +88,14 @@ class SentenceModel:
         return next(self.encoder.parameters()).device
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Vectors of several texts, (texts, dimension), or of one, (dimension,), float32."""
-        return self.embed([texts])[0] if isinstance(texts, str) else self.embed(texts)
-
-    def embed(self, texts: Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order.
+        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
+        a single text, (dimension,).
 
         A text without any token has the zero vector. The mean of a text's vectors does not depend on the
         other texts.
         """
+        if isinstance(texts, str):
+            return self.encode([texts])[0]
         column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
         vectors = np.empty((len(column), self.dimension), dtype=np.float32)
         for first in range(0, len(column), BATCH_TEXTS):
@@ -109,7 +109,7 @@ class SentenceModel:
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Cosine of each text of `first` with the text at the same place of `second`; 0 where one has no
         token."""
-        left, right = torch.from_numpy(self.embed(first)), torch.from_numpy(self.embed(second))
+        left, right = torch.from_numpy(self.encode(first)), torch.from_numpy(self.encode(second))
         return torch.nn.functional.cosine_similarity(left, right).numpy()
 
     def batch(self, column: Any) -> dict[str, Bags]:
@@ -148,13 +148,15 @@ class SentenceModel:
         write_tensors(directory / _TENSORS, dict(self.encoder.named_parameters()))
 
     @classmethod
-    def open(cls, directory: str | Path) -> SentenceModel:
-        """Open what `save` wrote.
+    def open(cls, directory: str | Path, device: str = "cpu") -> SentenceModel:
+        """Open what `save` wrote, on a device.
 
         Raises:
+            ConfigurationError: no such device.
             InputError: not a model's directory (a pickled checkpoint is never opened), damaged, of another
                 architecture than it says, a vocabulary of another size, or NaN in its vectors.
         """
+        check_device(device)
         directory = Path(directory)
         if not directory.is_dir():
             remedy = "Give a directory such as models/embeddings/NAME; pickles (.pt, .bin) are never loaded."
@@ -190,4 +192,5 @@ class SentenceModel:
         with torch.no_grad():
             for name, value in encoder.named_parameters():
                 value.copy_(loaded[name])
+        encoder.to(device)
         return cls(encoder, parameters, vocabularies, pieces if pieces.is_file() else None, about)

@@ -17,11 +17,12 @@ from paraforge.errors import InputError
 from paraforge.files import read_json, write_json
 from paraforge.learning.batches import Bags
 from paraforge.learning.checkpoint import read_tensors, write_tensors
+from paraforge.learning.devices import check_device
 from paraforge.shards.work import replaced_directory
 from paraforge.text.units import Words
 from paraforge.text.vocabulary import Vocabulary
 from paraforge.unrolling.ids import END, with_ends
-from paraforge.unrolling.naming import DESCRIPTION
+from paraforge.unrolling.naming import DESCRIPTION, split_name
 from paraforge.unrolling.network import SentencePredictor
 from paraforge.unrolling.parameters import DecodersParameters, RepresentationParameters, check_representation
 from paraforge.unrolling.representation import compare, dimension_of, represent, unrolled
@@ -95,14 +96,13 @@ class DecoderModel:
         return DecoderModel(self.network, parameters, self.vocabulary, self.about)
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Vectors of several texts, (texts, dimension), or of one, (dimension,), float32."""
-        return self.embed([texts])[0] if isinstance(texts, str) else self.embed(texts)
-
-    def embed(self, texts: Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order.
+        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
+        a single text, (dimension,).
 
         A text without a word has the zero vector. Other texts change a vector by rounding at most.
         """
+        if isinstance(texts, str):
+            return self.encode([texts])[0]
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for rows, bags in self._batches(texts):
             with torch.no_grad():
@@ -126,7 +126,7 @@ class DecoderModel:
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Each text of `first` with the one at the same place of `second`: dot products, or cosines where
         the representation says so; 0 where one has no word."""
-        return self.similarity_of_vectors(self.embed(first), self.embed(second)).astype(np.float32)
+        return self.similarity_of_vectors(self.encode(first), self.encode(second)).astype(np.float32)
 
     def similarity_of_vectors(
         self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]
@@ -168,14 +168,19 @@ class DecoderModel:
             write_tensors(temporary / _TENSORS, dict(self.network.named_parameters()))
 
     @classmethod
-    def open(cls, directory: str | Path) -> DecoderModel:
-        """Open what `save` wrote.
+    def open(cls, name: str | Path, device: str = "cpu") -> DecoderModel:
+        """Open what `save` wrote, on a device.
+
+        name: its directory, and behind `@` what to read it by if that is not what it was trained for; see
+            :func:`~paraforge.unrolling.naming.split_name`.
 
         Raises:
+            ConfigurationError: no such device.
             InputError: not such a directory (a pickled checkpoint is never opened), damaged, of another
                 architecture than it says, a vocabulary of another size, or NaN in its parameters.
         """
-        directory = Path(directory)
+        check_device(device)
+        directory, representation = split_name(name)
         if not (directory / DESCRIPTION).is_file():
             remedy = "Train one with 'paraforge train-decoders'; pickles (.pt, .bin) are never loaded."
             raise InputError("not a directory of trained decoders", directory, remedy=remedy)
@@ -200,4 +205,5 @@ class DecoderModel:
         with torch.no_grad():
             for name, value in expected.items():
                 value.copy_(loaded[name])
-        return cls(network, parameters, vocabulary, about)
+        model = cls(network.to(device), parameters, vocabulary, about)
+        return model if representation is None else model.read_by(representation)

@@ -63,7 +63,7 @@ def test_from_a_book_to_similarities(tmp_path: Path) -> None:
 
 def test_several_processes_embed_alike(tmp_path: Path) -> None:
     from paraforge.embeddings.use import embed
-    from paraforge.unrolling import load
+    from paraforge.unrolling.model import DecoderModel
     from tests.unrolling.corpus import make_model
 
     make_model("bow", "gru", tmp_path / "store").save(tmp_path / "model")
@@ -75,7 +75,7 @@ def test_several_processes_embed_alike(tmp_path: Path) -> None:
         embed.text_blocks = lambda path: blocks(path, 256)
         for workers in (1, 2):
             output = tmp_path / f"{workers}.npy"
-            embed.embed_file(f"{tmp_path}/model@mean:2", texts, output, workers, load=load)  # type: ignore[arg-type]
+            embed.embed_file(f"{tmp_path}/model@mean:2", texts, output, DecoderModel.open, workers)  # type: ignore[arg-type]
             vectors.append(np.load(output))
     finally:
         embed.text_blocks = blocks

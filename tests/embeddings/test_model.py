@@ -48,13 +48,13 @@ def make_model() -> SentenceModel:
 
 def test_save_and_open_give_the_same_vectors(tmp_path: Path) -> None:
     model = make_model()
-    vectors = model.embed(TEXTS)
+    vectors = model.encode(TEXTS)
     assert vectors.shape == (5, 9)
     assert vectors.dtype == np.float32
     model.save(tmp_path / "model", {"score": 1.5})
     opened = SentenceModel.open(tmp_path / "model")
-    assert np.array_equal(opened.embed(TEXTS), vectors)
-    assert np.array_equal(opened.embed(pa.chunked_array([TEXTS[:2], TEXTS[2:]])), vectors)
+    assert np.array_equal(opened.encode(TEXTS), vectors)
+    assert np.array_equal(opened.encode(pa.chunked_array([TEXTS[:2], TEXTS[2:]])), vectors)
     assert json.loads((tmp_path / "model" / "encoder.json").read_text())["about"] == {"score": 1.5}
     model.save(tmp_path / "model")  # replaces
     assert not list(tmp_path.glob(".*"))
@@ -63,13 +63,13 @@ def test_save_and_open_give_the_same_vectors(tmp_path: Path) -> None:
 def test_embedding_is_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model()
     table = model.encoder.get_parameter("parts.0.table").detach().numpy()
-    vectors = model.embed(TEXTS)[:, :4]
+    vectors = model.encode(TEXTS)[:, :4]
     np.testing.assert_allclose(vectors[0], (table[1] + table[2] + table[3]) / 3, rtol=1e-6)
     np.testing.assert_allclose(vectors[3], table[0], rtol=1e-6)
-    assert (model.embed(TEXTS)[1] == 0).all()
+    assert (model.encode(TEXTS)[1] == 0).all()
     monkeypatch.setattr(model_module, "BATCH_TEXTS", 2)
-    np.testing.assert_allclose(model.embed(TEXTS), make_model().embed(TEXTS), rtol=1e-5, atol=1e-7)
-    assert model.embed([]).shape == (0, 9)
+    np.testing.assert_allclose(model.encode(TEXTS), make_model().encode(TEXTS), rtol=1e-5, atol=1e-7)
+    assert model.encode([]).shape == (0, 9)
     similarity = model.similarity(["a dog", ""], ["a dog", "dog"])
     assert similarity[0] == pytest.approx(1)
     assert similarity[1] == 0

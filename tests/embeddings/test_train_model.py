@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from paraforge.embeddings import load
 from paraforge.embeddings.data import TrainingData
+from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
 from paraforge.embeddings.train_model import EmbeddingsReport, train_model, train_named_model
 from paraforge.errors import ConfigurationError, InputError
@@ -52,7 +52,7 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     assert report.best_score == max(entry["score"] for entry in report.history)
     assert report.years["2020"]["pearson"] == pytest.approx(report.best_score)
     assert report.signature.startswith("pairs:100|data:")
-    model = load(tmp_path / "model")
+    model = SentenceModel.open(tmp_path / "model")
     assert model.about["signature"] == report.signature
     assert model.encode("left1 left2").shape == (8,)
     assert model.encode(["left1", "left2 right3"]).shape == (2, 8)
@@ -131,7 +131,7 @@ def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
     still = {"training": {**SETTINGS["training"], "learning_rate": 1e-30}}
     parameters = model_parameters(encoder, vectors=str(vectors), **still)
     train(tmp_path, parameters, data_of(write_pairs(tmp_path / "pairs.tsv", sentence_pairs())))
-    model = load(tmp_path / "model")
+    model = SentenceModel.open(tmp_path / "model")
     assert model.dimension == 10
     assert model.encode("left1")[:4].tolist() == pytest.approx([1, 0, 0, 0], abs=1e-20)
     # A frequent trigram starts shorter than a rare one.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from paraforge.embeddings import load
+from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ConfigurationError
 from paraforge.learning.devices import check_device
 
@@ -24,4 +24,4 @@ def test_names_of_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             check_device(name)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigurationError, match="torch sees no GPU"):
-        load(tmp_path, "cuda")
+        SentenceModel.open(tmp_path, "cuda")

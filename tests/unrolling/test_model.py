@@ -15,7 +15,6 @@ from safetensors.torch import load_file, save_file
 
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
-from paraforge.unrolling import load
 from paraforge.unrolling import model as model_module
 from paraforge.unrolling.ids import END
 from paraforge.unrolling.model import DecoderModel
@@ -30,15 +29,15 @@ TEXTS = ["w1 W2", "", "w3 w3 unheard w4 w1 w2 w5", " ", "w1", "never heard"]
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
 def test_save_and_open_give_the_same_vectors(tmp_path: Path, encoder: str, decoder: str) -> None:
     model = make_model(encoder, decoder, tmp_path / "store")
-    vectors = model.embed(TEXTS)
+    vectors = model.encode(TEXTS)
     assert vectors.shape == (6, model.dimension)
     assert vectors.dtype == np.float32
     assert vectors.any(1).tolist() == [True, False, True, False, True, True]
     model.about["score"] = 1.5
     model.save(tmp_path / "model")
-    opened = load(tmp_path / "model")
-    assert np.array_equal(opened.embed(TEXTS), vectors)
-    assert np.array_equal(opened.embed(pa.chunked_array([TEXTS[:2], TEXTS[2:]])), vectors)
+    opened = DecoderModel.open(tmp_path / "model")
+    assert np.array_equal(opened.encode(TEXTS), vectors)
+    assert np.array_equal(opened.encode(pa.chunked_array([TEXTS[:2], TEXTS[2:]])), vectors)
     assert opened.encode("w1").shape == (model.dimension,)
     assert opened.about == {"score": 1.5}
     before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
@@ -49,13 +48,13 @@ def test_save_and_open_give_the_same_vectors(tmp_path: Path, encoder: str, decod
 @pytest.mark.parametrize("encoder", ["bow", "gru"])
 def test_no_text_depends_on_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str) -> None:
     model = make_model(encoder, "gru", tmp_path / "store")
-    vectors = model.embed(TEXTS)
+    vectors = model.encode(TEXTS)
     for number, text in enumerate(TEXTS):
         np.testing.assert_allclose(model.encode(text), vectors[number], rtol=1e-4, atol=1e-6)
     monkeypatch.setattr(model_module, "BATCH_SENTENCES", 2)
     monkeypatch.setattr(model_module, "_CUT_TEXTS", 3)
-    np.testing.assert_allclose(model.embed(TEXTS), vectors, rtol=1e-4, atol=1e-6)
-    assert model.embed([]).shape == (0, model.dimension)
+    np.testing.assert_allclose(model.encode(TEXTS), vectors, rtol=1e-4, atol=1e-6)
+    assert model.encode([]).shape == (0, model.dimension)
 
 
 def test_vectors_are_those_of_the_words_and_the_end(tmp_path: Path) -> None:
@@ -73,7 +72,7 @@ def test_vectors_are_those_of_the_words_and_the_end(tmp_path: Path) -> None:
 
 def test_similarity_is_the_dot_product(tmp_path: Path) -> None:
     model = make_model("bow", "gru", tmp_path / "store")
-    left, right = model.embed(TEXTS[:3]), model.embed(TEXTS[2:5])
+    left, right = model.encode(TEXTS[:3]), model.encode(TEXTS[2:5])
     np.testing.assert_allclose(model.similarity(TEXTS[:3], TEXTS[2:5]), (left * right).sum(1), rtol=1e-5)
     cosine = model.read_by(RepresentationParameters(similarity="cosine")).similarity(["w1", ""], ["w1", "w1"])
     assert cosine.tolist() == pytest.approx([1, 0])
@@ -92,7 +91,7 @@ def test_names_say_what_a_model_is_read_by(tmp_path: Path) -> None:
         ("@unrolled", "unrolled", 3, "dot", 30),
     ):
         name = f"{model}{text}"
-        opened = load(name)
+        opened = DecoderModel.open(name)
         found = opened.representation
         assert (found.kind, found.steps, found.similarity) == (kind, steps, similarity)
         assert opened.dimension == opened.encode("w1").size == dimension
@@ -100,16 +99,16 @@ def test_names_say_what_a_model_is_read_by(tmp_path: Path) -> None:
         assert split_name(f"x@{found}") == (Path("x"), found)
     for wrong in ("nothing", "unrolled:0", "unrolled:31", "unrolled:-1", "context:3", "unrolled:3:x", ""):
         with pytest.raises(InputError, match=r"no representation .*unrolled:N"):
-            load(f"{model}@{wrong}")
+            DecoderModel.open(f"{model}@{wrong}")
     with pytest.raises(InputError, match="no states to unroll"):
-        load(f"{tmp_path}/bow@unrolled:2")
-    assert load(tmp_path / "bow").representation.kind == "context"
+        DecoderModel.open(f"{tmp_path}/bow@unrolled:2")
+    assert DecoderModel.open(tmp_path / "bow").representation.kind == "context"
     with pytest.raises(ConfigurationError, match="device"):
-        load(model, "tpu")
+        DecoderModel.open(model, "tpu")
     # A directory may have the sign in its own name.
     shutil.copytree(model, tmp_path / "a@b")
-    assert load(tmp_path / "a@b").dimension == 30
-    assert load(f"{tmp_path}/a@b@unrolled:1").dimension == 10
+    assert DecoderModel.open(tmp_path / "a@b").dimension == 30
+    assert DecoderModel.open(f"{tmp_path}/a@b@unrolled:1").dimension == 10
     assert not is_decoder_model(tmp_path / "store")
 
 
@@ -128,37 +127,37 @@ def test_wrong_directories_are_refused(tmp_path: Path) -> None:
     pickled = tmp_path / "model.pt"
     pickled.write_bytes(pickle.dumps(Malicious()))
     with pytest.raises(InputError, match=r"not a directory of trained decoders.*pickles"):
-        load(pickled)
+        DecoderModel.open(pickled)
     path = damaged()
     (path / "model.safetensors").write_bytes(pickle.dumps(Malicious()))
     with pytest.raises(InputError, match=r"not a safetensors file"):
-        load(path)
+        DecoderModel.open(path)
     torch.save({"words": Malicious()}, path / "model.safetensors")
     with pytest.raises(InputError, match=r"not a safetensors file"):
-        load(path)
+        DecoderModel.open(path)
     assert not (tmp_path / "executed").exists()
 
     path = damaged()
     (path / "model.safetensors").unlink()
     with pytest.raises(InputError, match="no such file"):
-        load(path)
+        DecoderModel.open(path)
 
     path = damaged()
     tensors = load_file(path / "model.safetensors")
     save_file({**tensors, "words": tensors["words"] * float("nan")}, path / "model.safetensors")
     with pytest.raises(InputError, match="words has NaN"):
-        load(path)
+        DecoderModel.open(path)
 
     path = damaged()
     Vocabulary([UNKNOWN, END]).save(path / "word.vocabulary.json")
     with pytest.raises(InputError, match=r"2 words, decoders.json says"):
-        load(path)
+        DecoderModel.open(path)
 
     path = damaged()
     units = json.loads((path / "word.vocabulary.json").read_text())["units"]
     Vocabulary([*units[:-1], "end"]).save(path / "word.vocabulary.json")
     with pytest.raises(InputError, match="no end of a sentence"):
-        load(path)
+        DecoderModel.open(path)
 
     for changes, message in (
         ({"format": 7}, "written in format 7"),
@@ -170,7 +169,7 @@ def test_wrong_directories_are_refused(tmp_path: Path) -> None:
         content = json.loads((path / "decoders.json").read_text())
         (path / "decoders.json").write_text(json.dumps({**content, **changes}))
         with pytest.raises(InputError, match=message):
-            load(path)
+            DecoderModel.open(path)
 
 
 def test_sizes_that_do_not_fit_are_refused(tmp_path: Path) -> None:

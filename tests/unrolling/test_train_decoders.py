@@ -21,7 +21,7 @@ from paraforge.cli import app
 from paraforge.embeddings.data import TrainingData
 from paraforge.errors import InputError
 from paraforge.shards.resources import Resources
-from paraforge.unrolling import load
+from paraforge.unrolling.model import DecoderModel
 from paraforge.unrolling.parameters import DecodersParameters
 from paraforge.unrolling.sentences import SentenceFile
 from paraforge.unrolling.train_decoders import DecodersReport, train_decoders
@@ -59,7 +59,7 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     assert report.documents == 20
     assert report.triples == report.seen == report.sentences - 2 * 20
     assert report.years["2020"]["pearson"] == pytest.approx(report.best_score)
-    model = load(tmp_path / "model")
+    model = DecoderModel.open(tmp_path / "model")
     assert model.dimension == report.dimension == 2 * 3 * 6
     assert model.about["signature"] == report.signature
     assert report.signature.startswith(f"triples:{report.triples}|data:")
@@ -143,5 +143,5 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
         result = CliRunner().invoke(app, arguments(name))
         assert result.exit_code == 0, result.output
     assert digests(tmp_path / "killed") == digests(tmp_path / "whole")
-    vectors = [load(tmp_path / name).embed(["w1 w2", "w3"]) for name in ("killed", "whole")]
+    vectors = [DecoderModel.open(tmp_path / name).encode(["w1 w2", "w3"]) for name in ("killed", "whole")]
     assert np.array_equal(*vectors)

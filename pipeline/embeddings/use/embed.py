@@ -19,7 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 
-from paraforge.embeddings import load
 from paraforge.errors import InputError
 from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
@@ -50,7 +49,7 @@ class Embedding(Protocol):
     @property
     def uses_threads(self) -> bool: ...
 
-    def embed(self, texts: Any, /) -> Vectors:
+    def encode(self, texts: Any, /) -> Vectors:
         """Vectors of a string column, (texts, dimension)."""
 
 
@@ -62,9 +61,9 @@ def embed_file(
     model_directory: Path,
     input_path: Path,
     output: Path,
+    load: Load,
     workers: int = 1,
     device: str = "cpu",
-    load: Load = load,
 ) -> int:
     """Embed every line of a text file.
 
@@ -155,7 +154,7 @@ def _start_worker(directory: Path, load: Load, model: Embedding | None = None) -
 def _vectors(block: TextBlock, source: str) -> tuple[Any, Vectors]:
     assert _model is not None
     texts = block.texts(source)
-    return texts, _model.embed(texts)
+    return texts, _model.encode(texts)
 
 
 # Both kinds of file have `work(path, block, source)`, which any process does, and `take`, which puts in what

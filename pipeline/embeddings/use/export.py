@@ -55,7 +55,7 @@ def export_model(directory: Path, output: Path, format: Format) -> None:
         if format == "safetensors":
             for file in sorted(directory.iterdir()):
                 link_or_copy(file, target / file.name)
-            usage, library = _code("from paraforge.embeddings import load", "load"), None
+            usage, library = _code("import paraforge", "paraforge.load"), None
         elif _averaged_words(model.parameters) is not None:
             _write_static(model, target)
             usage, library = _code(_IMPORT, "SentenceTransformer"), _LIBRARY

@@ -44,7 +44,7 @@ def neighbours(
         InputError: the model has no words to choose among, the file is missing or not text, or a query has
             no token of the model's.
     """
-    vectors = _unit(model.embed(queries))
+    vectors = _unit(model.encode(queries))
     for query, vector in zip(queries, vectors, strict=True):
         if not vector.any():
             raise InputError(f"'{query}' has no token")
@@ -53,7 +53,7 @@ def neighbours(
     taken = [set(_keys([query])) for query in queries]
     best: list[list[Neighbour]] = [[] for _ in queries]
     for texts in _candidates(model, among):
-        cosines = vectors @ _unit(model.embed(texts)).T
+        cosines = vectors @ _unit(model.encode(texts)).T
         keys = _keys(texts)
         for number, row in enumerate(cosines):
             _merge(best[number], taken[number], texts, keys, row, count)

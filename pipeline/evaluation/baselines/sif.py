@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import torch
 
 from paraforge.errors import InputError
@@ -42,11 +44,30 @@ class SifOfEachSet:
     average: WordAverage
     components: int = 1
 
+    uses_threads = False
+
+    @property
+    def dimension(self) -> int:
+        """Elements of a sentence's vector."""
+        return self.average.dimension
+
+    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """Vectors without the common components of these texts; of a single text, as it is, (dimension,)."""
+        return self.average.encode(texts) if isinstance(texts, str) else self.adapted_to(texts).encode(texts)
+
+    def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """Cosines without the common components of all these texts."""
+        return self.adapted_to(_strings(first) + _strings(second)).similarity(first, second)
+
     def adapted_to(self, texts: Sequence[str]) -> WordAverage:
         """Without the common components of these texts; as they are where not one of them has a vector."""
         if not any(block.any() for block in self.average.averages(texts)):
             return self.average
         return self.average.fitted_to(texts, self.components)
+
+
+def _strings(texts: Sequence[str] | Any) -> list[str]:
+    return texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
 
 
 def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str, Any] | None = None) -> None:

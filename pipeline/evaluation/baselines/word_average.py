@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from paraforge.errors import InputError
 from paraforge.evaluation.baselines.weighting import Weighting
+from paraforge.evaluation.similarity.comparing import CosineModel
 from paraforge.scoring.vectors import FloatArray, WordVectors
 from paraforge.text.tokens import tokenize_column
 
@@ -20,7 +21,7 @@ _BLOCK_ROWS: Final = 4096
 _ROUNDING: Final = 1e-6
 
 
-class WordAverage:
+class WordAverage(CosineModel):
     """`v_s = 1/|s| * sum of weight(w) * v_w`, from which the projections on the components are subtracted.
 
     Without weighting and components it is plain averaging; with the weights of
@@ -28,6 +29,8 @@ class WordAverage:
     Algorithm 1). A word without a vector takes the unknown word's where the table has one, with its own
     weight; otherwise it is left out of the sum and of |s|.
     """
+
+    uses_threads = False
 
     def __init__(
         self, vectors: WordVectors, weighting: Weighting | None = None, components: FloatArray | None = None
@@ -47,12 +50,15 @@ class WordAverage:
         """Elements of a sentence's vector."""
         return self.vectors.dimension
 
-    def encode(self, texts: Sequence[str] | Any) -> FloatArray:
-        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order.
+    def encode(self, texts: str | Sequence[str] | Any) -> FloatArray:
+        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
+        a single text, (dimension,).
 
         A text without any word that has a vector has the zero vector, and so has one of which nothing but
         rounding is left when the components are removed.
         """
+        if isinstance(texts, str):
+            return self.encode([texts])[0]
         blocks = [self._without_components(block) for block in self.averages(texts)]
         return np.concatenate(blocks) if blocks else np.empty((0, self.dimension), np.float32)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,19 @@ class Adaptive(Protocol):
 
 
 Comparable = SentenceEmbedder | PairSimilarity | Adaptive
+
+
+class CosineModel:
+    """Base of embedders whose vectors are compared by their cosine."""
+
+    def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
+        """Vectors of texts."""
+        raise NotImplementedError
+
+    def similarity(self, first: Any, second: Any, /) -> npt.NDArray[np.float32]:
+        """Cosine of each text of `first` with the one at the same place of `second`; 0 where one has no
+        vector."""
+        return np.nan_to_num(cosine_of_rows(self.encode(first), self.encode(second)), nan=0.0)
 
 
 @dataclass(frozen=True)

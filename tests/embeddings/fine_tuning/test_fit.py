@@ -177,7 +177,7 @@ def test_relatedness_is_learnt() -> None:
 def distance(model: SentenceModel, split: Split, settings: FineTuningParameters) -> float:
     """How far training moves the vectors of sentences, root mean square."""
     trained = fine_tune(model, split, [settings], 1).model
-    before, after = (item.embed(split.train.texts) for item in (model, trained))
+    before, after = (item.encode(split.train.texts) for item in (model, trained))
     return float(np.sqrt(np.mean((after - before) ** 2)))
 
 
@@ -228,9 +228,9 @@ def test_what_is_trained_is_a_model_that_gives_the_predictions() -> None:
     fitted = fine_tune(
         make_model(), split_of("classification", train, None, test), [FineTuningParameters(epochs=2)], 1
     )
-    assert fitted.model.embed(test.first).shape == (40, 2)
+    assert fitted.model.encode(test.first).shape == (40, 2)
     assert set(fitted.predictions) <= {"good", "bad"}
-    assert not np.allclose(fitted.model.embed(test.first), make_model().embed(test.first))
+    assert not np.allclose(fitted.model.encode(test.first), make_model().encode(test.first))
 
 
 def test_development_examples_choose_the_settings() -> None:

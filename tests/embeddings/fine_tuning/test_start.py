@@ -21,7 +21,7 @@ def test_the_trained_start_has_the_models_vectors(name: str) -> None:
     model = make_model(PARAMETERS[name])
     before = snapshot(model)
     copied = start_model(model, TRAINING, OTHER, "trained", 2, 1)
-    np.testing.assert_array_equal(copied.embed(TRAINING + OTHER), model.embed(TRAINING + OTHER))
+    np.testing.assert_array_equal(copied.encode(TRAINING + OTHER), model.encode(TRAINING + OTHER))
     with torch.no_grad():
         for value in copied.encoder.parameters():
             value.add_(1)

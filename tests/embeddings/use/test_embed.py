@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from paraforge.embeddings import load
+from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.use import embed as embed_module
 from paraforge.embeddings.use.embed import embed_file
 from paraforge.errors import InputError
@@ -39,10 +39,10 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_vectors_are_the_models(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = load(model).embed(TEXTS)
+    expected = SentenceModel.open(model).encode(TEXTS)
     for name in ("whole", "blocks"):
-        assert embed_file(model, texts, tmp_path / f"{name}.npy") == len(TEXTS)
-        assert embed_file(model, texts, tmp_path / f"{name}.parquet") == len(TEXTS)
+        assert embed_file(model, texts, tmp_path / f"{name}.npy", SentenceModel.open) == len(TEXTS)
+        assert embed_file(model, texts, tmp_path / f"{name}.parquet", SentenceModel.open) == len(TEXTS)
         vectors = np.load(tmp_path / f"{name}.npy", allow_pickle=False)
         assert vectors.dtype == np.float32
         np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-7)
@@ -60,24 +60,24 @@ def test_processes_change_nothing(
 ) -> None:
     small_blocks(monkeypatch)
     one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
-    embed_file(model, texts, one)
-    embed_file(model, texts, two, workers=2)
+    embed_file(model, texts, one, SentenceModel.open)
+    embed_file(model, texts, two, SentenceModel.open, workers=2)
     assert one.read_bytes() == two.read_bytes()
     if suffix == "parquet":
         return
     texts.write_bytes(texts.read_bytes() + b"caf\xe9\n")
     with pytest.raises(InputError, match=rf"texts.txt:{len(TEXTS) + 1}: not UTF-8"):
-        embed_file(model, texts, tmp_path / "bad.npy", workers=2)
+        embed_file(model, texts, tmp_path / "bad.npy", SentenceModel.open, workers=2)
     assert not list(tmp_path.glob("*bad*"))
 
 
 def test_wrong_input(model: Path, texts: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"written as .npy or .parquet"):
-        embed_file(model, texts, tmp_path / "vectors.txt")
+        embed_file(model, texts, tmp_path / "vectors.txt", SentenceModel.open)
     with pytest.raises(InputError, match="no such file"):
-        embed_file(model, tmp_path / "missing", tmp_path / "vectors.npy")
+        embed_file(model, tmp_path / "missing", tmp_path / "vectors.npy", SentenceModel.open)
     (tmp_path / "empty").touch()
     with pytest.raises(InputError, match="empty"):
-        embed_file(model, tmp_path / "empty", tmp_path / "vectors.npy")
+        embed_file(model, tmp_path / "empty", tmp_path / "vectors.npy", SentenceModel.open)
     with pytest.raises(InputError, match="not a directory of a trained model"):
-        embed_file(texts, texts, tmp_path / "vectors.npy")
+        embed_file(texts, texts, tmp_path / "vectors.npy", SentenceModel.open)

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from paraforge.embeddings import load
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters, CombinationParameters
@@ -47,7 +46,7 @@ def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word"
     model = word_model(tmp_path / "model", unit)
     export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
     loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
-    np.testing.assert_allclose(loaded.encode(TEXTS), model.embed(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(loaded.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
     types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
     assert types == ["sentence_transformers.models.StaticEmbedding"]
 
@@ -69,7 +68,7 @@ def test_word_models_side_by_side_or_added_need_the_library_alone(tmp_path: Path
     model.save(tmp_path / "several")
     export_model(tmp_path / "several", tmp_path / "exported", "sentence-transformers")
     loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
-    expected = model.embed(TEXTS)
+    expected = model.encode(TEXTS)
     assert expected.shape == (len(TEXTS), {"concatenation": 12, "addition": 4, "nested": 7}[kind])
     np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
     types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
@@ -78,7 +77,7 @@ def test_word_models_side_by_side_or_added_need_the_library_alone(tmp_path: Path
     vectors = WordVectors.from_text(tmp_path / "vectors.txt")
     words = ["a", "dog", "bone"]
     rows = vectors.vectors[vectors.known_rows(words)]
-    np.testing.assert_allclose(rows, model.embed(words), atol=1e-5)
+    np.testing.assert_allclose(rows, model.encode(words), atol=1e-5)
 
 
 def test_other_models_are_a_module_of_ours(tmp_path: Path) -> None:
@@ -86,7 +85,7 @@ def test_other_models_are_a_module_of_ours(tmp_path: Path) -> None:
     make_model().save(tmp_path / "model", ABOUT)
     export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
     loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu", trust_remote_code=True)
-    expected = load(tmp_path / "model").embed(TEXTS)
+    expected = SentenceModel.open(tmp_path / "model").encode(TEXTS)
     np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
     np.testing.assert_allclose(loaded.encode(TEXTS, batch_size=2), expected, atol=1e-6)
     assert loaded.similarity(expected[:1], expected[:1]).item() == pytest.approx(1)
@@ -110,7 +109,7 @@ def test_word2vec_is_read_back(tmp_path: Path) -> None:
 def test_safetensors_come_with_a_card(tmp_path: Path) -> None:
     model = word_model(tmp_path / "model")
     export_model(tmp_path / "model", tmp_path / "exported", "safetensors")
-    assert np.array_equal(load(tmp_path / "exported").embed(TEXTS), model.embed(TEXTS))
+    assert np.array_equal(SentenceModel.open(tmp_path / "exported").encode(TEXTS), model.encode(TEXTS))
     card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
     for part in (
         "average of word 4", "`pairs:9|data:0|v:1`", "| training pairs | 9 |", "61.25",
