@@ -7,6 +7,7 @@ from paraforge.cli import startup as _startup  # noqa: F401  first: from here on
 # isort: split
 import importlib
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -86,6 +87,11 @@ def _paraforge(
     if version:
         typer.echo(f"paraforge {__version__}")
         raise typer.Exit()
+    if Path("dvc.yaml").is_file():
+        from paraforge.shards.dvc_files import repair
+
+        for path, aside in repair():
+            typer.echo(f"paraforge: {path} was cut off when DVC was killed, and is now {aside}", err=True)
 
 
 def main() -> None:

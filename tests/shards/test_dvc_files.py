@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.shards.dvc_files import LOCK, RUNNING, damaged, set_aside
+from paraforge.shards.dvc_files import LOCK, RUNNING, _looks_whole, damaged, repair, set_aside
 
 pytest.importorskip("dvc")
 STAGES = "stages:\n  one:\n    cmd: echo 1 > out.txt\n    outs:\n      - out.txt\n"
@@ -62,3 +62,65 @@ def test_a_cut_list_of_running_processes_is_set_aside(project: Path, content: st
 def test_other_faults_are_not_the_lock_files(project: Path) -> None:
     (project / "dvc.yaml").write_text("stages: [")
     assert damaged(project) == {}
+
+
+WHOLE = """schema: '2.0'
+stages:
+  ingest:
+    cmd: python -m stages.ingest
+    deps:
+    - path: inputs/ingest
+      hash: md5
+      md5: a2e41234567890123456789012345678.dir
+      size: 1024
+      nfiles: 2
+    params:
+      params.yaml:
+        ingest:
+          kind: bitext
+          sources:
+          - name: sample
+      pipeline/versions.py:
+        INGEST: 1
+    outs:
+    - path: metrics/ingest.json
+      hash: md5
+      md5: '12345678901234567890123456789012'
+      size: 300
+      isexec: true
+  embeddings@word:
+    cmd: python -m stages.embeddings word
+"""
+
+
+def test_the_quick_look_sees_every_cut_that_dvc_refuses(tmp_path: Path) -> None:
+    import yaml
+    from dvc.schema import COMPILED_LOCKFILE_SCHEMA
+    from dvc.utils.serialize import parse_yaml
+
+    path = tmp_path / LOCK
+    refused = quiet = 0
+    for length in range(len(WHOLE) + 1):
+        path.write_text(WHOLE[:length])
+        try:
+            COMPILED_LOCKFILE_SCHEMA(parse_yaml(WHOLE[:length], LOCK))
+        except Exception:
+            refused += 1
+            assert not _looks_whole(path), WHOLE[:length]
+        else:
+            quiet += _looks_whole(path)
+    assert yaml.safe_load(WHOLE)
+    assert refused > 100 and quiet > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [LOCK, RUNNING])
+def test_any_command_repairs_a_cut_file(project: Path, path: Path) -> None:
+    """Whatever is asked for next: here a command that needs no project at all."""
+    assert repair(project) == []
+    (project / path).write_text("schema: '2")
+    command = [Path(sys.executable).with_name("paraforge"), "work", "list"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert f"{path} was cut off" in done.stderr
+    assert damaged(project) == {}
+    assert dvc(project, "repro") == 0
