@@ -17,10 +17,9 @@ from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.publication.datasets import PUBLISH_AGAIN, Dataset, open_published
 from paraforge.publication.manifest import KEPT, REJECTED
-from paraforge.publication.statistics import BANDS, band_of
 from paraforge.selection.filters import numbers
 from paraforge.selection.sampling import LINEAGE, sampling_keys
-from paraforge.statistics.counts import Moments
+from paraforge.statistics.counts import BANDS, Moments, band_of
 
 PAIRS_PER_BAND = 100
 SEED = 1

@@ -14,7 +14,7 @@ import pyarrow as pa
 from paraforge.annotation.agreement import GRADES, cohen_kappa, raw_agreement
 from paraforge.annotation.store import AnnotationStore, Answer
 from paraforge.corpus.statement import Rows
-from paraforge.publication.statistics import BANDS
+from paraforge.statistics.counts import BANDS
 
 STRONG = 3
 LEAST_ANSWERS = 10

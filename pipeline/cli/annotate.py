@@ -75,7 +75,7 @@ def serve(
     from paraforge.annotation.serving import serve as run
     from paraforge.errors import require
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.publication.statistics import BANDS
+    from paraforge.statistics.counts import BANDS
 
     # Before anything is drawn: what is missing then is missing later.
     require("flask", "annotate")

@@ -9,10 +9,11 @@ import yaml
 from paraforge.markdown import Code, clip, code, escape, table
 from paraforge.publication.manifest import KEPT, Manifest
 from paraforge.publication.parameters import PublishParameters
-from paraforge.publication.statistics import AVERAGED, Statistics
+from paraforge.publication.statistics import Statistics
 from paraforge.selection.fate import Counts
 from paraforge.selection.reasons import explain_reasons
 from paraforge.shards.schema import LABELS
+from paraforge.statistics.counts import AVERAGED
 
 FILES = "shard-*.parquet"
 _SIZES = (

@@ -13,8 +13,9 @@ from paraforge.bitext.reasons import REASONS
 from paraforge.errors import InputError
 from paraforge.files import read_json
 from paraforge.publication.manifest import Manifest, read_manifest
-from paraforge.publication.statistics import AVERAGED, BANDS, describe, merge
+from paraforge.publication.statistics import describe, merge
 from paraforge.shards.store import ShardDirectory
+from paraforge.statistics.counts import AVERAGED, BANDS, shared_out
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
 # Of each stage, one that reads its output, and the output.
@@ -111,7 +112,7 @@ def _later_stages(root: Path) -> tuple[str, ...]:
 
 
 def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:
-    """Draw ``count`` pairs, evenly over the score bands that have any, by falling score.
+    """Draw ``count`` pairs, from each score band in proportion to its pairs, by falling score.
 
     The same corpus gives the same pairs.
     """
@@ -121,21 +122,16 @@ def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:
     schema = shards.schema.names
     columns = [name for name in schema if name not in ("source_text", "first_row") and name not in _NOT_SHOWN]
     statistics = merge((describe(shards.read(index, columns), count) for index in looked_at), count)
-    chosen = _round_robin(
-        [[example.pair for example in band] for band in reversed(statistics.examples)], count
-    )
+    numbers = shared_out(count, statistics.kept.band_pairs.tolist())
+    chosen = [
+        example.pair
+        for band, number in zip(statistics.examples, numbers, strict=True)
+        for example in band[:number]
+    ]
     return sorted(chosen, key=lambda pair: -pair["paraphrase_score"])
 
 
 _NOT_SHOWN = frozenset(AVERAGED) - {"paraphrase_score", "overlap_3"}
-
-
-def _round_robin(groups: list[list[dict[str, Any]]], count: int) -> list[dict[str, Any]]:
-    """One of each group in turn until there are ``count``."""
-    chosen: list[dict[str, Any]] = []
-    for turn in range(count):
-        chosen += [group[turn] for group in groups if turn < len(group)]
-    return chosen[:count]
 
 
 def suggestions(summary: Summary) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 # ruff: noqa: S608 - columns and views are of our own
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +15,14 @@ from paraforge.corpus.sample import Band, sample_pairs
 from paraforge.errors import InputError
 from paraforge.publication.datasets import Dataset, neighbours, open_published
 from paraforge.publication.manifest import KEPT, Manifest
-from paraforge.publication.statistics import BAND_EDGES, BANDS
 from paraforge.report.curves import Curves, ResultTable, read_curves, read_metrics, result_tables
-from paraforge.report.flow import Fate
-from paraforge.report.histograms import OTHERS, Histograms
+from paraforge.report.flow import Fate, share
+from paraforge.report.histograms import OTHERS, Histograms, count_published
 from paraforge.report.parameters import ReportParameters
 from paraforge.report.svg import Bar, Cell
 from paraforge.selection.fate import Counts
+from paraforge.selection.reasons import explain_reasons
+from paraforge.statistics.counts import BAND_EDGES, BANDS, shared_out
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,6 +66,7 @@ class Content:
         heat: pairs by paraphrase score and trigram overlap.
         lengths: histograms of the tokens of reference and translation.
         means: name, mean over kept and over refused pairs.
+        refused_means: why the means over refused pairs are what they are.
         lexicon: None where there is none; ``lexicon_missing`` says why.
         results: tables of evaluation results found among the metrics.
     """
@@ -81,6 +83,7 @@ class Content:
     lengths: list[tuple[str, list[Bar]]]
     bands: list[BandRow]
     means: list[tuple[str, float | None, float | None]]
+    refused_means: str | None
     lexicon: LexiconEntries | None
     lexicon_missing: str | None
     curves: list[Curves]
@@ -118,9 +121,9 @@ def gather(
     if len(shown) + 1 == len(manifest.sources):
         shown = [source for source, _ in _largest(manifest)]
     values = read_metrics(metrics)
+    figures = Histograms(count_published(views), shown)
     with open_database(list(views.values())) as connection:
-        figures = Histograms(connection, views, shown)
-        fates = _fates(manifest.counts)
+        fates = _fates(manifest)
         flow_fates = _joined_fates(fates, parameters.reasons)
         return Content(
             title=parameters.title or manifest.name,
@@ -135,6 +138,7 @@ def gather(
             lengths=figures.lengths(),
             bands=_bands(figures, views, parameters),
             means=figures.means(),
+            refused_means=_why_refused(manifest),
             lexicon=lexicon_entries(connection, views, parameters.entries),
             lexicon_missing=missing.get("lexicon"),
             curves=read_curves(plots),
@@ -154,19 +158,28 @@ def _flow_sources(manifest: Manifest, shown: Sequence[str]) -> list[tuple[str, i
     return [*rows, *([(OTHERS, others)] if others else [])]
 
 
-def _fates(counts: Counts) -> list[Fate]:
+def _fates(manifest: Manifest) -> list[Fate]:
+    counts, explained = manifest.counts, explain_reasons(manifest.steps)
     fates = [Fate("kept", "kept", counts.kept, "published in the corpus")]
     for reason, number in counts.rejected.most_common():
-        if reason in REASONS:
-            fates.append(Fate(reason, "ingest", number, f"refused as it came in: {REASONS[reason]}"))
-        elif reason.startswith("no_"):
-            what = reason.removeprefix("no_").replace("_", " ")
-            fates.append(Fate(reason, "filter", number, f"refused by select: it has no {what}"))
-        else:
-            fates.append(Fate(reason, "filter", number, f"refused by the filter {reason} of select"))
+        kind = "ingest" if reason in REASONS else "filter"
+        fates.append(Fate(reason, kind, number, explained.get(reason, "refused by a filter of select")))
     for reason, number in counts.failed.most_common():
         fates.append(Fate(reason, "failed", number, "could not be translated"))
     return fates
+
+
+def _why_refused(manifest: Manifest) -> str | None:
+    """What the filters refused most: their pairs are most of what the means over refused pairs are of."""
+    explained = explain_reasons(manifest.steps)
+    scored = Counter({reason: n for reason, n in manifest.counts.rejected.items() if reason not in REASONS})
+    if not scored:
+        return None
+    parts = [
+        f"{share(number, scored.total())}: {explained.get(reason, reason)}"
+        for reason, number in scored.most_common(3)
+    ]
+    return f"Of the pairs that filters refused, {'; '.join(parts)}."
 
 
 def _joined_fates(fates: list[Fate], most: int) -> list[Fate]:
@@ -193,14 +206,17 @@ def _links(manifest: Manifest, shown: Sequence[str], fates: Sequence[Fate]) -> l
 
 def _bands(figures: Histograms, views: dict[str, Dataset], parameters: ReportParameters) -> list[BandRow]:
     rows = []
-    for index, band in enumerate(figures.bands()):
+    bands = figures.bands()
+    sizes = [band["kept"] or band["pairs"] for band in bands]
+    numbers = shared_out(parameters.examples * sum(size > 0 for size in sizes), sizes)
+    for index, band in enumerate(bands):
         edges = Band(BAND_EDGES[index], BAND_EDGES[index + 1])
         refused = not band["kept"]
         examples: list[dict[str, Any]] = []
         dataset = views.get("rejected") if refused else views[KEPT]
-        if parameters.examples and band["pairs"] and dataset is not None:
+        if numbers[index] and dataset is not None:
             columns = [name for name in _SHOWN if name in dataset.schema.names]
-            drawn = sample_pairs(dataset, parameters.examples, parameters.seed, edges, columns=columns)
+            drawn = sample_pairs(dataset, numbers[index], parameters.seed, edges, columns=columns)
             examples = sorted(drawn.pairs.to_pylist(), key=lambda pair: pair["paraphrase_score"])
         rows.append(
             BandRow(

@@ -1,158 +1,151 @@
-"""Histograms and means over kept and refused pairs, counted by DuckDB in one pass each."""
+"""Histograms and means of the report, counted in one pass over the published files."""
 
-# ruff: noqa: S608 - columns and views are of our own
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
-from paraforge.corpus.database import fetch
-from paraforge.corpus.sample import Band
+import numpy as np
+
 from paraforge.publication.datasets import Dataset
-from paraforge.publication.manifest import KEPT
-from paraforge.publication.statistics import BAND_EDGES, BANDS
+from paraforge.publication.manifest import KEPT, REJECTED
 from paraforge.report.svg import Bar, Cell
-
-if TYPE_CHECKING:
-    import duckdb
+from paraforge.shards.resources import available_cores
+from paraforge.shards.scheduler import in_order
+from paraforge.shards.schema import LABELS
+from paraforge.shards.store import read_parquet
+from paraforge.statistics.counts import BANDS, HEAT_X, HEAT_Y, SCALES, Figures, added, by_source, figures_of
 
 OTHERS = "other sources"
 ALL = "all sources"
-HEAT_STEP = (0.05, 0.05)
+HEAT_STEP = ((HEAT_X.high - HEAT_X.low) / HEAT_X.bins, (HEAT_Y.high - HEAT_Y.low) / HEAT_Y.bins)
 LONGEST = 60
-_SCORED = "paraphrase_score IS NOT NULL"
-# Bins of 0.05 from -1 to 1. A score just under a bin's edge by rounding belongs to the bin above.
-_SCORE_BIN = "least(19, greatest(-20, floor(paraphrase_score * 20 + 1e-6)))::INTEGER"
 _MEANS = (
-    ("paraphrase_score", "paraphrase score"),
-    ("overlap_1", "unigram overlap"),
-    ("overlap_2", "bigram overlap"),
-    ("overlap_3", "trigram overlap"),
-    ("copy_rate", "copy rate"),
-    ("translation_score", "translation score"),
-    ("reference_tokens", "tokens of the reference"),
-    ("translation_tokens", "tokens of the translation"),
+    "paraphrase_score",
+    "overlap_1",
+    "overlap_2",
+    "overlap_3",
+    "copy_rate",
+    "translation_score",
+    "reference_tokens",
+    "translation_tokens",
 )
+
+Pairs = tuple[Figures, Figures]
+"""Figures of kept and of refused pairs."""
+
+
+def count_published(views: dict[str, Dataset]) -> dict[str, Pairs]:
+    """Figures of the kept and of the refused pairs of each source.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    counted: dict[str, Pairs] = {}
+    for place, name in enumerate((KEPT, REJECTED)):
+        if name not in views:
+            continue
+        files = views[name].files
+        columns = [column for column in ("source", *SCALES) if column in views[name].schema.names]
+
+        def count(
+            index: int, files: Sequence[Path] = files, columns: Sequence[str] = columns
+        ) -> dict[str, Figures]:
+            rows = read_parquet(files[index], columns)
+            return {source: figures_of(part) for source, part in by_source(rows).items()}
+
+        for part in in_order(count, len(files), available_cores()):
+            for source, figures in part.items():
+                counted.setdefault(source, (Figures(), Figures()))[place].add(figures)
+    return counted
 
 
 class Histograms:
-    """Histograms and means over kept and refused pairs."""
+    """What the report draws, of all sources and of those that are shown by themselves."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, views: dict[str, Dataset], shown: Sequence[str]
-    ) -> None:
-        self.connection = connection
-        self.columns = set.intersection(
-            *(set(dataset.schema.names) for name, dataset in views.items() if name != "lexicon")
-        )
-        self.shown = list(shown)
-        self.parts = [
-            (name, "true" if name == KEPT else "false") for name in ("corpus", "rejected") if name in views
-        ]
-
-    def _union(self, *columns: str, where: str = "true") -> str:
-        # Columns are named one by one: only these are read.
-        listed = ", ".join(("source", *columns))
-        return " UNION ALL ".join(
-            f"SELECT {listed}, {kept} AS kept FROM {view} WHERE {where}" for view, kept in self.parts
-        )
-
-    def has(self, *columns: str) -> bool:
-        """Whether the corpus has the columns."""
-        return self.columns >= set(columns)
-
-    def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Rows of a query."""
-        return list(fetch(self.connection, sql).to_pylist())
+    def __init__(self, counted: dict[str, Pairs], shown: Sequence[str]) -> None:
+        self.groups = {ALL: _together(counted.values())}
+        self.groups |= {source: counted[source] for source in shown if source in counted}
+        others = [pairs for source, pairs in counted.items() if source not in shown]
+        self.groups |= {OTHERS: _together(others)} if others else {}
+        self.kept, self.refused = self.groups[ALL]
 
     def scores(self) -> list[tuple[str, list[Bar]]]:
         """Histograms of the paraphrase score in bins of 0.05: of all sources, then of each."""
-        if not self.has("paraphrase_score"):
+        groups = {
+            name: pairs for name, pairs in self.groups.items() if _counts(pairs, "paraphrase_score").any()
+        }
+        if not groups:
             return []
-        found = self.rows(
-            f"SELECT source, kept, {_SCORE_BIN} AS bin, count(*) AS pairs "
-            f"FROM ({self._union('paraphrase_score', where=_SCORED)}) GROUP BY ALL"
-        )
-        if not found:
-            return []
-        low = min(row["bin"] for row in found)
-        groups: dict[str, dict[tuple[int, bool], int]] = defaultdict(lambda: defaultdict(int))
-        for row in found:
-            for name in (ALL, row["source"] if row["source"] in self.shown else OTHERS):
-                groups[name][row["bin"], row["kept"]] += row["pairs"]
-        names = [ALL, *(name for name in [*self.shown, OTHERS] if name in groups)]
-        if len(names) == 2:
-            names = names[:1]
-        return [
-            (
-                name,
-                [
-                    Bar(bin / 20, (bin + 1) / 20, groups[name][bin, True], groups[name][bin, False])
-                    for bin in range(low, 20)
-                ],
-            )
-            for name in names
-        ]
+        low = int(_counts(groups[ALL], "paraphrase_score").sum(axis=0).nonzero()[0][0])
+        names = list(groups)[:1] if len(groups) == 2 else list(groups)
+        return [(name, _bars(groups[name], "paraphrase_score", low)) for name in names]
 
     def heat(self) -> list[Cell]:
         """Pairs by paraphrase score and trigram overlap."""
-        if not self.has("paraphrase_score", "overlap_3"):
-            return []
-        known = f"{_SCORED} AND overlap_3 IS NOT NULL"
-        found = self.rows(
-            f"SELECT {_SCORE_BIN} AS x, least(19, floor(overlap_3 * 20 + 1e-6))::INTEGER AS y, "
-            "count(*) AS pairs "
-            f"FROM ({self._union('paraphrase_score', 'overlap_3', where=known)}) GROUP BY ALL ORDER BY ALL"
-        )
-        return [Cell(row["x"] / 20, row["y"] / 20, row["pairs"]) for row in found]
+        table = self.kept.heat + self.refused.heat
+        return [
+            Cell(HEAT_X.edges[x], HEAT_Y.edges[y], int(table[x, y]))
+            for x, y in zip(*(axis.tolist() for axis in table.nonzero()), strict=True)
+        ]
 
     def lengths(self) -> list[tuple[str, list[Bar]]]:
         """Histograms of the tokens of both sides; the last bin has all longer ones."""
-        result = []
-        for column, name in (("reference_tokens", "reference"), ("translation_tokens", "translation")):
-            if not self.has(column):
-                continue
-            found = self.rows(
-                f"SELECT kept, least({column}, {LONGEST})::INTEGER AS bin, count(*) AS pairs "
-                f"FROM ({self._union(column, where=f'{column} IS NOT NULL')}) GROUP BY ALL"
-            )
-            counts: dict[tuple[int, bool], int] = {(row["bin"], row["kept"]): row["pairs"] for row in found}
-            last = max((row["bin"] for row in found), default=0)
-            bars = [
-                Bar(bin, bin + 1, counts.get((bin, True), 0), counts.get((bin, False), 0))
-                for bin in range(last + 1)
-            ]
-            result.append((name, bars))
-        return result
+        sides = (("reference_tokens", "reference"), ("translation_tokens", "translation"))
+        pairs = (self.kept, self.refused)
+        return [
+            (name, _bars(pairs, column, 0, LONGEST))
+            for column, name in sides
+            if column in self.kept.histograms or column in self.refused.histograms
+        ]
 
     def bands(self) -> list[dict[str, Any]]:
         """Pairs and mean trigram overlap of each band, of all scored pairs and of kept ones."""
-        if not self.has("paraphrase_score", "overlap_3"):
+        scored = added([self.kept, self.refused])
+        if not {"paraphrase_score", "overlap_3"} <= scored.moments.keys():
             return []
-        cases = []
-        for index, (low, high) in enumerate(itertools.pairwise(BAND_EDGES)):
-            cases.append(f"WHEN {Band(low, high).condition('paraphrase_score')} THEN {index}")
-        found = self.rows(
-            f"SELECT CASE {' '.join(cases)} END AS band, "
-            "count(*) AS pairs, avg(overlap_3::DOUBLE) AS overlap, "
-            "count(*) FILTER (kept) AS kept, avg(overlap_3::DOUBLE) FILTER (kept) AS kept_overlap "
-            f"FROM ({self._union('paraphrase_score', 'overlap_3', where=_SCORED)}) "
-            "GROUP BY band"
-        )
-        by_band = {row["band"]: row for row in found}
-        nothing = {"pairs": 0, "overlap": None, "kept": 0, "kept_overlap": None}
-        return [by_band.get(index, nothing) for index in range(len(BANDS))]
+        return [
+            {
+                "pairs": int(scored.band_pairs[index]),
+                "overlap": scored.band_overlaps[index].mean,
+                "kept": int(self.kept.band_pairs[index]),
+                "kept_overlap": self.kept.band_overlaps[index].mean,
+            }
+            for index in range(len(BANDS))
+        ]
 
     def means(self) -> list[tuple[str, float | None, float | None]]:
         """Means over kept and over refused pairs."""
-        wanted = [(column, name) for column, name in _MEANS if self.has(column)]
-        if not wanted:
-            return []
-        sums = ", ".join(f"avg({column}::DOUBLE) AS {column}" for column, _ in wanted)
-        sides: dict[str, dict[str, Any]] = {
-            view: self.rows(f"SELECT {sums} FROM {view}")[0] for view, _ in self.parts
-        }
-        refused = sides.get("rejected", {})
-        return [(name, sides[KEPT][column], refused.get(column)) for column, name in wanted]
+        sides = (self.kept.moments, self.refused.moments)
+        found = []
+        for column in _MEANS:
+            kept, refused = (side[column].mean if column in side else None for side in sides)
+            if kept is not None or refused is not None:
+                found.append((LABELS[column], kept, refused))
+        return found
+
+
+def _together(parts: Iterable[Pairs]) -> Pairs:
+    pairs = list(parts)
+    return added(kept for kept, _ in pairs), added(refused for _, refused in pairs)
+
+
+def _counts(pairs: Pairs, column: str) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Kept and refused pairs (2 x bins) a bin."""
+    nothing = np.zeros(SCALES[column].bins, np.int64)
+    return np.stack([figures.histograms.get(column, nothing) for figures in pairs])
+
+
+def _bars(pairs: Pairs, column: str, first: int, last: int | None = None) -> list[Bar]:
+    """Bars from bin ``first``; bin ``last`` has all beyond it, and empty bins at the end are left out."""
+    counts = _counts(pairs, column)
+    if last is not None:
+        beyond = counts[:, last:].sum(axis=1, keepdims=True)
+        counts = np.concatenate([counts[:, :last], beyond], axis=1)
+        counts = counts[:, : 1 + max(counts.sum(axis=0).nonzero()[0], default=0)]
+    edges = SCALES[column].edges
+    return [
+        Bar(edges[bin], edges[bin + 1], int(counts[0, bin]), int(counts[1, bin]))
+        for bin in range(first, counts.shape[1])
+    ]

@@ -11,7 +11,9 @@ class ReportParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str | None = Field(None, max_length=200, description="heading; null for the corpus' name")
-    examples: int = Field(4, ge=0, le=100, description="pairs shown of each score band")
+    examples: int = Field(
+        4, ge=0, le=100, description="pairs shown a score band, on average: more of the larger bands"
+    )
     entries: int = Field(14, ge=0, le=200, description="best and worst lexicon entries shown")
     sources: int = Field(8, ge=1, le=50, description="sources shown apart; smaller ones are put together")
     reasons: int = Field(10, ge=1, le=50, description="reasons of refusal shown apart in the flow picture")

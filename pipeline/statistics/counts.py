@@ -1,19 +1,32 @@
-"""Sums over rows that add up: counts, score bands, histograms and deciles of a shard, and of all shards."""
+"""The one place where pairs are counted: score bands, histograms, means and deciles, which add up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from paraforge.publication.statistics import BANDS, band_of
 from paraforge.selection.filters import numbers
 
 Values = npt.NDArray[np.float64]
+
+# Bands of the paraphrase score, open below and closed above (PN Table 3).
+BAND_EDGES: Final = (-0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+BANDS: Final = tuple(f"({low:.1f}, {high:.1f}]" for low, high in itertools.pairwise(BAND_EDGES))
+
+
+def band_of(scores: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Band 0 .. 4 of each paraphrase score, -1 outside (-0.1, 1.0]."""
+    edges = np.array(BAND_EDGES, dtype=scores.dtype)
+    # Rounding may lift the cosine of two equal averages just over 1: it belongs to the last band.
+    band = np.searchsorted(edges, np.minimum(scores, edges[-1]), side="left") - 1
+    return np.where(band < len(BANDS), band, -1)
 
 
 @dataclass(frozen=True)
@@ -89,14 +102,15 @@ def _bands() -> list[Moments]:
 
 
 @dataclass
-class SourceFigures:
-    """What is added up for one source.
+class Figures:
+    """What is added up over pairs.
 
     Attributes:
-        pairs: rows with a translation.
+        pairs: how many.
         band_pairs: pairs a score band.
         band_overlaps: trigram overlap of each score band.
         histograms: pairs a bin, by column.
+        moments: of the values, by column.
         heat: pairs by paraphrase score (first axis) and trigram overlap.
     """
 
@@ -104,32 +118,52 @@ class SourceFigures:
     band_pairs: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(BANDS), np.int64))
     band_overlaps: list[Moments] = field(default_factory=_bands)
     histograms: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    moments: dict[str, Moments] = field(default_factory=dict)
     heat: npt.NDArray[np.int64] = field(
         default_factory=lambda: np.zeros((HEAT_X.bins, HEAT_Y.bins), np.int64)
     )
 
-    def add(self, other: SourceFigures) -> None:
-        """Take in other rows."""
+    def add(self, other: Figures) -> None:
+        """Take in other pairs."""
         self.pairs += other.pairs
         self.band_pairs = self.band_pairs + other.band_pairs
         for mine, others in zip(self.band_overlaps, other.band_overlaps, strict=True):
             mine.add(others)
         for name, counts in other.histograms.items():
             self.histograms[name] = self.histograms[name] + counts if name in self.histograms else counts
+        for name, moments in other.moments.items():
+            self.moments.setdefault(name, Moments()).add(moments)
         self.heat = self.heat + other.heat
+
+
+def added(parts: Iterable[Figures]) -> Figures:
+    """The figures of all parts together."""
+    total = Figures()
+    for part in parts:
+        total.add(part)
+    return total
+
+
+def by_source(rows: pa.Table) -> dict[str, pa.Table]:
+    """The rows of each source."""
+    names = rows["source"].unique().to_pylist()
+    if len(names) == 1:
+        return {names[0]: rows}
+    return {name: rows.filter(pc.equal(rows["source"], name)) for name in names}
 
 
 Decile = tuple[str, int]
 """Column of the ranking score, and the tenth from 1, the lowest."""
 
 
-def source_figures(rows: pa.Table) -> SourceFigures:
-    """Figures of rows of one source."""
-    result = SourceFigures(pairs=rows.num_rows)
+def figures_of(rows: pa.Table) -> Figures:
+    """Figures of pairs; columns that there are not are left out."""
+    result = Figures(pairs=rows.num_rows)
     columns = known_columns(rows)
     for name, (values, missing) in columns.items():
-        scale = SCALES[name]
-        result.histograms[name] = np.bincount(scale.bin_of(values[~missing]), minlength=scale.bins)
+        scale, known = SCALES[name], values[~missing]
+        result.histograms[name] = np.bincount(scale.bin_of(known), minlength=scale.bins)
+        result.moments[name] = Moments.of(known)
     if "paraphrase_score" in columns:
         scores, unscored = columns["paraphrase_score"]
         overlap, unknown = columns.get("overlap_3", (np.zeros(len(scores)), np.ones(len(scores), bool)))
@@ -184,12 +218,25 @@ def merge_deciles(
             mine.setdefault(name, Moments()).add(moments)
 
 
+def shared_out(number: int, sizes: Sequence[int]) -> list[int]:
+    """Share ``number`` out in proportion to the sizes, by largest remainder; none gets more than its size."""
+    total = sum(sizes)
+    if not total:
+        return [0] * len(sizes)
+    number = min(number, total)
+    shares = [number * size // total for size in sizes]
+    remainders = sorted(range(len(sizes)), key=lambda place: (-(number * sizes[place] % total), place))
+    for place in remainders[: number - sum(shares)]:
+        shares[place] += 1
+    return shares
+
+
 def rounded(value: float | None, digits: int = 4) -> float | None:
     """A figure for people."""
     return None if value is None else round(value, digits)
 
 
-def plain_bands(figures: SourceFigures) -> list[dict[str, Any]]:
+def plain_bands(figures: Figures) -> list[dict[str, Any]]:
     """ParaNMT's Table 3: pairs of each band, mean and standard deviation of the trigram overlap."""
     return [
         {

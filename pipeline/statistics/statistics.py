@@ -21,13 +21,16 @@ from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs, open_jobs
 from paraforge.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet, read_schema
 from paraforge.statistics.counts import (
+    SCALES,
     Decile,
+    Figures,
     Moments,
-    SourceFigures,
+    added,
+    by_source,
     decile_figures,
+    figures_of,
     merge_deciles,
     rounded,
-    source_figures,
 )
 from paraforge.statistics.parameters import BackgroundParameters, StatisticsParameters, located
 from paraforge.statistics.parses import Row, parse_with_stanza, read_parses
@@ -79,26 +82,23 @@ class Statistics:
     """
 
     sources: dict[str, dict[str, Any]]
-    figures: dict[str, SourceFigures]
+    figures: dict[str, Figures]
     deciles: dict[Decile, dict[str, Moments]]
     sample: int
     background: dict[str, Any]
     parse_entropy_missing: str | None
 
     @property
-    def total(self) -> SourceFigures:
+    def total(self) -> Figures:
         """The figures of all sources together."""
-        result = SourceFigures()
-        for figures in self.figures.values():
-            result.add(figures)
-        return result
+        return added(self.figures.values())
 
 
 @dataclass
 class _Shard:
     """What one shard adds: figures, and the smallest sampling keys of each source."""
 
-    figures: dict[str, SourceFigures] = field(default_factory=dict)
+    figures: dict[str, Figures] = field(default_factory=dict)
     deciles: dict[Decile, dict[str, Moments]] = field(default_factory=dict)
     keys: dict[str, Keys] = field(default_factory=dict)
     background_keys: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
@@ -258,13 +258,6 @@ def read_pairs(paths: Paths, columns: Iterable[str]) -> pa.Table:
     return table.filter(keep)
 
 
-def _by_source(table: pa.Table) -> dict[str, pa.Table]:
-    names = table["source"].unique().to_pylist()
-    if len(names) == 1:
-        return {names[0]: table}
-    return {name: table.filter(pc.equal(table["source"], name)) for name in names}
-
-
 def _smallest(keys: Keys, size: int | None) -> Keys:
     if size is None or len(keys) <= size:
         return keys
@@ -288,12 +281,10 @@ def describe_shard(
     paths: Paths, sample: int, background: int | None, seed: int, with_background: bool
 ) -> _Shard:
     """The first pass over a shard: figures, and candidates for the samples."""
-    from paraforge.statistics.counts import SCALES
-
     table = read_pairs(paths, [*_LINEAGE, *SCALES])
     result = _Shard(deciles=decile_figures(table))
-    for source, rows in _by_source(table).items():
-        result.figures[source] = source_figures(rows)
+    for source, rows in by_source(table).items():
+        result.figures[source] = figures_of(rows)
         result.keys[source] = _smallest(_keys(rows, seed), sample)
     if with_background and background is not None:
         result.background_keys = _smallest(_keys(table, seed ^ _BACKGROUND_SEED), background)
@@ -314,7 +305,7 @@ def _first_pass(
     for _, shard in done:
         merge_deciles(total.deciles, shard.deciles)
         for source, figures in shard.figures.items():
-            total.figures.setdefault(source, SourceFigures()).add(figures)
+            total.figures.setdefault(source, Figures()).add(figures)
         for source, keys in shard.keys.items():
             known = total.keys.get(source, keys[:0])
             total.keys[source] = _smallest(np.concatenate([known, keys]), parameters.sample)
@@ -369,7 +360,7 @@ def draw_shard(paths: Paths, seed: int, limits: Mapping[str, int]) -> dict[str, 
     """The rows of a shard that are in the samples, tokenised."""
     table = read_pairs(paths, [*_LINEAGE, "reference", "paraphrase_score"])
     result = {}
-    for source, rows in _by_source(table).items():
+    for source, rows in by_source(table).items():
         drawn = rows.filter(pa.array(_keys(rows, seed) <= np.uint64(limits[source])))
         scores = np.full(drawn.num_rows, np.nan)
         if "paraphrase_score" in drawn.column_names:

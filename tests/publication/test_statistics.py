@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paraforge.publication.statistics import BANDS, band_of, describe, merge
+from paraforge.publication.statistics import describe, merge
+from paraforge.statistics.counts import BANDS, band_of
 from tests.selection.corpora import random_pairs
 
 

@@ -15,6 +15,7 @@ from paraforge.errors import InputError
 from paraforge.publication.manifest import read_manifest
 from paraforge.report.html import write_report
 from paraforge.report.parameters import ReportParameters
+from paraforge.statistics.counts import shared_out
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 
@@ -158,19 +159,41 @@ def test_the_same_corpus_gives_the_same_bytes(root: Path) -> None:
     assert written(root, "plain", seed=2) != written(root, "plain")
 
 
-def test_examples_are_of_their_band(root: Path) -> None:
-    """Of each band four pairs at most, each with a score inside of it."""
-    html = written(root, "plain", examples=4)
-    parts = html.split('<h3 class="band-name">')[1:]
-    assert len(parts) == 5
-    for part in parts:
-        low, high = (float(edge) for edge in re.findall(r"-?\d\.\d", part[:20])[:2])
-        scores = [
-            float(score)
-            for score in re.findall(r'<span class="value">(-?\d\.\d\d)', part.split("<section")[0])
-        ]
-        assert 1 <= len(scores) <= 4
-        assert all(low < score <= high for score in scores)
+def test_examples_are_of_their_band_and_as_many_as_its_share(root: Path) -> None:
+    """Four a band on average: twenty of five bands, in proportion to their pairs."""
+    content = write_report(root / "plain" / "corpus", root / "a.html", ReportParameters(examples=4))
+    kept = [band.kept for band in content.bands]
+    number = 4 * sum(band.pairs > 0 for band in content.bands)
+    sizes = [band.kept or band.pairs for band in content.bands]
+    for band, size in zip(content.bands, sizes, strict=True):
+        low, high = (float(edge) for edge in re.findall(r"-?\d\.\d", band.name))
+        assert all(low < pair["paraphrase_score"] <= high for pair in band.examples)
+        assert abs(len(band.examples) - number * size / sum(sizes)) < 1
+    assert sum(len(band.examples) for band in content.bands) == number
+    assert max(kept) > 2 * min(kept)  # otherwise equal numbers would do
+
+
+@pytest.mark.parametrize(
+    ("number", "sizes", "shares"),
+    [
+        (10, [40, 40], [5, 5]),
+        (10, [97, 2, 1], [10, 0, 0]),
+        (10, [60, 25, 15], [6, 3, 1]),
+        (3, [2, 0, 2], [2, 0, 1]),
+        (9, [2, 1], [2, 1]),
+        (4, [0, 0], [0, 0]),
+        (0, [5], [0]),
+    ],
+)
+def test_shares(number: int, sizes: list[int], shares: list[int]) -> None:
+    assert shared_out(number, sizes) == shares
+
+
+def test_refused_pairs_are_explained(root: Path) -> None:
+    """Means over refused pairs that are near copies look too good to those who do not know why."""
+    text = " ".join(" ".join(Page(written(root, "plain")).text).split())
+    assert "more than 10 tokens on one side" in text
+    assert re.search(r"Of the pairs that filters refused, \d+\.\d %: ", text)
 
 
 def test_examples_of_a_band_without_kept_pairs_are_refused_ones(root: Path, tmp_path: Path) -> None:
