@@ -55,6 +55,27 @@ def test_a_second_repro_runs_nothing(finished: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_summary_is_of_the_published_corpus(finished: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished, project)
+    before = run("paraforge", "summary", cwd=project).stdout
+    assert "ran again" not in before and "fake, beam 12" in before
+    parameters = read_parameters(project)
+    parameters["translate"]["fake"]["seed"] = 2
+    write_parameters(project, parameters)
+    run("dvc", "repro", "translate", cwd=project)
+    unfinished = run("paraforge", "summary", cwd=project).stdout
+    told = " ".join(unfinished.split())
+    assert "figures that may be theirs are left out:" in told and "translate. 'dvc repro'" in told
+    assert "fake, beam" not in unfinished
+    # Killed before DVC took note of what the stage wrote.
+    shutil.copy(finished / "dvc.lock", project)
+    assert run("paraforge", "summary", cwd=project).stdout == unfinished
+    run("dvc", "repro", "publish", cwd=project)
+    assert "ran again" not in run("paraforge", "summary", cwd=project).stdout
+
+
+@pytest.mark.slow
 def test_a_changed_threshold_runs_only_select_and_publish(finished: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(finished, project)

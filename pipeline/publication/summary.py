@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,9 +107,18 @@ def _later_stages(root: Path) -> tuple[str, ...]:
     for stage, (reader, path) in _READ_BY.items():
         read, made = digests.get((reader, "deps", path)), digests.get((stage, "outs", path))
         # What a stage that ran again read is not what the corpus was made of either.
-        if (read and made and read != made) or reader in later:
+        if (read and made and read != made) or reader in later or not _recorded(root, stage, digests):
             later.append(stage)
     return tuple(stage for stage in STAGES if stage in later)
+
+
+def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str | None]) -> bool:
+    """Whether the metrics are those that DVC recorded; a stage that was killed before that left others."""
+    path = f"metrics/{stage}.json"
+    digest = digests.get((stage, "outs", path))
+    if digest is None or not (root / path).is_file():
+        return True
+    return hashlib.md5((root / path).read_bytes(), usedforsecurity=False).hexdigest() == digest
 
 
 def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:
