@@ -11,9 +11,12 @@ LOG_DIRECTORY = Path("logs")
 _NOISY = ("distributed", "asyncio", "tornado", "fsspec", "urllib3")
 
 
-def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, verbose: bool = False) -> None:
+def configure_logging(
+    name: str, directory: Path | None = LOG_DIRECTORY, verbose: bool = False, brief: bool = False
+) -> None:
     """Send log records to standard error and, unless ``directory`` is None, to ``directory/name.log``.
 
+    With ``brief``, standard error gets warnings and what :func:`say_result` says, the file everything.
     Calling it again replaces what an earlier call set up.
     """
     root = logging.getLogger()
@@ -25,7 +28,7 @@ def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, verbose
     console = _Console(sys.stderr)
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
     console.setFormatter(logging.Formatter(f"{name}: %(message)s"))
-    console.addFilter(_is_ours_or_a_warning)
+    console.addFilter(_is_important if brief else _is_ours_or_a_warning)
     handlers: list[logging.Handler] = [console]
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -49,6 +52,15 @@ class _Console(logging.StreamHandler):  # type: ignore[type-arg]
 
         with tqdm.external_write_mode(file=sys.stderr):
             super().emit(record)
+
+
+def say_result(text: str) -> None:
+    """The one line that a stage ends with."""
+    logging.getLogger(__name__).info("%s", text, extra={"result": True})
+
+
+def _is_important(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or getattr(record, "result", False)
 
 
 def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:

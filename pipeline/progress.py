@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -10,6 +11,10 @@ from typing import Protocol
 from tqdm import tqdm
 
 SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BEFORE_A_BAR = 0.3
+_COUNTED = (
+    "{desc}: {percentage:3.0f} % |{bar}| {n_fmt} of {total_fmt}{unit}, {rate_fmt}, {remaining} left{postfix}"
+)
 
 
 class Progress(Protocol):
@@ -21,16 +26,25 @@ class Progress(Protocol):
     def status(self, text: str) -> None:
         """Show a short text (a loss, a score) behind the bar."""
 
+    def begin(self, phase: str) -> None:
+        """Begin to count anew: another pass over the same units."""
+
 
 class _TqdmProgress:
-    def __init__(self, bar: tqdm) -> None:  # type: ignore[type-arg]
+    def __init__(self, bar: tqdm, description: str) -> None:  # type: ignore[type-arg]
         self._bar = bar
+        self._description = description
 
     def update(self, amount: int) -> None:
         self._bar.update(amount)
 
     def status(self, text: str) -> None:
         self._bar.set_postfix_str(text, refresh=False)
+
+    def begin(self, phase: str) -> None:
+        self._bar.n = self._bar.last_print_n = 0
+        self._bar.start_t = self._bar.last_print_t = time.time()
+        self._bar.set_description_str(f"{self._description}: {phase}", refresh=False)
 
 
 class _Lines:
@@ -69,6 +83,10 @@ def progress(*, total: int | None, unit: str, description: str, done: int = 0) -
         maxinterval=1.0 if interactive else SECONDS_BETWEEN_LINES,
         smoothing=0.1,
         ascii=not interactive,
+        # What is over at once needs no bar; one that is over makes room for the next, or for the result.
+        delay=_SECONDS_BEFORE_A_BAR if interactive else SECONDS_BETWEEN_LINES,
+        leave=not interactive,
+        bar_format=_COUNTED if total else None,
     )
     with bar:
-        yield _TqdmProgress(bar)
+        yield _TqdmProgress(bar, description)

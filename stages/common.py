@@ -38,7 +38,7 @@ def parameters_of(stage: str) -> Parameters:
 def run_stage(name: str, main: Callable[[], None]) -> None:
     """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/errors.md)."""
     with last_words():
-        configure_logging(name)
+        configure_logging(name, brief=True)
         try:
             with graceful_interrupts():
                 main()

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from paraforge.files import write_json
+from paraforge.logs import say_result
 from stages.common import plain
+from stages.results import result_line
 
 METRICS: Final = Path("metrics")
 # 'dvc metrics show' makes one table of all stages, a column a name: so few names, the same ones everywhere.
@@ -52,14 +54,16 @@ def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
     return {name: round(value, 4) for name, value in found.items() if value is not None}
 
 
-def write_metrics(stage: str, metrics: Any, name: str | None = None) -> None:
-    """Write ``metrics/NAME.json``, and its headline.
+def write_metrics(stage: str, metrics: Any, name: str | None = None, result: str | None = None) -> None:
+    """Write ``metrics/NAME.json`` and its headline, and say in one line what the stage did.
 
     Args:
         stage: its name in dvc.yaml.
         metrics: a dataclass, a pydantic model or a dictionary.
         name: of the files, where a stage has several of them; the stage's by default.
+        result: the line; by default it is made of the metrics.
     """
     content = plain(metrics)
     write_json(METRICS / f"{name or stage}.json", content)
     write_json(HEADLINES / f"{name or stage}.json", headline(stage, content))
+    say_result(result or result_line(stage, content))

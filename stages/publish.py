@@ -23,7 +23,7 @@ def main() -> None:
         resources=parameters.resources,
     )
     write_plots(report.statistics, Path("plots"))
-    write_metrics("publish", report.metrics())
+    write_metrics("publish", report.metrics(), result=report.result())
 
 
 if __name__ == "__main__":

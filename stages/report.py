@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from paraforge.logs import say_result
 from paraforge.report.html import write_report
 from stages.common import parameters_of, run_stage
 
@@ -18,6 +19,7 @@ def main() -> None:
         metrics=Path("metrics"),
         plots=Path("plots"),
     )
+    say_result("reports/report.html; the corpus is data/corpus, the refused pairs are data/rejected")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ def main() -> None:
         output=Path("data/selected"),
         resources=parameters.resources,
     )
-    write_metrics("select", report.metrics())
+    write_metrics("select", report.metrics(), result=report.result())
 
 
 if __name__ == "__main__":

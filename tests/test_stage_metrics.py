@@ -15,6 +15,7 @@ from paraforge.lexicon.extraction import LexiconReport
 from paraforge.scoring.score import ScoreReport
 from paraforge.translation.translate import TranslationReport
 from stages.metrics import _FIGURES, headline, write_metrics
+from stages.results import _PARTS, result_line
 from tests.project import ROOT
 
 REPORTS: dict[str, Any] = {
@@ -46,10 +47,37 @@ def test_figures_are_of_what_the_stage_reports(stage: str) -> None:
     assert {figure for figure in _FIGURES[stage].values() if isinstance(figure, str)} <= there
 
 
+def test_every_stage_ends_with_one_line() -> None:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    # These say it themselves.
+    assert set(_PARTS) == set(stages) - {"select", "publish", "report"}
+
+
+@pytest.mark.parametrize(
+    ("stage", "content", "line"),
+    [
+        ("ingest", {"kept": 18, "rows": 20, "rejected": {"too_long": 2}, "seconds": 0.34},
+         "18 of 20 pairs kept; 10.0 % too long; 0.3 s"),
+        ("nmt", {"origin": "none", "bleu": None, "seconds": 0.0}, "no model; 0.0 s"),
+        ("translate",
+         {"rows": 2000, "translated": 1990, "failed": {"a": 10}, "sentences_per_second": 1234.4, "seconds": 2},
+         "1,990 of 2,000 rows translated; 0.5 % failed; 1,234 sentences a second; 2.0 s"),
+        ("translate", {"rows": 5, "translated": 5, "failed": {}, "sentences_per_second": None, "seconds": 2},
+         "5 of 5 rows translated; 2.0 s"),
+        ("score",
+         {"rows": 5, "scored": 0, "mean_paraphrase_score": None, "mean_overlap_3": None, "seconds": 1},
+         "0 of 5 pairs scored; 1.0 s"),
+        ("statistics", {"pairs": 7}, "7 pairs described"),
+    ],
+)  # fmt: skip
+def test_result_lines(stage: str, content: dict[str, Any], line: str) -> None:
+    assert result_line(stage, content) == line
+
+
 def test_a_headline_and_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     content = {"rows": 10, "failed": {"a": 1, "b": 2}, "mean_score": None, "seconds": 1.23456, "model": "x"}
-    write_metrics("translate", content)
+    write_metrics("translate", content, result="done")
     assert read_json(Path("metrics/translate.json")) == content
     assert read_json(Path("metrics/headlines/translate.json")) == {
         "rows": 10,

@@ -193,7 +193,7 @@ def _outcome(
         raise
     except Exception as error:
         if len(batch) == 1:
-            logger.warning("a sentence could not be translated: %s", _reason(error))
+            logger.info("a sentence could not be translated: %s", _reason(error))
             return [_failure(error, batch[0].truncated)]
         check_interrupt()
         middle = len(batch) // 2

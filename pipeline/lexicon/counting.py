@@ -150,7 +150,7 @@ def count_pairs(
             for block, path in zip(blocks, cells, strict=True)
         ],
         description="lexicon: counts",
-        unit="increments",
+        unit="word pairs",
         sizes=[block.increments for block in blocks],
     ):
         pass

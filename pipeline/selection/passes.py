@@ -102,7 +102,7 @@ class Selection:
 
     def run(self, output: Path) -> SelectReport:
         for score in self.parameters.decile_scores():
-            self.bar.status(f"deciles of {score}")
+            self.bar.begin(f"deciles of {score}")
             self.parts[score] = equal_parts(self._scan(partial(self._score_keys, score)), TENTHS)
         required = tuple(self.parameters.required)
         if required:
@@ -111,7 +111,7 @@ class Selection:
         for one in self.parameters.filters:
             if one.needs_all_pairs:
                 self._judge_pending()
-                self.bar.status(one.reason)
+                self.bar.begin(one.reason)
             built = one.prepare(self)
             self.pending.append(built)
             if fingerprint := getattr(built, "fingerprint", None):
@@ -209,7 +209,7 @@ class Selection:
         self.judged = True
 
     def _finish(self, output: Path, fingerprints: dict[str, str]) -> SelectReport:
-        self.bar.status("writing")
+        self.bar.begin("writing")
         first_code = 1 + len(self.reasons)
         names = self.reasons + [reason for one in self.pending for reason in one.reasons]
         counts = Counts()

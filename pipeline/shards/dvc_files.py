@@ -54,9 +54,12 @@ def _looks_whole(lock: Path) -> bool:
                 isinstance(entry.get("hash", ""), str) and _MD5.fullmatch(entry.get("md5", "0" * 32))
                 for entry in entries
             )
+            flagged = all(isinstance(entry.get("isexec", True), bool) for entry in entries)
             sized = all(isinstance(entry.get(key, 0), int) for entry in entries for key in ("size", "nfiles"))
             known = all(isinstance(values, dict) for values in stage.get("params", {}).values())
-            if not (isinstance(stage["cmd"], (str, list)) and named and typed and sized and known):
+            if not (
+                isinstance(stage["cmd"], (str, list)) and named and typed and flagged and sized and known
+            ):
                 return False
             if not all(_FIELDS.issuperset(entry) for entry in entries) or not _STAGE_FIELDS.issuperset(stage):
                 return False

@@ -1,0 +1,85 @@
+"""One line on what a stage did, made of its metrics: what came out of how much, what was lost, seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+Content = Mapping[str, Any]
+
+
+def result_line(stage: str, content: Content) -> str:
+    """The parts that a stage has something to say on, then its seconds.
+
+    Args:
+        stage: its name in dvc.yaml.
+        content: all of its metrics.
+    """
+    parts = list(_PARTS[stage](content))
+    seconds = content.get("seconds")
+    return "; ".join([*parts, *([] if seconds is None else [f"{seconds:,.1f} s"])])
+
+
+def _share(number: int, total: int, words: str) -> Iterator[str]:
+    if number:
+        yield f"{100 * number / total:.1f} % {words}"
+
+
+def _ingest(content: Content) -> Iterator[str]:
+    yield f"{content['kept']:,} of {content['rows']:,} pairs kept"
+    if content["rejected"]:
+        reason, number = max(content["rejected"].items(), key=lambda item: item[1])
+        yield from _share(number, content["rows"], reason.replace("_", " "))
+
+
+def _nmt(content: Content) -> Iterator[str]:
+    yield "no model" if content["origin"] == "none" else f"a model, {content['origin'].replace('_', ' ')}"
+    if content["bleu"] is not None:
+        yield f"BLEU {content['bleu']:.1f}"
+
+
+def _translate(content: Content) -> Iterator[str]:
+    yield f"{content['translated']:,} of {content['rows']:,} rows translated"
+    yield from _share(sum(content["failed"].values()), content["rows"], "failed")
+    if content["sentences_per_second"]:
+        yield f"{content['sentences_per_second']:,.0f} sentences a second"
+
+
+def _paragram(content: Content) -> Iterator[str]:
+    how = f"trained on {content['pairs']:,} pairs" if content["trained"] else "as given"
+    yield f"{content['words']:,} word vectors of {content['dimension']} numbers, {how}"
+
+
+def _score(content: Content) -> Iterator[str]:
+    yield f"{content['scored']:,} of {content['rows']:,} pairs scored"
+    if content["mean_paraphrase_score"] is not None:
+        score, overlap = content["mean_paraphrase_score"], 100 * content["mean_overlap_3"]
+        yield f"mean paraphrase score {score:.2f}, trigram overlap {overlap:.1f} %"
+
+
+def _lexicon(content: Content) -> Iterator[str]:
+    yield f"{content['entries']:,} entries for {content['words_with_paraphrases']:,} words"
+    yield f"counted in {content['pairs']:,} of {content['rows']:,} pairs"
+
+
+def _embeddings(content: Content) -> Iterator[str]:
+    yield f"trained on {content['pairs']:,} pairs"
+    if content.get("best_score") is not None:
+        yield f"development {content['best_score']:.1f}"
+
+
+def _statistics(content: Content) -> Iterator[str]:
+    yield f"{content['pairs']:,} pairs described"
+
+
+# select and publish have lines of their own.
+_PARTS: Final[Mapping[str, Callable[[Content], Iterator[str]]]] = {
+    "ingest": _ingest,
+    "nmt": _nmt,
+    "translate": _translate,
+    "paragram": _paragram,
+    "score": _score,
+    "lexicon": _lexicon,
+    "embeddings": _embeddings,
+    "statistics": _statistics,
+}
