@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +99,11 @@ def test_damaged_lexicons(lexicon: Lexicon) -> None:
     last.unlink()
     with pytest.raises(InputError, match="no such file"):
         Lexicon(lexicon.path)
+
+
+def test_a_lookup_starts_without_what_it_does_not_need() -> None:
+    """Compiled loops, torch, Dask and SciPy take seconds to import."""
+    code = "import sys, paraforge.cli.lexicon, paraforge.lexicon.lookup; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numba", "torch", "dask", "distributed", "scipy", "sacremoses", "pydantic", "sklearn", "duckdb"}
+    assert heavy.isdisjoint(done.stdout.split())
