@@ -210,3 +210,30 @@ def test_a_tab_closed_while_the_server_is_away(page: Page, database: Path) -> No
         page.press("3", "3")
         page.chrome.get("about:blank")
         page.wait(lambda: AnnotationStore(database).answers(1).get(ORDER[1]) == Answer(3, 3))
+
+
+def test_save_and_next_stays_in_view_on_a_phone(page: Page, database: Path) -> None:
+    """Wherever the page is scrolled to, and nothing that is typed into or chosen is behind it."""
+    metrics = {"width": 390, "height": 700, "deviceScaleFactor": 1, "mobile": True}
+    page.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    uncovered = (
+        "const box = arguments[0].getBoundingClientRect();"
+        "const seen = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);"
+        "return arguments[0].contains(seen);"
+    )
+    try:
+        with ServerProcess(database) as server:
+            page.join(server.address)
+            page.at(1)
+            height = page.chrome.execute_script("return document.documentElement.scrollHeight")
+            assert height > 1000
+            for place in (0, height // 2, height):
+                page.chrome.execute_script(f"window.scrollTo(0, {place})")
+                assert page.chrome.execute_script(uncovered, page.element("#save"))
+            for selector in ("#comment", "input[name=fluency]", "#shortcuts"):
+                page.chrome.execute_script("window.scrollTo(0, 0)")
+                page.chrome.execute_script("arguments[0].focus()", page.element(selector))
+                assert page.chrome.execute_script(uncovered, page.element(selector)), selector
+            assert page.chrome.execute_script("return document.documentElement.scrollWidth") <= 390
+    finally:
+        page.chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

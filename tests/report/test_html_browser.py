@@ -88,3 +88,18 @@ def test_the_flow_gives_way_to_the_table_on_a_phone(browser: Any, report: Path) 
     visible = "return document.querySelector('.flow').getBoundingClientRect().width > 0"
     assert shown(browser, report, 1200, "light").execute_script(visible)
     assert not shown(browser, report, 390, "light").execute_script(visible)
+
+
+def test_histograms_of_sources_are_folded_on_a_phone(browser: Any, report: Path) -> None:
+    height = "return document.querySelector('.folded figure').getBoundingClientRect().height"
+    assert shown(browser, report, 1200, "light").execute_script(height) > 100
+    page = shown(browser, report, 390, "light")
+    assert page.execute_script(height) == 0
+    fold = page.find_element("css selector", "#each-source")
+    fold.send_keys(" ")  # by the keyboard
+    assert page.execute_script(height) > 100
+    assert page.execute_script("return document.documentElement.scrollWidth") <= 390
+    label = page.find_element("css selector", "label[for=each-source]")
+    page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", label)
+    label.click()
+    assert page.execute_script(height) == 0
