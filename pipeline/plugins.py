@@ -14,12 +14,22 @@ def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
     An installed package adds its own by naming its module in the entry point group ``paraforge.LAST``, where
     ``LAST`` is the last part of ``package``: ``paraforge.readers`` for ``paraforge.bitext.readers``.
     """
+    names = sorted(found_modules(package).values(), key=lambda name: name.rpartition(".")[2])
+    return [value for name in names for value in classes_in(name, base)]
+
+
+def found_modules(package: str) -> dict[str, str]:
+    """The same modules, not imported: own name, or name of the entry point -> whole name."""
     path = importlib.import_module(package).__path__
-    names = [f"{package}.{module.name}" for module in pkgutil.iter_modules(path)]
-    names += [entry.value for entry in entry_points(group=f"paraforge.{package.rpartition('.')[2]}")]
+    modules = {module.name: f"{package}.{module.name}" for module in pkgutil.iter_modules(path)}
+    group = f"paraforge.{package.rpartition('.')[2]}"
+    return modules | {entry.name: entry.value for entry in entry_points(group=group)}
+
+
+def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
+    """Subclasses of ``base`` that a module defines."""
     return [
         value
-        for name in sorted(names, key=lambda name: name.rpartition(".")[2])
-        for value in vars(importlib.import_module(name)).values()
-        if isinstance(value, type) and issubclass(value, base) and value.__module__ == name
+        for value in vars(importlib.import_module(module)).values()
+        if isinstance(value, type) and issubclass(value, base) and value.__module__ == module
     ]

@@ -16,6 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from paraforge.configuration.parameters import Parameters
 from paraforge.configuration.places import models_in
+from paraforge.embeddings.encoders.parameters import encoders_with_files
 from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
 from paraforge.text.paths import UserFile
 
@@ -32,7 +33,8 @@ def parameters_markdown() -> str:
         lines += [f"## `{name}`", "", _first_paragraph(section), ""]
         lines += _table(section)
         seen: set[type[BaseModel]] = {section}
-        for nested in _nested(section, seen):
+        others = encoders_with_files().values() if name == "embeddings" else ()
+        for nested in [*_nested(section, seen), *others]:
             lines += [f"### {nested.__name__}", "", _first_paragraph(nested), "", *_table(nested)]
     return "\n".join(lines)
 

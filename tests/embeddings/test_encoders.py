@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.dan import DanParameters
+from paraforge.embeddings.encoders.identity_rnn import IdentityRnnParameters
+from paraforge.embeddings.encoders.lstm_last import LstmLastParameters
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
-    DanParameters,
     EncoderParameters,
-    IdentityRnnParameters,
-    LstmLastParameters,
     LstmParameters,
-    ProjectionParameters,
-    RnnParameters,
     VectorParameters,
 )
+from paraforge.embeddings.encoders.projection import ProjectionParameters
 from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.encoders.rnn import RnnParameters
 from paraforge.errors import ConfigurationError
 from paraforge.learning.batches import Bags
 

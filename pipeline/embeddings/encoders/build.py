@@ -8,27 +8,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.combination import Addition, Concatenation
-from paraforge.embeddings.encoders.dan import DeepAverage
-from paraforge.embeddings.encoders.identity_rnn import IdentityRnn
-from paraforge.embeddings.encoders.lstm import MeanLstm
-from paraforge.embeddings.encoders.lstm_last import LastStateLstm
 from paraforge.embeddings.encoders.parameters import (
-    AverageParameters,
     CombinationParameters,
-    DanParameters,
     EncoderParameters,
-    IdentityRnnParameters,
-    LstmLastParameters,
-    LstmParameters,
-    ProjectionParameters,
-    RnnParameters,
     VectorParameters,
 )
-from paraforge.embeddings.encoders.projection import Projection
 from paraforge.embeddings.encoders.protocol import Encoder, initialise_uniform
-from paraforge.embeddings.encoders.rnn import LastStateRnn
 from paraforge.errors import ConfigurationError
 
 MakeTable = Callable[[VectorParameters, int], Tensor]
@@ -62,26 +48,9 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
                     f"set encoder.dimension={table.shape[1]}"
                 ]
             )
-        encoder = _over(part, table)
-        if not isinstance(part, IdentityRnnParameters):
+        encoder = part.network(table)
+        if not part.keeps_start:
             initialise_uniform(encoder.composition(), 1 / math.sqrt(encoder.dimension), generator)
         return encoder
 
     return build(parameters)
-
-
-def _over(part: EncoderParameters, table: Tensor) -> Encoder:
-    if isinstance(part, AverageParameters):
-        return Average(table, part.unit)
-    if isinstance(part, ProjectionParameters):
-        return Projection(table, part.unit, part.output_dimension)
-    if isinstance(part, DanParameters):
-        return DeepAverage(table, part.unit, part.output_dimension, part.layers, part.activation)
-    if isinstance(part, RnnParameters):
-        return LastStateRnn(table, part.unit, part.output_dimension, part.activation)
-    if isinstance(part, IdentityRnnParameters):
-        return IdentityRnn(table, part.unit)
-    if isinstance(part, LstmLastParameters):
-        return LastStateLstm(table, part.unit, part.output_dimension, part.output_gate)
-    assert isinstance(part, LstmParameters)
-    return MeanLstm(table, part.unit, part.output_dimension, part.kind == "blstm", part.scramble)

@@ -6,12 +6,27 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal
 
+from pydantic import Field
 from torch import Tensor, nn
 
+from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.embeddings.encoders.protocol import TableEncoder
 from paraforge.learning.batches import TokenBatch, bag_mean
 
 Activation = Literal["tanh", "relu"]
+
+
+class DanParameters(VectorParameters):
+    """Deep averaging network: the mean through one or two non-linear layers (W16 3)."""
+
+    kind: Literal["dan"] = "dan"
+    output_dimension: int = Field(300, ge=1, description="of a sentence's vector, and of each layer")
+    layers: Literal[1, 2] = Field(1, description="number of layers")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="of each layer")
+
+    def network(self, table: Tensor) -> DeepAverage:
+        """The network with these dimensions."""
+        return DeepAverage(table, self.unit, self.output_dimension, self.layers, self.activation)
 
 
 class DeepAverage(TableEncoder):

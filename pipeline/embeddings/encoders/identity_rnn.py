@@ -6,13 +6,30 @@ The paper also regularises it towards that start; here training.lambda_compositi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from paraforge.embeddings.encoders.packing import pack
+from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.embeddings.encoders.protocol import TableEncoder
 from paraforge.learning.batches import TokenBatch
+
+
+class IdentityRnnParameters(VectorParameters):
+    """Recurrent network that starts as the mean (W16 3); lambda_composition, 0 by default, pulls to it."""
+
+    kind: Literal["identity_rnn"] = "identity_rnn"
+
+    def network(self, table: Tensor) -> IdentityRnn:
+        """The network with these dimensions."""
+        return IdentityRnn(table, self.unit)
+
+    @property
+    def keeps_start(self) -> bool:
+        """It starts as the identity."""
+        return True
 
 
 class IdentityRnn(TableEncoder):

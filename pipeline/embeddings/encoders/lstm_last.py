@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from paraforge.embeddings.encoders.packing import pack
+from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.embeddings.encoders.protocol import TableEncoder
 from paraforge.learning.batches import TokenBatch
+
+
+class LstmLastParameters(VectorParameters):
+    """LSTM with peepholes, last state, with or without output gate (W16 Eq. 5-10)."""
+
+    kind: Literal["lstm_last"] = "lstm_last"
+    output_dimension: int = Field(300, ge=1, description="of the state")
+    output_gate: bool = Field(True, description="without one the state is tanh of the cell")
+
+    def network(self, table: Tensor) -> LastStateLstm:
+        """The network with these dimensions."""
+        return LastStateLstm(table, self.unit, self.output_dimension, self.output_gate)
 
 
 class LastStateLstm(TableEncoder):

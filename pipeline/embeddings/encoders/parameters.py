@@ -1,10 +1,23 @@
-"""Architectures of sentence encoders: one class a kind, nested for sums and concatenations."""
+"""Architectures of sentence encoders: one class a kind, nested for sums and concatenations.
+
+Those that the package's configurations name are here, so that parameters are checked without importing torch.
+Any other is a file KIND.py in this directory with such a class and its network; another package names its own
+module in the entry point KIND of the group `paraforge.encoders`.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, WrapValidator
+
+from paraforge.plugins import classes_in, found_modules
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from paraforge.embeddings.encoders.protocol import Encoder
 
 Unit = Literal["word", "trigram", "bare_word", "bare_trigram", "sentencepiece"]
 WORD: Final = "word"
@@ -31,6 +44,19 @@ class VectorParameters(BaseModel):
         "starts from a frequency-weighted bag of units; null: all alike",
     )
 
+    if TYPE_CHECKING:
+        kind: str
+
+    def network(self, table: Tensor) -> Encoder:
+        """The encoder over initial vectors, (vocabulary, dimension); its other parameters start at random
+        unless `keeps_start`."""
+        raise NotImplementedError
+
+    @property
+    def keeps_start(self) -> bool:
+        """Whether the compositional parameters start as `network` made them."""
+        return False
+
 
 class AverageParameters(VectorParameters):
     """Mean of the vectors: Word, Trigram (W16 Eq. 1, PN 4)."""
@@ -44,43 +70,11 @@ class AverageParameters(VectorParameters):
         "starts from a frequency-weighted bag of units; null: all alike",
     )
 
+    def network(self, table: Tensor) -> Encoder:
+        """Without compositional parameters."""
+        from paraforge.embeddings.encoders.average import Average
 
-class ProjectionParameters(VectorParameters):
-    """The mean through a linear layer (W16 Eq. 2)."""
-
-    kind: Literal["projection"]
-    output_dimension: int = Field(300, ge=1, description="of a sentence's vector")
-
-
-class DanParameters(VectorParameters):
-    """Deep averaging network: the mean through one or two non-linear layers (W16 3)."""
-
-    kind: Literal["dan"]
-    output_dimension: int = Field(300, ge=1, description="of a sentence's vector, and of each layer")
-    layers: Literal[1, 2] = Field(1, description="number of layers")
-    activation: Literal["tanh", "relu"] = Field("tanh", description="of each layer")
-
-
-class RnnParameters(VectorParameters):
-    """Recurrent network, last state (W16 Eq. 3-4)."""
-
-    kind: Literal["rnn"]
-    output_dimension: int = Field(300, ge=1, description="of the state")
-    activation: Literal["tanh", "relu"] = Field("tanh", description="of the state")
-
-
-class IdentityRnnParameters(VectorParameters):
-    """Recurrent network that starts as the mean (W16 3); lambda_composition, 0 by default, pulls to it."""
-
-    kind: Literal["identity_rnn"]
-
-
-class LstmLastParameters(VectorParameters):
-    """LSTM with peepholes, last state, with or without output gate (W16 Eq. 5-10)."""
-
-    kind: Literal["lstm_last"]
-    output_dimension: int = Field(300, ge=1, description="of the state")
-    output_gate: bool = Field(True, description="without one the state is tanh of the cell")
+        return Average(table, self.unit)
 
 
 class LstmParameters(VectorParameters):
@@ -89,6 +83,12 @@ class LstmParameters(VectorParameters):
     kind: Literal["lstm", "blstm"]
     output_dimension: int = Field(300, ge=1, description="of the state")
     scramble: float = Field(0.3, ge=0, le=1, description="probability that training shuffles a sentence")
+
+    def network(self, table: Tensor) -> Encoder:
+        """One direction, or two."""
+        from paraforge.embeddings.encoders.lstm import MeanLstm
+
+        return MeanLstm(table, self.unit, self.output_dimension, self.kind == "blstm", self.scramble)
 
 
 class CombinationParameters(BaseModel):
@@ -100,17 +100,43 @@ class CombinationParameters(BaseModel):
     parts: list[EncoderParameters] = Field(min_length=2, description="the encoders; equal dimensions to add")
 
 
-EncoderParameters = Annotated[
-    AverageParameters
-    | ProjectionParameters
-    | DanParameters
-    | RnnParameters
-    | IdentityRnnParameters
-    | LstmLastParameters
-    | LstmParameters
-    | CombinationParameters,
-    Field(discriminator="kind"),
-]
+def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
+    """Parameters of a kind that has a file of its own."""
+    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    if (found := _parameters_of(kind)) is not None:
+        return found.model_validate(value)
+    if isinstance(kind, str) and kind not in _USUAL:
+        raise ValueError(f"kind {kind}: there are {', '.join([*_USUAL, *encoders_with_files()])}")
+    return handler(value)
+
+
+def _parameters_of(kind: object) -> type[VectorParameters] | None:
+    """The class in the file of this kind, None where there is none."""
+    files = found_modules(_PACKAGE)
+    if not isinstance(kind, str) or kind in _USUAL or kind not in files:
+        return None
+    return next(iter(classes_in(files[kind], VectorParameters)), None)
+
+
+def encoders_with_files() -> dict[str, type[VectorParameters]]:
+    """The kinds that have a file of their own. Imports torch."""
+    found = {kind: _parameters_of(kind) for kind in found_modules(_PACKAGE)}
+    return {kind: parameters for kind, parameters in found.items() if parameters is not None}
+
+
+_PACKAGE: Final = __name__.rpartition(".")[0]
+_USUAL: Final = ("average", "lstm", "blstm", "addition", "concatenation")
+if TYPE_CHECKING:
+    EncoderParameters = VectorParameters | CombinationParameters
+else:
+    EncoderParameters = SerializeAsAny[
+        Annotated[
+            Annotated[
+                AverageParameters | LstmParameters | CombinationParameters, Field(discriminator="kind")
+            ],
+            WrapValidator(_from_its_file),
+        ]
+    ]
 
 CombinationParameters.model_rebuild()
 
@@ -120,11 +146,6 @@ _NAMED = {
     "bare_word": {"kind": "average", "unit": "bare_word"},
     "bare_trigram": {"kind": "average", "unit": "bare_trigram"},
     "sentencepiece": {"kind": "average", "unit": "sentencepiece"},
-    "projection": {"kind": "projection"},
-    "dan": {"kind": "dan"},
-    "rnn": {"kind": "rnn"},
-    "identity_rnn": {"kind": "identity_rnn"},
-    "lstm_last": {"kind": "lstm_last"},
     "lstm": {"kind": "lstm"},
     "blstm": {"kind": "blstm"},
 }
@@ -137,9 +158,10 @@ def named_encoder(text: str) -> dict[str, Any]:
     """
     parts = []
     for name in text.split("+"):
-        if name not in _NAMED:
-            raise ValueError(f"there is no encoder '{name}'; there are {', '.join(_NAMED)}, joined by +")
-        parts.append(dict(_NAMED[name]))
+        if name not in _NAMED and _parameters_of(name) is None:
+            known = ", ".join([*_NAMED, *encoders_with_files()])
+            raise ValueError(f"there is no encoder '{name}'; there are {known}, joined by +")
+        parts.append(dict(_NAMED.get(name, {"kind": name})))
     return parts[0] if len(parts) == 1 else {"kind": "concatenation", "parts": parts}
 
 

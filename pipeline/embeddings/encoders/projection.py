@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
+from pydantic import Field
 from torch import Tensor, nn
 
+from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.embeddings.encoders.protocol import TableEncoder
 from paraforge.learning.batches import TokenBatch, bag_mean
+
+
+class ProjectionParameters(VectorParameters):
+    """The mean through a linear layer (W16 Eq. 2)."""
+
+    kind: Literal["projection"] = "projection"
+    output_dimension: int = Field(300, ge=1, description="of a sentence's vector")
+
+    def network(self, table: Tensor) -> Projection:
+        """The network with these dimensions."""
+        return Projection(table, self.unit, self.output_dimension)
 
 
 class Projection(TableEncoder):

@@ -5,11 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from pydantic import Field
 from torch import Tensor, nn
 
 from paraforge.embeddings.encoders.packing import in_full_precision, pack
+from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.embeddings.encoders.protocol import TableEncoder
 from paraforge.learning.batches import TokenBatch
+
+
+class RnnParameters(VectorParameters):
+    """Recurrent network, last state (W16 Eq. 3-4)."""
+
+    kind: Literal["rnn"] = "rnn"
+    output_dimension: int = Field(300, ge=1, description="of the state")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="of the state")
+
+    def network(self, table: Tensor) -> LastStateRnn:
+        """The network with these dimensions."""
+        return LastStateRnn(table, self.unit, self.output_dimension, self.activation)
 
 
 class LastStateRnn(TableEncoder):

@@ -1,12 +1,14 @@
-"""Losses of sentence embeddings, one file each: `training.loss` names the file, which holds a `LOSS`."""
+"""Losses of sentence embeddings, one file each: `training.loss` names the file, which holds a `LOSS`. Another
+package names its own module in an entry point of the group `paraforge.losses`."""
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from paraforge.plugins import found_modules
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,12 +38,12 @@ _USUAL = {"margin": True, "softmax": False}
 
 def loss_names() -> list[str]:
     """What `training.loss` may be."""
-    return [found.name for found in pkgutil.iter_modules(__path__)]
+    return list(found_modules(__name__))
 
 
 def loss_named(name: str) -> Loss:
     """One of `loss_names`."""
-    found: Loss = import_module(f"{__name__}.{name}").LOSS
+    found: Loss = import_module(found_modules(__name__)[name]).LOSS
     return found
 
 
