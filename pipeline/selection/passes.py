@@ -96,13 +96,13 @@ class Selection:
         self.fate = [name for name in _FATE if name in view.column_names]
         self.parts: dict[str, Parts] = {}
         self.judged = False
-        self.rows_read = self.rows_shown = 0
+        self.phase = STEP
         self.reasons: list[str] = []
         self.pending: list[Filter] = []
 
     def run(self, output: Path) -> SelectReport:
         for score in self.parameters.decile_scores():
-            self.bar.begin(f"deciles of {score}")
+            self.phase = f"deciles of {score}"
             self.parts[score] = equal_parts(self._scan(partial(self._score_keys, score)), TENTHS)
         required = tuple(self.parameters.required)
         if required:
@@ -111,7 +111,7 @@ class Selection:
         for one in self.parameters.filters:
             if one.needs_all_pairs:
                 self._judge_pending()
-                self.bar.begin(one.reason)
+                self.phase = one.reason
             built = one.prepare(self)
             self.pending.append(built)
             if fingerprint := getattr(built, "fingerprint", None):
@@ -125,21 +125,11 @@ class Selection:
         return self._each(lambda index: function(self._accepted(index, columns)))
 
     def _each(self, function: Callable[[int], Result]) -> Iterator[Result]:
-        """Apply a function to every shard's number; results in order, counted on the display."""
+        """Apply a function to every shard's number, in a pass of its own on the display; results in order."""
+        self.bar.begin(self.phase)
         for index, result in enumerate(in_order(function, len(self.view), self.workers)):
-            self.rows_read += self.view.rows[index]
-            self._show()
+            self.bar.update(self.view.rows[index])
             yield result
-
-    def _show(self) -> None:
-        """Each pass is a part of the way, so that the display ends at the rows that there are."""
-        # Each search takes two or three passes, and judging for a search one more.
-        searches = len(self.parameters.decile_scores()) + sum(
-            one.needs_all_pairs for one in self.parameters.filters
-        )
-        shown = min(self.rows_read // (1 + 3 * searches), self.view.total_rows - 1)
-        self.bar.update(max(0, shown - self.rows_shown))
-        self.rows_shown = max(shown, self.rows_shown)
 
     def _scan(self, keys: Callable[[int], Any]) -> Callable[[Callable[[Any], Result]], Iterable[Result]]:
         def scan(function: Callable[[Any], Result]) -> Iterable[Result]:
@@ -209,7 +199,7 @@ class Selection:
         self.judged = True
 
     def _finish(self, output: Path, fingerprints: dict[str, str]) -> SelectReport:
-        self.bar.begin("writing")
+        self.phase = "writing"
         first_code = 1 + len(self.reasons)
         names = self.reasons + [reason for one in self.pending for reason in one.reasons]
         counts = Counts()
@@ -238,7 +228,6 @@ class Selection:
                 "counts": counts.as_dict(),
             }
             write_index(directory, records, description)
-        self.bar.update(self.view.total_rows - self.rows_shown)
         return SelectReport(counts, {score: self._cuts(score) for score in self.parts})
 
     def _write(

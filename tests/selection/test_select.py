@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +160,37 @@ def test_decontamination_in_a_run(tmp_path: Path) -> None:
     assert rejected == sum(same) > 0
     description = ShardDirectory(tmp_path / "selected").description
     assert len(description["fingerprints"]["decontamination"]) == 64
+
+
+def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many passes there are, each goes from nothing to all rows and no further."""
+    passes: list[int] = []
+
+    class Display:
+        def update(self, amount: int) -> None:
+            passes[-1] += amount
+
+        def status(self, text: str) -> None:
+            pass
+
+        def begin(self, phase: str) -> None:
+            passes.append(0)
+
+    @contextmanager
+    def display(*, total: int, unit: str, description: str) -> Iterator[Display]:
+        assert (total, unit, description) == (300, "rows", "select")
+        yield Display()
+
+    monkeypatch.setattr("paraforge.selection.select.progress", display)
+    inputs = write_corpus(random_pairs(300), tmp_path, cut(300, 70))
+    parameters = SelectParameters.model_validate(
+        {"filters": [{"kind": "near_duplicates"}, {"kind": "sample", "size": 100}]}
+    )
+    report = select(parameters, inputs, tmp_path / "selected", resources(tmp_path))
+    assert len(passes) > 3 and set(passes) == {300}
+    assert re.fullmatch(
+        r"100 of 300 kept; \d+\.\d % not among the 100 drawn at random; \d+\.\d s", report.result()
+    )
 
 
 def test_nothing_kept_is_a_warning_not_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
