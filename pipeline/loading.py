@@ -15,7 +15,7 @@ from paraforge.evaluation.baselines.lexical import BASELINES, make_baseline
 from paraforge.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.similarity.comparing import CosineModel, OpenedModel
+from paraforge.evaluation.similarity.comparing import Adaptive, CosineModel, OpenedModel
 from paraforge.learning.devices import check_device
 from paraforge.scoring.vector_cache import table_directory
 from paraforge.scoring.vectors import TABLE_NAME, WordVectors
@@ -88,6 +88,20 @@ def load(name: str | Path, device: str = "cpu") -> Model:
     model: Any = open_model(str(name), device=device).model
     opened: Model = model
     return opened
+
+
+def load_fixed(name: str | Path, device: str = "cpu") -> Model:
+    """As :func:`load`, for a file that is read block by block: a model that learns from the texts which it
+    gets would be another one for each block.
+
+    Raises:
+        InputError: it is such a model; and what :func:`load` raises.
+    """
+    model = load(name, device)
+    if isinstance(model, Adaptive):
+        remedy = "Give it a component of its own: paraforge sif ... --fit SENTENCES."
+        raise InputError("SIF whose common component is that of each evaluated set", name, remedy=remedy)
+    return model
 
 
 def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import paraforge
+from paraforge import cli
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.initial import random_table
@@ -106,6 +108,16 @@ def test_every_model_has_vectors_and_similarities_of_texts(
     for name in ("jaccard", "tfidf"):
         with pytest.raises(InputError, match="gives no vectors"):
             paraforge.load(name)
+
+
+@pytest.mark.parametrize("command", ["embed", "similarity"])
+def test_a_model_that_adapts_is_not_taken_for_a_file(command: str, tmp_path: Path) -> None:
+    """Each block of lines would have vectors of another model."""
+    save_sif(SifOfEachSet(WordAverage(table(True), WEIGHTING)), tmp_path / "each")
+    (tmp_path / "lines.tsv").write_text("the dog\ta cat\n")
+    arguments = [tmp_path / "each", tmp_path / "lines.tsv", *([tmp_path / "o.npy"] * (command == "embed"))]
+    with pytest.raises(InputError, match="common component is that of each evaluated set"):
+        CliRunner().invoke(cli.app, [command, *map(str, arguments)], catch_exceptions=False)
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:

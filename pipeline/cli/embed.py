@@ -36,11 +36,11 @@ def embed(
     from paraforge.cli.outputs import check_output_file, numpy_array, table
     from paraforge.embeddings.use.embed import embed_file
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.loading import load
+    from paraforge.loading import load_fixed
     from paraforge.shards.resources import available_cores
 
     kind = numpy_array() if output.suffix == ".npy" else table("a table", "parquet", ["text", "embedding"])
     check_output_file(output, force, kind)
     with graceful_interrupts():
-        rows = embed_file(model, input_path, output, load, workers or available_cores(), device)
+        rows = embed_file(model, input_path, output, load_fixed, workers or available_cores(), device)
     typer.echo(f"{output}: {rows:,} sentences", err=True)

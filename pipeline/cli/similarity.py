@@ -41,14 +41,14 @@ def similarity(
     from paraforge.errors import ConfigurationError
     from paraforge.files import atomic_path
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.loading import load
+    from paraforge.loading import load_fixed
 
     check_output_file(output, force, text_lines("numbers, one a line", r"-?\d+\.\d{6}", repeated=True))
     try:
         left, right = (int(number) for number in columns.split(","))
     except ValueError:
         raise ConfigurationError([f"--columns {columns}: two columns, such as 0,1"]) from None
-    opened = load(model, device)
+    opened = load_fixed(model, device)
     cosines = (
         cosines_of_table(opened, first, (left, right))
         if second is None
