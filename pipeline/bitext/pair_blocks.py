@@ -3,7 +3,6 @@ block."""
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,10 @@ import pyarrow.compute as pc
 from paraforge.errors import InputError
 from paraforge.shards.store import ShardView
 from paraforge.text import ppdb
-from paraforge.text.compression import compression_of, read_ahead, refuse_binary
 from paraforge.text.fields import finite_number
+from paraforge.text.lines import lists_of_lines
 
-_BLOCK_BYTES = 1 << 22
-_PPDB = ppdb.SEPARATOR.encode()
+_BLANKS = " \t\r\v\f"
 _LOOKED_AT = 100
 _PPDB_FIELDS = 4
 """Of PPDB's own entries at least: syntactic label, phrase, paraphrase, features."""
@@ -76,7 +74,7 @@ def read_pair_file(
 ) -> Iterator[PairBlock]:
     """The pairs of a UTF-8 file, plain, gz, bz2, xz or zst, one pair a line, split on line feeds alone.
 
-    format: `tsv`; `ppdb`: fields parted by `|||`; `auto`: by the first line.
+    format: `tsv`; `ppdb`: fields separated by `|||`; `auto`: by the first line.
     columns: the two fields, from 0; by default 0 and 1, but 1 and 2 of PPDB's own entries, which begin with
         `[NP]` or the like.
     limit: so many pairs at most.
@@ -87,15 +85,11 @@ def read_pair_file(
         InputError: a line with too few fields or invalid UTF-8, with its number; columns that were not named
             and hold numbers; an empty or damaged file.
     """
-    compression_of(path)
-    refuse_binary(path)
-    separator: bytes | None = {"tsv": b"\t", "ppdb": _PPDB}.get(format)
+    separator: str | None = {"tsv": "\t", "ppdb": ppdb.SEPARATOR}.get(format)
     done = 0
-    for first_line, lines in _blocks_of_lines(path):
-        if first_line == 1:
-            lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
+    for first_line, lines in lists_of_lines(path):
         if separator is None:
-            separator = _PPDB if _PPDB in lines[0] else b"\t"
+            separator = ppdb.SEPARATOR if ppdb.SEPARATOR in lines[0] else "\t"
         if columns is None:
             columns = _usual_columns(lines, separator, path)
         if limit is not None:
@@ -106,13 +100,15 @@ def read_pair_file(
             return
 
 
-def _usual_columns(lines: list[bytes], separator: bytes, path: Path) -> tuple[int, int]:
+def _usual_columns(lines: list[str], separator: str, path: Path) -> tuple[int, int]:
     """Where the sides of pairs stand if nobody says so; refused where one of them is a score."""
     columns = (0, 1)
-    fields_of_first = ppdb.split_fields(lines[0].decode("utf-8", "replace"))
-    if separator == _PPDB and (ppdb.is_entry(fields_of_first) or len(fields_of_first) >= _PPDB_FIELDS):
+    fields_of_first = ppdb.split_fields(lines[0])
+    if separator == ppdb.SEPARATOR and (
+        ppdb.is_entry(fields_of_first) or len(fields_of_first) >= _PPDB_FIELDS
+    ):
         columns = (1, 2)
-    rows = [line.split(separator) for line in lines[:_LOOKED_AT] if line.strip()]
+    rows = [line.split(separator) for line in lines[:_LOOKED_AT] if line.strip(_BLANKS)]
     for column in columns:
         fields = [row[column] for row in rows if len(row) > column]
         if len(fields) >= 2 and all(finite_number(field) is not None for field in fields):
@@ -145,31 +141,16 @@ def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
         yield from blocks_of_sources(table.filter(keep), ("reference", "translation"))
 
 
-def _blocks_of_lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """Line number of the first line, and lines without their ends; a file's last line may lack its end."""
-    line_number = 1
-    rest = b""
-    for data in read_ahead(path, _BLOCK_BYTES):
-        whole, newline, tail = (rest + data).rpartition(b"\n")
-        rest = tail
-        if newline:
-            lines = whole.split(b"\n")
-            yield line_number, lines
-            line_number += len(lines)
-    if rest:
-        yield line_number, [rest]
-
-
 def _parse(
-    lines: list[bytes], separator: bytes, columns: tuple[int, int], path: Path, first_line: int
+    lines: list[str], separator: str, columns: tuple[int, int], path: Path, first_line: int
 ) -> PairBlock:
     left_column, right_column = columns
     needed = max(columns)
     left: list[str] = []
     right: list[str] = []
     for number, line in enumerate(lines, start=first_line):
-        fields = line.rstrip(b"\r").split(separator)
-        if len(fields) == 1 and not fields[0].strip():
+        fields = line.rstrip("\r").split(separator)
+        if len(fields) == 1 and not fields[0].strip(_BLANKS):
             left.append("")
             right.append("")
             continue
@@ -178,11 +159,8 @@ def _parse(
                 f"{len(fields)} fields, column {needed} (counted from 0) is wanted",
                 path,
                 number,
-                f"Fields are parted by {separator.decode()!r}; name other columns with --columns.",
+                f"Fields are separated by {separator!r}; name other columns with --columns.",
             )
-        try:
-            left.append(fields[left_column].decode("utf-8").strip())
-            right.append(fields[right_column].decode("utf-8").strip())
-        except UnicodeDecodeError as error:
-            raise InputError("not UTF-8 text", path, number, "Convert the file to UTF-8.") from error
+        left.append(fields[left_column].strip())
+        right.append(fields[right_column].strip())
     return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()), path.name)

@@ -254,13 +254,21 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
     Raises:
         InputError: the file is empty or cannot be read; with its number a line that is not UTF-8 or too long.
     """
-    for block in line_blocks(path, Reading(strict=False)):
-        bad = np.flatnonzero(block.faults)
-        first_bad = int(bad[0]) if len(bad) else len(block)
-        for number, text in enumerate(block.lines.slice(0, first_bad).to_pylist(), start=block.first):
+    for first, lines in lists_of_lines(path):
+        for number, text in enumerate(lines, start=first):
             text = text.rstrip("\r")
             if blank or text.strip(" \t"):
                 yield number, text
+
+
+def lists_of_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines of such a file in lists, each with the number of its first line; raises as
+    :func:`numbered_lines`, when the lines before have been given."""
+    for block in line_blocks(path, Reading(strict=False)):
+        bad = np.flatnonzero(block.faults)
+        first_bad = int(bad[0]) if len(bad) else len(block)
+        if first_bad:
+            yield block.first, block.lines.slice(0, first_bad).to_pylist()
         if len(bad):
             number = block.first + first_bad
             if block.faults[first_bad] == _OVERLONG_LINE:

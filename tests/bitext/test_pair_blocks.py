@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from paraforge.bitext import pair_blocks as sources
 from paraforge.bitext.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from paraforge.errors import InputError
 from paraforge.shards.store import ShardWriter
+from paraforge.text import lines
 
 
 def pairs(blocks: Iterable[PairBlock]) -> list[tuple[str, str]]:
@@ -66,7 +68,7 @@ def test_blocks_cut_lines_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tmp_path / "pairs.tsv"
     expected = [(f"left {number}", "r" * (number % 7)) for number in range(100)]
     path.write_text("".join(f"{left}\t{right}\n" for left, right in expected))
-    monkeypatch.setattr(sources, "_BLOCK_BYTES", 13)
+    monkeypatch.setattr(lines, "Reading", partial(lines.Reading, block_bytes=13))
     assert pairs(read_pair_file(path)) == expected
     assert pairs(read_pair_file(path, limit=7)) == expected[:7]
     path.write_text(path.read_text() + "only one field\n")
