@@ -1,4 +1,4 @@
-"""py3langid's model over a whole column at once: the same answers, four times as fast as text by text.
+"""py3langid's model over a whole column at once: the same answers, many times as fast as text by text.
 
 The model is a naive Bayes classifier: an automaton walks over the bytes of a text and gives a feature at some
 of them; a class' score is its prior plus the sum over distinct features of log(1 + count) times the feature's
@@ -29,6 +29,12 @@ _PROBES = (
 )
 
 
+# Weights are multiples of 1/512 of at most 16: kept as integers they are exact, and half as large as floats.
+_WEIGHT_SCALE = 512
+# Texts that are walked over in step: the processor fetches the next states of all of them at once.
+_TOGETHER = 8
+
+
 class LanguageModel:
     """The arrays of a loaded ``py3langid`` identifier.
 
@@ -37,12 +43,21 @@ class LanguageModel:
     """
 
     def __init__(self, identifier: Any) -> None:
-        """Take the arrays of ``identifier``, restricted to its languages if it is."""
+        """Take the arrays of ``identifier``, restricted to its languages if it is.
+
+        Raises:
+            ValueError: its weights are not of the expected precision.
+        """
         self.labels: list[str] = list(identifier.nb_classes)
         self._moves = np.frombuffer(identifier.tk_nextmove, dtype=np.uint32)
-        self._rows = np.asarray(identifier.tk_row, dtype=np.int64)
-        self._features = np.asarray(identifier.tk_output, dtype=np.int32)
-        self._weights = np.ascontiguousarray(identifier.nb_ptc, dtype=np.float32)
+        # Of each state, where its moves begin and its feature: side by side, to be fetched together.
+        rows = np.asarray(identifier.tk_row, dtype=np.int64) << 8
+        self._states = np.stack([rows, identifier.tk_output], axis=1).astype(np.int32)
+        weights = np.asarray(identifier.nb_ptc, dtype=np.float64) * _WEIGHT_SCALE
+        self._weights = np.zeros((len(weights), -(-weights.shape[1] // 16) * 16), np.int16)
+        self._weights[:, : weights.shape[1]] = weights
+        if not (self._weights[:, : weights.shape[1]] == weights).all():
+            raise ValueError("the weights are no 16-bit floating-point numbers")
         self._priors = np.asarray(identifier.nb_pc, dtype=np.float64)
         first: dict[str, int] = {}
         # A language in two scripts has two classes; the better one speaks for it.
@@ -53,20 +68,17 @@ class LanguageModel:
     def classify(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
         """Number of the most probable class of each text."""
         encoded = [_encode(text) for text in texts]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(text) for text in encoded], out=offsets[1:])
-        longest = max(map(len, encoded), default=0)
-        factors = np.log1p(np.arange(longest + 1, dtype=np.float32))
+        lengths = np.array([len(text) for text in encoded], np.int64)
         return _best_classes(
             np.frombuffer(b"".join(encoded), dtype=np.uint8),
-            offsets,
+            np.concatenate([[0], np.cumsum(lengths)]),
+            np.argsort(lengths, kind="stable"),
             self._moves,
-            self._rows,
-            self._features,
+            self._states,
             self._weights,
             self._priors,
             self._same,
-            factors,
+            np.log1p(np.arange(lengths.max(initial=0) + 1, dtype=np.float32)).astype(np.float64),
         )
 
 
@@ -88,51 +100,91 @@ def _encode(text: str) -> bytes:
 
 
 @compiled
+def _walk(
+    data: npt.NDArray[np.uint8],
+    begins: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    moves: npt.NDArray[np.uint32],
+    states: npt.NDArray[np.int32],
+    found: npt.NDArray[np.int32],
+    sizes: npt.NDArray[np.int64],
+) -> None:
+    """Walk over texts from the shortest to the longest, in step.
+
+    ``found[i, :sizes[i]]`` becomes the features of text i, as often as they are found.
+    """
+    state = np.zeros(len(begins), np.int64)
+    sizes[:] = 0
+    first = 0
+    for place in range(ends[-1] - begins[-1]):
+        while begins[first] + place >= ends[first]:
+            first += 1
+        for lane in range(first, len(begins)):
+            now = np.int64(moves[states[state[lane], 0] + data[begins[lane] + place]])
+            state[lane] = now
+            feature = states[now, 1]
+            found[lane, sizes[lane]] = feature
+            sizes[lane] += feature >= 0
+
+
+@compiled
 def _best_classes(
     data: npt.NDArray[np.uint8],
     offsets: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64],
     moves: npt.NDArray[np.uint32],
-    rows: npt.NDArray[np.int64],
-    features: npt.NDArray[np.int32],
-    weights: npt.NDArray[np.float32],
+    states: npt.NDArray[np.int32],
+    weights: npt.NDArray[np.int16],
     priors: npt.NDArray[np.float64],
     same: npt.NDArray[np.int64],
-    factors: npt.NDArray[np.float32],
+    factors: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.int32]:
-    """The best class of each text, ``data[offsets[i]:offsets[i + 1]]``; 0 for a text without features."""
-    best = np.zeros(len(offsets) - 1, np.int32)
+    """The best class of each text, ``data[offsets[i]:offsets[i + 1]]``; 0 for a text without features.
+
+    Args:
+        order: the texts from the shortest to the longest.
+        weights: features x at least classes, scaled.
+        factors: log(1 + count) by count.
+    """
+    best = np.zeros(len(order), np.int32)
     classes = len(priors)
     scores = np.empty(classes, np.float64)
-    found = np.empty(len(factors), np.int32)
-    for text in range(len(best)):
-        state = np.int64(0)
-        count = 0
-        for place in range(offsets[text], offsets[text + 1]):
-            state = np.int64(moves[(rows[state] << 8) + data[place]])
-            if features[state] >= 0:
-                found[count] = features[state]
-                count += 1
-        if count == 0:
-            continue
-        found[:count].sort()
-        scores[:] = priors
-        begin = 0
-        while begin < count:
-            feature = found[begin]
-            end = begin + 1
-            while end < count and found[end] == feature:
-                end += 1
-            factor = np.float64(factors[end - begin])
+    once = np.zeros(weights.shape[1], np.int32)  # the sum of the weights of features that are found once
+    counts = np.zeros(len(weights), np.int32)
+    found = np.empty((_TOGETHER, len(factors)), np.int32)
+    sizes = np.zeros(_TOGETHER, np.int64)
+    for begin in range(0, len(order), _TOGETHER):
+        texts = order[begin : begin + _TOGETHER]
+        _walk(data, offsets[texts], offsets[texts + 1], moves, states, found, sizes)
+        for lane in range(len(texts)):
+            features = found[lane, : sizes[lane]]
+            if len(features) == 0:
+                continue
+            for feature in features:
+                counts[feature] += 1
+            once[:] = 0
+            scores[:] = priors
+            for feature in features:
+                count = counts[feature]
+                counts[feature] = 0
+                row = weights[feature]
+                if count == 1:
+                    for one in range(len(row)):
+                        once[one] += row[one]
+                elif count > 1:
+                    factor = factors[count] / _WEIGHT_SCALE
+                    for one in range(classes):
+                        scores[one] += factor * row[one]
+            factor = factors[1] / _WEIGHT_SCALE
             for one in range(classes):
-                scores[one] += factor * weights[feature, one]
-            begin = end
-        winner = 0
-        for one in range(classes):
-            # The first of two classes of one language stands for both.
-            if same[one] != one and scores[one] > scores[same[one]]:
-                scores[same[one]] = scores[one]
-        for one in range(classes):
-            if same[one] == one and scores[one] > scores[winner]:
-                winner = one
-        best[text] = winner
+                scores[one] += factor * once[one]
+            for one in range(classes):
+                # The first of two classes of one language stands for both.
+                if same[one] != one and scores[one] > scores[same[one]]:
+                    scores[same[one]] = scores[one]
+            winner = 0
+            for one in range(classes):
+                if same[one] == one and scores[one] > scores[winner]:
+                    winner = one
+            best[texts[lane]] = winner
     return best

@@ -58,6 +58,14 @@ def test_the_model_over_a_column_answers_as_the_package_does() -> None:
         assert found == [identifier.classify(text)[0] for text in texts]
 
 
+def test_weights_of_another_precision_are_left_to_the_package() -> None:
+    langid = pytest.importorskip("py3langid.langid")
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    assert load_language_model(identifier) is not None
+    identifier.nb_ptc = identifier.nb_ptc.astype("float32") + 1e-4
+    assert load_language_model(identifier) is None
+
+
 def test_a_model_that_is_kept_in_another_way_is_asked_text_by_text(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
     monkeypatch.setattr("paraforge.scoring.language_model.LanguageModel", lambda it: it.no_such)
