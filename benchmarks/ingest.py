@@ -29,8 +29,8 @@ from benchmarks.hardware import hardware
 from benchmarks.lexicon import Usage
 from benchmarks.results import append
 from paraforge.bitext.ingest import ingest
+from paraforge.bitext.ingest_counts import IngestReport
 from paraforge.bitext.parameters import IngestParameters
-from paraforge.bitext.report import IngestReport
 from paraforge.shards.resources import Resources
 
 _CHUNK = 50_000

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from paraforge.bitext.assembly import Part, ShardPlan, ShardResult, plan_shards, rank_groups, write_shards
+from paraforge.bitext.ingest_counts import IngestReport, ReadSource, check_report, log_report, make_report
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.bitext.parts import PAIR_KEY, SOURCE_KEY, FileReport, read_parts
-from paraforge.bitext.report import IngestReport, ReadSource, check_report, log_report, make_report
 from paraforge.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_file

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from paraforge.annotation.report import BandRow, Estimate, Report
+    from paraforge.annotation.results import BandRow, Estimate, Report
 
 DATABASE = Path("annotations.sqlite")
 _PLAIN_WIDTH = 110
@@ -123,7 +123,7 @@ def report(
     """
     import sys
 
-    from paraforge.annotation.report import TABLE_SCHEMA, build_report, table_rows
+    from paraforge.annotation.results import TABLE_SCHEMA, build_report, table_rows
     from paraforge.annotation.store import AnnotationStore
     from paraforge.cli.console import on_terminal, rendered
     from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
@@ -163,7 +163,7 @@ def export(
     """
     import sys
 
-    from paraforge.annotation.report import ANSWER_SCHEMA, answer_rows
+    from paraforge.annotation.results import ANSWER_SCHEMA, answer_rows
     from paraforge.annotation.store import AnnotationStore
     from paraforge.cli.outputs import check_output_file, table
     from paraforge.corpus.output import TABLE, chosen_format, write_rows, write_text
@@ -203,7 +203,7 @@ def show_report(found: Report, console: Console) -> None:
 
 
 def _strong(estimate: Estimate | None) -> str:
-    from paraforge.annotation.report import LEAST_ANSWERS
+    from paraforge.annotation.results import LEAST_ANSWERS
 
     if estimate is None or not estimate.is_known or estimate.standard_error is None:
         return f"too few answers; grade {LEAST_ANSWERS} pairs of every band at least"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paraforge.errors import ConfigurationError, InputError
-from paraforge.evaluation.report import Evaluation
+from paraforge.evaluation.results import Evaluation
 from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.similarity.comparing import Adaptive, OpenedModel, SentenceEmbedder
 from paraforge.evaluation.similarity.details import by_length, difference

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.bitext.ingest import ingest
+from paraforge.bitext.ingest_counts import IngestReport
 from paraforge.bitext.parameters import IngestParameters
-from paraforge.bitext.report import IngestReport
 from paraforge.errors import IncompleteError, InputError
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory

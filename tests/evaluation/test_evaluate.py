@@ -15,7 +15,7 @@ from paraforge.evaluation.baselines.fitting import fit_sif
 from paraforge.evaluation.baselines.sif import SifOfEachSet
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.evaluate import evaluate
-from paraforge.evaluation.report import text_table
+from paraforge.evaluation.results import text_table
 from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.loading import open_model, open_word_vectors

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from paraforge.annotation.report import BandRow, answer_rows, build_report, estimate_strong, table_rows
+from paraforge.annotation.results import BandRow, answer_rows, build_report, estimate_strong, table_rows
 from paraforge.annotation.store import AnnotationStore, Answer, create_store
 from paraforge.corpus.output import write_rows
 from tests.annotation.evaluations import NASTY, small_draw
