@@ -21,12 +21,13 @@ from distributed import Client, LocalCluster, Worker, WorkerPlugin
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.scaling import write_sentences
+from paraforge.decoding.engines.fake import Fake
 from paraforge.planning.simulation import Cluster, Outcome, simulate
 from paraforge.shards.cluster import ATTEMPTS
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import run_step
 from paraforge.shards.store import ShardDirectory
-from paraforge.translation.parameters import FakeParameters, TranslateParameters
+from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.sentences import Workplace, choose_engine, sentences_step
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -69,7 +70,7 @@ def real_run(
 ) -> dict[str, float]:
     """One run with kills: seconds, seconds of work lost, kills, mean restart."""
     log = root / "log"
-    engine = TranslateParameters(engine="fake", fake=FakeParameters(sentences_per_second=rate))
+    engine = TranslateParameters(engine="fake", fake=Fake(sentences_per_second=rate))
     options = {"distributed.scheduler.allowed-failures": ATTEMPTS - 1}
     with (
         dask.config.set(options),

@@ -15,12 +15,13 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.results import append
+from paraforge.decoding.engines.fake import Fake
 from paraforge.shards.cluster import connect
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import run_step
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.translation.distinct import SENTENCES
-from paraforge.translation.parameters import FakeParameters, TranslateParameters
+from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.sentences import Workplace, choose_engine, sentences_step
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -39,7 +40,7 @@ def write_sentences(path: Path, tasks: int, sentences: int) -> Path:
 
 def seconds_of(root: Path, workers: int, tasks: int, sentences: int, rate: float) -> float:
     """Seconds that ``tasks`` tasks take on a cluster of workers that are up and have loaded their engine."""
-    engine = TranslateParameters(engine="fake", fake=FakeParameters(sentences_per_second=rate))
+    engine = TranslateParameters(engine="fake", fake=Fake(sentences_per_second=rate))
     with connect(Resources(workers=workers), workers) as client:
         client.wait_for_workers(workers, timeout=120)
         resources = Resources(

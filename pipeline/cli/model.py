@@ -117,7 +117,9 @@ def check(
     """
     from paraforge.decoding.model_check import check_model
     from paraforge.errors import IncompleteError
+    from paraforge.models.importing import usable_model
 
+    model = usable_model(model, engine)
     found = check_model(model, engine, sentence, beam, compute_type)
     typer.echo(f"{model}: whole; the engine {engine} opens it")
     if found is not None:

@@ -57,7 +57,7 @@ def plan(
     import json
 
     from paraforge.configuration import load_parameters
-    from paraforge.decoding.engines import MODEL_FREE
+    from paraforge.decoding.engines import is_model_free
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.models.importing import usable_model
@@ -81,7 +81,7 @@ def plan(
         built = Path("models/nmt")
         if model is None:
             model = built if rate is not None else model_path(parameters, corpus, built)
-        elif parameters.translate.engine not in MODEL_FREE:
+        elif not is_model_free(parameters.translate.engine):
             model = usable_model(model, parameters.translate.engine)
         found = make_plan(
             parameters,

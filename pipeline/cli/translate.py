@@ -69,7 +69,8 @@ def translate(
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
     from paraforge.cli.outputs import check_output_file, text_lines
-    from paraforge.decoding.engines import MODEL_FREE, open_translator
+    from paraforge.cli.settings import checked as checked_values
+    from paraforge.decoding.engines import is_model_free, open_translator
     from paraforge.decoding.engines.ctranslate2 import NAME
     from paraforge.decoding.translator import DecodingOptions, Placement
     from paraforge.errors import ConfigurationError
@@ -81,13 +82,16 @@ def translate(
 
     if nbest > beam:
         raise ConfigurationError([f"--nbest is {nbest}: it has to be at most --beam, {beam}"])
-    options = DecodingOptions(
-        beam=beam,
-        nbest=nbest,
-        length_penalty=length_penalty,
-        maximum_source_tokens=max_source_tokens,
-        maximum_target_tokens=max_target_tokens,
-        compute_type=compute_type,
+    options = checked_values(
+        DecodingOptions,
+        {
+            "beam": beam,
+            "nbest": nbest,
+            "length_penalty": length_penalty,
+            "maximum_source_tokens": max_source_tokens,
+            "maximum_target_tokens": max_target_tokens,
+            "compute_type": compute_type,
+        },
     )
     lines = text_lines("translations", r"\d+\t\d+\t(-?\d+\.\d+)?\t.*", repeated=True)
     check_output_file(None if output_path == Path("-") else output_path, force, lines)
@@ -97,7 +101,7 @@ def translate(
     chosen = _check(check)
     try:
         with graceful_interrupts():
-            if model is not None and engine not in MODEL_FREE:
+            if model is not None and not is_model_free(engine):
                 model = usable_model(model, engine)
             if engine == NAME and model is not None:
                 options, sentences = checked(model, options, placement, input_path, sentences, chosen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from pathlib import Path
 from typing import Any
@@ -55,4 +54,4 @@ def limited_options(options: DecodingOptions, model: TranslationModel) -> Decodi
             "%s is %d instead of %d: the model has %d positions for a %s",
             *(name, value, getattr(options, name), source if side == "source" else target, side),
         )
-    return dataclasses.replace(options, **changes)
+    return options.with_changes(**changes) if changes else options

@@ -2,46 +2,113 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from paraforge.decoding.runaway import is_runaway
+from paraforge.errors import InputError
 from paraforge.files import hash_json
 
+ComputeType = Literal[
+    "auto",
+    "float32",
+    "float16",
+    "bfloat16",
+    "int16",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+]
 
-@dataclass(frozen=True)
-class DecodingOptions:
-    """What a translation depends on beside model and sentence.
 
-    Attributes:
-        beam: width of the beam (PN 3: 12).
-        nbest: hypotheses given for a sentence, the best first; at most ``beam``.
-        length_penalty: hypotheses are ranked, and scored, by log-probability / length ** length_penalty.
-        maximum_source_tokens: a longer source is cut; end-of-sentence and language tags included.
-        maximum_target_tokens: a longer hypothesis is cut; end-of-sentence included.
-        compute_type: arithmetic of the engine: ``float32``, ``int8``, ...; ``auto`` lets the engine choose
-            what is fastest on the device.
-    """
+class Values(BaseModel):
+    """Values that are checked, all known by name, and never changed."""
 
-    beam: int = 12
-    nbest: int = 1
-    length_penalty: float = 1.0
-    maximum_source_tokens: int = 1024
-    maximum_target_tokens: int = 256
-    compute_type: str = "float32"
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.nbest <= self.beam:
-            raise ValueError(f"nbest is {self.nbest}: it has to be from 1 to beam, {self.beam}")
-        if self.maximum_source_tokens < 2 or self.maximum_target_tokens < 2:
-            raise ValueError("a maximum of tokens is below 2, a token and end-of-sentence")
+
+class DecodingOptions(Values):
+    """What a translation depends on, apart from model and sentence."""
+
+    beam: int = Field(12, ge=1, le=128, description="width of the beam (PN 3: 12)")
+    nbest: int = Field(
+        1, ge=1, le=127, description="hypotheses kept of a sentence, at most beam; each is a row"
+    )
+    length_penalty: float = Field(
+        1.0, ge=0, le=5, description="score = log-probability / length ** length_penalty"
+    )
+    compute_type: ComputeType = Field("float32", description="auto: what is fastest on the device")
+    maximum_source_tokens: int = Field(
+        1024, ge=2, description="a longer source is cut and marked; with end of sentence and language tags"
+    )
+    maximum_target_tokens: int = Field(
+        256, ge=2, description="a longer hypothesis is cut and marked; with end of sentence"
+    )
+
+    @model_validator(mode="after")
+    def _nbest_fits(self) -> DecodingOptions:
+        if self.nbest > self.beam:
+            raise ValueError(f"nbest is {self.nbest}, the beam only {self.beam}")
+        return self
 
     def description(self) -> dict[str, Any]:
         """The options as JSON values."""
-        return dataclasses.asdict(self)
+        return self.model_dump()
+
+    def with_changes(self, **changes: Any) -> DecodingOptions:
+        """The same options but for some."""
+        return DecodingOptions.model_validate({**self.model_dump(), **changes})
+
+
+class EngineSettings(Values):
+    """Settings of one engine, in a section of its name; its module has a subclass."""
+
+    def changed(self) -> dict[str, Any]:
+        """The settings that are not as they are by default: what goes into fingerprints."""
+        return self.model_dump(exclude_defaults=True)
+
+    def check(self, options: DecodingOptions) -> None:
+        """Compare with the other options.
+
+        Raises:
+            ValueError: they do not go together.
+        """
+
+
+Settings = TypeVar("Settings", bound=EngineSettings)
+
+
+def settings_of(
+    kind: type[Settings], engine: str, values: dict[str, Any], options: DecodingOptions | None = None
+) -> Settings:
+    """Settings from names and values, compared with the other options if there are any.
+
+    Raises:
+        InputError: there is no such setting, or a value cannot be.
+    """
+    unknown = sorted(set(values) - set(kind.model_fields))
+    if unknown:
+        raise InputError(
+            f"the engine '{engine}' has no setting {', '.join(unknown)}",
+            remedy=f"There are {', '.join(sorted(kind.model_fields))}.",
+        )
+    try:
+        settings = kind.model_validate(values)
+        if options is not None:
+            settings.check(options)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()
+        ]
+        raise InputError("; ".join(problems), remedy=f"Change translate.{engine}.") from error
+    except ValueError as error:
+        raise InputError(str(error), remedy=f"Change translate.{engine}.") from error
+    return settings
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from paraforge.bitext.ingest import ingest
 from paraforge.configuration import Parameters
-from paraforge.decoding.engines import MODEL_FREE, open_translator
+from paraforge.decoding.engines import is_model_free, open_translator
 from paraforge.decoding.translator import Placement, Translator
 from paraforge.errors import InputError
 from paraforge.files import read_json
@@ -101,7 +101,7 @@ def model_path(parameters: Parameters, corpus: ShardDirectory, built: Path) -> P
         InputError: the model is still to be trained.
     """
     section = parameters.nmt
-    if parameters.translate.engine in MODEL_FREE:
+    if is_model_free(parameters.translate.engine):
         return built
     if section.model not in ("train", "none"):
         # As the stage nmt will import it, for whatever engine.
@@ -209,7 +209,7 @@ def make_plan(
 
 def _open(choice: EngineChoice, workplace: Workplace) -> Translator:
     opened: TranslationModel | None = None
-    if choice.engine not in MODEL_FREE and choice.model is not None:
+    if not is_model_free(choice.engine) and choice.model is not None:
         opened = open_model(choice.model, choice.engine, verify=False)
     placement = Placement(workplace.devices[0], workplace.threads, workplace.batch_tokens, workplace.graphs)
     return open_translator(choice.engine, opened, choice.options, placement, choice.settings)

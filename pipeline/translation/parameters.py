@@ -2,89 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, create_model, model_validator
 
-from paraforge.decoding.translator import DecodingOptions
-
-ComputeType = Literal[
-    "auto",
-    "float32",
-    "float16",
-    "bfloat16",
-    "int16",
-    "int8",
-    "int8_float32",
-    "int8_float16",
-    "int8_bfloat16",
-]
+from paraforge.decoding.engines import ENGINES, engine_settings, is_model_free
+from paraforge.decoding.translator import DecodingOptions, EngineSettings, Values
 
 
-def _check_pattern(pattern: str | None) -> str | None:
-    if pattern is not None:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {error}") from error
-    return pattern
-
-
-class FakeParameters(BaseModel):
-    """Settings of the engine ``fake``; see pipeline/decoding/engines/fake.py."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    seed: int = Field(1, description="another seed gives other translations")
-    fail_pattern: str | None = Field(None, description="sentences in which this is found fail")
-    defects: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="share of sentences that come out empty, non-finite, truncated or runaway",
-    )
-    sentences_per_second: float = Field(0.0, ge=0, description="rate of a worker; 0 is as fast as it can")
-    slow_pattern: str | None = Field(None, description="sentences in which this is found take slow_seconds")
-    slow_seconds: float = Field(0.0, ge=0)
-
-    _patterns = field_validator("fail_pattern", "slow_pattern")(_check_pattern)
-
-
-class TorchParameters(BaseModel):
-    """Settings of the engine ``torch``; see pipeline/decoding/torch_search/settings.py."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    method: Literal["beam", "sampling"] = Field("beam", description="sampling: beam samples a sentence")
-    target_factor: float = Field(
-        0.0,
-        ge=0,
-        description="at most target_factor * source tokens + target_extra target tokens; 0: as many as any",
-    )
-    target_extra: int = Field(0, ge=0)
-    no_repeat_ngram: int = Field(0, ge=0, description="no n-gram of so many tokens twice; 0: it may be")
-    forced_prefix: str = Field("", description="text that every hypothesis begins with")
-    groups: int = Field(1, ge=1, description="diverse beam search: groups that share the beam")
-    diversity: float = Field(
-        0.5, ge=0, description="what a token costs that an earlier group took at this step, in nats"
-    )
-    temperature: float = Field(1.0, gt=0, description="sampling: logits are divided by it")
-    top_k: int = Field(0, ge=0, description="sampling: among so many most probable tokens; 0: all")
-    top_p: float = Field(
-        1.0, gt=0, le=1, description="sampling: among the fewest tokens that have this probability together"
-    )
-    seed: int = Field(1, description="sampling: another seed draws other translations")
-
-    def changed(self) -> dict[str, Any]:
-        """The settings that are not as they are by default."""
-        return self.model_dump(exclude_defaults=True)
-
-
-class QuantisationParameters(BaseModel):
+class QuantisationParameters(Values):
     """Whether weights of 8 or 16 bits are good enough, found out on a sample; see docs/engines.md."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     check: Literal["fallback", "error", "skip"] = Field(
         "fallback",
@@ -103,57 +30,61 @@ class QuantisationParameters(BaseModel):
     )
 
 
-class TranslateParameters(BaseModel):
-    """Section ``translate``."""
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    # What there is to choose from is known when the modules of engines have been looked for.
+    EngineName = Literal[tuple(ENGINES)]
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    engine: Literal["ctranslate2", "fairseq", "fake", "torch"] = "ctranslate2"
-    beam: int = Field(12, ge=1, le=128, description="width of the beam (PN 3: 12)")
-    nbest: int = Field(
-        1, ge=1, le=127, description="hypotheses kept of a sentence, at most beam; each is a row"
-    )
-    length_penalty: float = Field(
-        1.0, ge=0, le=5, description="score = log-probability / length ** length_penalty"
-    )
-    compute_type: ComputeType = Field("float32", description="auto: what is fastest on the device")
+class _Section(DecodingOptions):
+    engine: EngineName = "ctranslate2"
     quantisation: QuantisationParameters = Field(default_factory=QuantisationParameters)
-    maximum_source_tokens: int = Field(1024, ge=2, description="a longer source is cut and marked")
-    maximum_target_tokens: int = Field(256, ge=2, description="a longer hypothesis is cut and marked")
     sentences_per_task: int = Field(
         4000,
         ge=1,
         le=1_000_000,
         description="distinct sentences that are translated and saved together: what a kill may cost",
     )
-    fake: FakeParameters = Field(default_factory=FakeParameters)
-    torch: TorchParameters = Field(default_factory=TorchParameters)
 
     @model_validator(mode="after")
-    def _consistent(self) -> TranslateParameters:
-        if self.nbest > self.beam:
-            raise ValueError(f"nbest is {self.nbest}, the beam only {self.beam}")
-        if self.torch.changed() and self.engine != "torch":
-            raise ValueError(f"settings of the engine torch are given, but the engine is {self.engine}")
-        if self.beam % self.torch.groups:
-            raise ValueError(f"a beam of {self.beam} cannot be shared by {self.torch.groups} groups")
-        if self.torch.groups > 1 and self.torch.method == "sampling":
-            raise ValueError("torch.groups is for method beam: samples have no groups")
+    def _consistent(self) -> _Section:
+        for engine in engine_settings():
+            settings: EngineSettings = getattr(self, engine)
+            if engine == self.engine:
+                settings.check(self)
+            elif settings.changed() and not is_model_free(engine):
+                raise ValueError(
+                    f"settings of the engine {engine} are given, but the engine is {self.engine}"
+                )
         return self
 
     def options(self) -> DecodingOptions:
         """What a translation depends on."""
-        return DecodingOptions(
-            beam=self.beam,
-            nbest=self.nbest,
-            length_penalty=self.length_penalty,
-            maximum_source_tokens=self.maximum_source_tokens,
-            maximum_target_tokens=self.maximum_target_tokens,
-            compute_type=self.compute_type,
-        )
+        return DecodingOptions(**{name: getattr(self, name) for name in DecodingOptions.model_fields})
 
     def settings(self) -> dict[str, Any]:
         """The engine's own settings."""
-        if self.engine == "fake":
-            return self.fake.model_dump()
-        return self.torch.changed() if self.engine == "torch" else {}
+        settings: EngineSettings | None = getattr(self, self.engine, None)
+        if settings is None:
+            return {}
+        # An engine without a model has its settings in place of weights.
+        return settings.model_dump() if is_model_free(self.engine) else settings.changed()
+
+
+if TYPE_CHECKING:
+
+    class TranslateParameters(_Section):
+        """Section ``translate``: with one of each engine that has settings of its own."""
+
+        fake: EngineSettings = EngineSettings()
+        torch: EngineSettings = EngineSettings()
+
+else:
+    TranslateParameters = create_model(
+        "TranslateParameters",
+        __base__=_Section,
+        __module__=__name__,
+        __doc__="Section ``translate``.",
+        **{name: (kind, Field(default_factory=kind)) for name, kind in engine_settings().items()},
+    )

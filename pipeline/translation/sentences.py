@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paraforge.decoding.engines import MODEL_FREE, EngineModule, engine_module, open_translator
+from paraforge.decoding.engines import EngineModule, engine_module, is_model_free, open_translator
 from paraforge.decoding.positions import limited_options
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.errors import IncompleteError, InputError
@@ -66,7 +66,7 @@ class EngineChoice:
     def parameters(self) -> dict[str, Any]:
         """What the result depends on beside the weights."""
         # An engine without a model has its settings in place of weights.
-        settings = {} if self.engine in MODEL_FREE or not self.settings else {"settings": self.settings}
+        settings = {} if not self.settings or is_model_free(self.engine) else {"settings": self.settings}
         return {"engine": self.engine, **self.options.description(), **settings}
 
     def libraries(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def choose_engine(
     """
     module = engine_module(engine)
     options = _resolved(module, options, resources, engine)
-    opened: TranslationModel | None = None if engine in MODEL_FREE else open_model(model, engine)
+    opened: TranslationModel | None = None if is_model_free(engine) else open_model(model, engine)
     if opened is not None:
         opened.folder(engine)
         # Here, not by each worker: how long a hypothesis may be is in the key of its shard.
@@ -177,7 +177,7 @@ def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workpla
     if resources.scheduler is not None:
         threads = resources.threads or 1
         return Workplace(None, devices, threads, resources.batch_tokens, resources.cuda_graphs)
-    workers = resources.workers or (cores if engine in MODEL_FREE else 1)
+    workers = resources.workers or (cores if is_model_free(engine) else 1)
     if sentences <= resources.in_process_rows:
         workers = 1
     threads = resources.threads or max(1, cores // workers)

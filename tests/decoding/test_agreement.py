@@ -9,6 +9,7 @@ import pytest
 
 from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.models.importing import usable_model
 
 
 @pytest.mark.slow
@@ -22,7 +23,7 @@ def test_engines_agree_on_real_sentences(
         engine: [
             result.hypotheses[0]
             for result in open_translator(
-                engine, small_model_directory, DecodingOptions(), Placement("cpu", 1)
+                engine, usable_model(small_model_directory, engine), DecodingOptions(), Placement("cpu", 1)
             ).translate(sentences)
         ]
         for engine in ("ctranslate2", "fairseq")

@@ -62,7 +62,7 @@ def test_the_smaller_of_both_is_chosen_said_once_and_in_the_key(
     # What a worker opens is what was chosen, and nobody says it again.
     open_translator("ctranslate2", open_model(untrained[1]), choice.options, Placement("cpu"))
     assert not caplog.records
-    smaller = dataclasses.replace(options, maximum_source_tokens=20, maximum_target_tokens=10)
+    smaller = options.with_changes(maximum_source_tokens=20, maximum_target_tokens=10)
     assert limited_options(smaller, open_model(untrained[1])) == smaller
 
 

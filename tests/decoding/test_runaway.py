@@ -11,6 +11,7 @@ from paraforge.decoding import translator
 from paraforge.decoding.engines import ENGINES, open_translator
 from paraforge.decoding.runaway import is_runaway
 from paraforge.decoding.translator import DecodingOptions, Placement, make_hypothesis
+from paraforge.models.importing import usable_model
 from paraforge.selection.parameters import SelectParameters
 
 
@@ -100,7 +101,10 @@ def test_a_model_outside_its_domain_is_marked_and_within_it_not(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     model = open_translator(
-        "ctranslate2", small_model_directory, DecodingOptions(beam=1), Placement("cpu", threads=2)
+        "ctranslate2",
+        usable_model(small_model_directory, "ctranslate2"),
+        DecodingOptions(beam=1),
+        Placement("cpu", threads=2),
     )
 
     def marked(name: str, number: int) -> tuple[int, int]:

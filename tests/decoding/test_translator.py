@@ -32,7 +32,7 @@ def test_a_hypothesis_of_spaces_is_empty() -> None:
     [{"nbest": 13}, {"nbest": 0}, {"beam": 0}, {"maximum_source_tokens": 1}, {"maximum_target_tokens": 1}],
 )
 def test_options_that_cannot_be_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"nbest|maximum"):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
         DecodingOptions(**wrong)
 
 

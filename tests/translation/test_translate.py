@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from paraforge.decoding import batching
 from paraforge.decoding.engines import open_translator
+from paraforge.decoding.engines.fake import Fake
 from paraforge.errors import IncompleteError, InputError, Interrupted, WorkLockedError
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
@@ -19,7 +20,7 @@ from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.shards.work import WorkDirectory
 from paraforge.translation import donors
 from paraforge.translation.distinct import find_distinct
-from paraforge.translation.parameters import FakeParameters, TranslateParameters
+from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.translate import TranslationReport, translate
 
 # A row of a corpus: foreign side, why ingest refused it, translation that it came with.
@@ -109,7 +110,7 @@ def test_every_row_gets_what_its_sentence_alone_would(
 ) -> None:
     root = tmp_path_factory.mktemp("oracle")
     chosen = parameters(
-        nbest=nbest, sentences_per_task=per_task, fake=FakeParameters(fail_pattern="špatná", defects=0.3)
+        nbest=nbest, sentences_per_task=per_task, fake=Fake(fail_pattern="špatná", defects=0.3)
     )
     corpus = write_corpus(root / "ingested", rows, rows_per_shard, given_ones)
     report, published = run(root, corpus, chosen)
@@ -148,7 +149,7 @@ ROWS_OF_MANY: list[Row] = [
 @pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_workers_do_not_change_a_byte(tmp_path: Path, workers: int) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
-    chosen = parameters(nbest=2, fake=FakeParameters(fail_pattern=" 33 "))
+    chosen = parameters(nbest=2, fake=Fake(fail_pattern=" 33 "))
     _, alone = run(tmp_path / "alone", corpus, chosen)
     _, together = run(tmp_path / "together", corpus, chosen, workers, in_process_rows=0)
     assert [record.sha256 for record in together.records] == [record.sha256 for record in alone.records]
@@ -163,7 +164,7 @@ def test_a_finished_run_is_taken_over_and_a_changed_option_is_not(tmp_path: Path
     assert after.records == before.records
     changed, _ = run(tmp_path, corpus, parameters(beam=6))
     assert changed.reused_tasks == 0
-    slower, _ = run(tmp_path, corpus, parameters(fake=FakeParameters(sentences_per_second=1e6)))
+    slower, _ = run(tmp_path, corpus, parameters(fake=Fake(sentences_per_second=1e6)))
     assert slower.reused_tasks == slower.tasks
 
 

@@ -1,4 +1,8 @@
-"""The engines by name; the package that one needs is imported when it is opened."""
+"""The engines, one a module; the package that one needs is imported when a model is opened.
+
+A module here offers what :class:`EngineModule` says. It is found by being here; another package names its
+module in the entry point group ``paraforge.engines``.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +12,20 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from paraforge.decoding.positions import limited_options
-from paraforge.decoding.translator import DecodingOptions, Placement, Translator
+from paraforge.decoding.translator import DecodingOptions, EngineSettings, Placement, Translator
 from paraforge.errors import InputError
 from paraforge.models.model import TranslationModel, open_model
+from paraforge.plugins import found_modules
 
 # Name of an engine: its module, which offers what EngineModule says.
-ENGINES: dict[str, str] = {
-    "ctranslate2": "paraforge.decoding.engines.ctranslate2",
-    "fairseq": "paraforge.decoding.engines.fairseq",
-    "fake": "paraforge.decoding.engines.fake",
-    "torch": "paraforge.decoding.engines.torch",
-}
-# Engines that translate without a model.
-MODEL_FREE = frozenset({"fake"})
+ENGINES: dict[str, str] = found_modules("paraforge.decoding.engines")
 
 
 class EngineModule(Protocol):
     """What the module of an engine offers.
+
+    Also, where they are needed, ``SETTINGS``, its own settings as a subclass of
+    :class:`~paraforge.decoding.translator.EngineSettings`, and ``MODEL_FREE = True`` if it needs no model.
 
     Attributes:
         LIBRARIES: distributions whose version decides what it gives; they are recorded with the translations.
@@ -63,6 +64,17 @@ def engine_module(engine: str) -> EngineModule:
     return cast("EngineModule", importlib.import_module(ENGINES[engine]))
 
 
+def engine_settings() -> dict[str, type[EngineSettings]]:
+    """Of each engine that has settings of its own, their class."""
+    found = {name: getattr(engine_module(name), "SETTINGS", None) for name in ENGINES}
+    return {name: settings for name, settings in found.items() if settings is not None}
+
+
+def is_model_free(engine: str) -> bool:
+    """Whether an engine translates without a model."""
+    return bool(getattr(engine_module(engine), "MODEL_FREE", False))
+
+
 def open_translator(
     engine: str,
     model: Path | TranslationModel | None,
@@ -85,7 +97,7 @@ def open_translator(
     """
     module = engine_module(engine)
     placement = placement or Placement()
-    if engine in MODEL_FREE:
+    if is_model_free(engine):
         opened = None
     elif model is None:
         raise InputError(f"the engine '{engine}' needs a model")
@@ -95,6 +107,3 @@ def open_translator(
     if opened is not None:
         resolved = limited_options(resolved, opened)
     return module.open_engine(opened, resolved, placement, settings or {})
-
-
-__all__ = ["ENGINES", "MODEL_FREE", "engine_module", "open_translator"]

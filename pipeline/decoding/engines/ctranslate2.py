@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -88,7 +87,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
         ) from error
     if options.compute_type == "auto":
         chosen = next(kind for kind in _AUTOMATIC[device] if kind in supported)
-        return dataclasses.replace(options, compute_type=chosen)
+        return options.with_changes(compute_type=chosen)
     if options.compute_type not in supported:
         raise InputError(
             f"compute type {options.compute_type} is not available on {device}",

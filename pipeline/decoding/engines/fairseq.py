@@ -41,7 +41,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
             f"the engine 'fairseq' has no compute type {options.compute_type}",
             remedy="Say float32, or take the engine 'ctranslate2'.",
         )
-    return dataclasses.replace(options, compute_type="float32")
+    return options.with_changes(compute_type="float32")
 
 
 def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:

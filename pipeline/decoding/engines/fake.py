@@ -5,26 +5,27 @@ The whole path runs with it in tests, in a dry run and in the cost plan.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+
+from pydantic import Field, field_validator
 
 from paraforge.decoding.batching import Decoded, SourceTokens, translate_in_batches
 from paraforge.decoding.translator import (
     DecodingOptions,
+    EngineSettings,
     Hypotheses,
     Hypothesis,
     Placement,
     fingerprint_of,
     make_hypothesis,
+    settings_of,
 )
-from paraforge.errors import InputError
 from paraforge.files import hash_json
 from paraforge.models.model import TranslationModel
 
@@ -50,63 +51,54 @@ class InjectedFailure(RuntimeError):
     """What the engine raises on a sentence that it was told to fail on."""
 
 
-@dataclass(frozen=True)
-class Fake:
-    """Settings of the engine.
+class Fake(EngineSettings):
+    """Settings of the engine."""
 
-    Attributes:
-        seed: another seed gives other translations.
-        fail_pattern: regular expression; a batch with a sentence in which it is found raises.
-        defects: share of sentences (0-1), drawn by hash, whose best hypothesis is empty, non-finite,
-            truncated or runaway, a quarter each.
-        sentences_per_second: rate of the engine; 0 is as fast as it can. No result depends on it.
-        slow_pattern: regular expression; a sentence in which it is found takes ``slow_seconds``.
-        slow_seconds: see ``slow_pattern``.
-    """
+    seed: int = Field(1, description="another seed gives other translations")
+    fail_pattern: str | None = Field(None, description="sentences in which this is found fail")
+    defects: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="share of sentences that come out empty, non-finite, truncated or runaway",
+    )
+    sentences_per_second: float = Field(0.0, ge=0, description="rate of a worker; 0 is as fast as it can")
+    slow_pattern: str | None = Field(None, description="sentences in which this is found take slow_seconds")
+    slow_seconds: float = Field(0.0, ge=0)
 
-    seed: int = 1
-    fail_pattern: str | None = None
-    defects: float = 0.0
-    sentences_per_second: float = 0.0
-    slow_pattern: str | None = None
-    slow_seconds: float = 0.0
+    @field_validator("fail_pattern", "slow_pattern")
+    @classmethod
+    def _is_pattern(cls, pattern: str | None) -> str | None:
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+        return pattern
 
     def result_settings(self) -> dict[str, Any]:
         """What a translation depends on."""
         return {"seed": self.seed, "fail_pattern": self.fail_pattern, "defects": self.defects}
 
 
-def settings_of(values: dict[str, Any]) -> Fake:
-    """Settings from names and values.
-
-    Raises:
-        InputError: there is no such setting.
-    """
-    known = {field.name for field in dataclasses.fields(Fake)}
-    unknown = sorted(set(values) - known)
-    if unknown:
-        raise InputError(
-            f"the engine 'fake' has no setting {', '.join(unknown)}",
-            remedy=f"There are {', '.join(sorted(known))}.",
-        )
-    return Fake(**values)
+SETTINGS = Fake
+MODEL_FREE = True
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     """Nothing is computed, so any compute type is as good as ``float32``."""
-    return dataclasses.replace(options, compute_type="float32")
+    return options.with_changes(compute_type="float32")
 
 
 def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     """SHA-256 of the settings that a translation depends on."""
-    return hash_json(settings_of(settings).result_settings())
+    return hash_json(settings_of(Fake, NAME, settings).result_settings())
 
 
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> FakeTranslator:
     """The engine; it has no use for a model."""
-    return FakeTranslator(options, placement, settings_of(settings))
+    return FakeTranslator(options, placement, settings_of(Fake, NAME, settings))
 
 
 class FakeTranslator:

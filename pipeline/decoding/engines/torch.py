@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from paraforge.decoding.batching import WINDOW, Decoded, SourceTokens, translate_in_batches
 from paraforge.decoding.pieces import SentencePieces
 from paraforge.decoding.torch_search.devices import device_of, fast_type, make_current, prepare_thread
-from paraforge.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement, make_hypothesis
+from paraforge.decoding.torch_search.settings import SearchSettings
+from paraforge.decoding.translator import (
+    DecodingOptions,
+    Hypotheses,
+    Hypothesis,
+    Placement,
+    make_hypothesis,
+    settings_of,
+)
 from paraforge.errors import InputError
 from paraforge.files import hash_json
 from paraforge.models.model import TranslationModel
@@ -29,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 NAME = "torch"
 LIBRARIES: Final = ("torch",)
+SETTINGS = SearchSettings
 # The form in which every model of the project is there.
 _FOLDER = "ctranslate2"
 # Measured (docs/engines.md): on a CPU small batches stay in the cache. Of GPUs nothing is measured: by the
@@ -49,7 +58,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
         InputError: the device has no such compute type, or there is no such device.
     """
     device = device_of(placement)
-    kind = options.compute_type
+    kind: str = options.compute_type
     if kind == "auto":
         kind = fast_type(device)
     if kind not in _COMPUTE_TYPES:
@@ -59,7 +68,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
         )
     if kind == "float16" and device.type == "cpu":
         raise InputError("float16 is for GPUs", remedy="Say bfloat16 or float32.")
-    return dataclasses.replace(options, compute_type=kind)
+    return options.with_changes(compute_type=kind)
 
 
 def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
@@ -119,12 +128,11 @@ class TorchTranslator:
     ) -> None:
         from paraforge.decoding.torch_search.faults import BatchLimit
         from paraforge.decoding.torch_search.rules import Rules
-        from paraforge.decoding.torch_search.settings import settings_of
         from paraforge.decoding.torch_search.vocabulary import open_vocabulary
         from paraforge.models.model_file import ModelFile
 
         self._options = options
-        self._settings = settings_of(settings, options)
+        self._settings = settings_of(SearchSettings, NAME, settings, options)
         self._device = device_of(placement)
         make_current(self._device)
         self._file = ModelFile(model.folder(_FOLDER))

@@ -111,7 +111,7 @@ def calibrated(
         remedy="Say translate.compute_type: float32, or allow more in translate.quantisation.maximum_loss, "
         "or translate.quantisation.check: fallback.",
     )
-    options = dataclasses.replace(choice.options, compute_type=chosen)
+    options = choice.options.with_changes(compute_type=chosen)
     # Shards that were made in float32 without any check are the same ones.
     return dataclasses.replace(choice, options=options), Calibration(chosen, parameters.maximum_loss, loss)
 
@@ -216,7 +216,7 @@ def checked(
         loss = measure_loss(found, options.compute_type)
     remedy = "Say --compute-type float32, or --check fallback or skip."
     chosen = decided(loss, options.compute_type, check, LIMIT, model=model, remedy=remedy)
-    return dataclasses.replace(options, compute_type=chosen), sentences
+    return options.with_changes(compute_type=chosen), sentences
 
 
 def loss_on_bitext(

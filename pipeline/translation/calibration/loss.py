@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 from collections.abc import Sequence
@@ -105,7 +104,7 @@ def translated_both_ways(
     """
 
     def opened(compute_type: str) -> ctranslate2.CTranslate2Translator:
-        chosen = dataclasses.replace(options, compute_type=compute_type)
+        chosen = options.with_changes(compute_type=compute_type)
         chosen = limited_options(ctranslate2.resolve(chosen, placement), model)
         return ctranslate2.open_engine(model, chosen, placement, {})
 

@@ -202,8 +202,10 @@ def test_what_an_engine_cannot_do_is_refused(tiny_fairseq: Path, tiny_ctranslate
         open_translator("fairseq", tiny_fairseq, int8)
     with pytest.raises(InputError, match="not available on cpu"):
         open_translator(
-            "ctranslate2", tiny_ctranslate2, DecodingOptions(compute_type="bfloat16x"), Placement("cpu")
+            "ctranslate2", tiny_ctranslate2, DecodingOptions(compute_type="float16"), Placement("cpu")
         )
+    with pytest.raises(ValueError, match="compute_type"):
+        DecodingOptions.model_validate({"compute_type": "bfloat16x"})
     for engine in ("ctranslate2", "torch"):
         with pytest.raises(InputError, match="no device is called 'tpu'"):
             open_translator(engine, tiny_ctranslate2, placement=Placement("tpu"))

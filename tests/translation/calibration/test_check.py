@@ -15,6 +15,7 @@ from paraforge.cli.model import app
 from paraforge.decoding import batching
 from paraforge.decoding.engines import ctranslate2
 from paraforge.errors import InputError, Interrupted
+from paraforge.models.importing import usable_model
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
@@ -256,7 +257,7 @@ def test_a_real_model_in_int8_loses_nothing(
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = check.loss_on_bitext(
-        small_model_directory,
+        usable_model(small_model_directory, "ctranslate2"),
         data_directory / "bitext" / "multi30k.val.en-cs.tsv.gz",
         DecodingOptions(beam=2, compute_type="int8"),
         Placement("cpu"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,7 +48,7 @@ def test_what_is_less_probable_is_translated_in_float32(
     source: Path, tiny_ctranslate2: Path, backwards: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     options, sentences = checked(tiny_ctranslate2, INT8, CPU, source, read_sentences(source))
-    assert options == replace(INT8, compute_type="float32")
+    assert options == INT8.with_changes(compute_type="float32")
     assert list(sentences) == list(read_sentences(source))
     assert (backwards.count("int8"), backwards.count("float32")) == (200, 200)
     assert "everything is translated in float32" in caplog.text
@@ -66,7 +65,7 @@ def test_nothing_is_translated_where_nothing_is_asked(
     backwards: list[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    asked = replace(INT8, compute_type=kind)
+    asked = INT8.with_changes(compute_type=kind)
     sentences = read_sentences(source)
     assert checked(tiny_ctranslate2, asked, CPU, source, sentences, check) == (asked, sentences)
     assert not backwards

@@ -1,0 +1,103 @@
+"""An engine is one file, and need not be in the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ENGINE = '''
+from pydantic import Field
+
+from paraforge.decoding.translator import (
+    EngineSettings, Hypotheses, fingerprint_of, make_hypothesis, settings_of,
+)
+from paraforge.files import hash_json
+
+NAME = "echoing"
+LIBRARIES = ()
+MODEL_FREE = True
+
+
+class SETTINGS(EngineSettings):
+    """What the engine says."""
+
+    times: int = Field(1, ge=1, le=3, description="how often each word is said")
+
+
+def resolve(options, placement):
+    return options
+
+
+def weights(model, settings):
+    return hash_json(settings)
+
+
+def open_engine(model, options, placement, settings):
+    return Echo(options, settings_of(SETTINGS, NAME, settings, options))
+
+
+class Echo:
+    def __init__(self, options, settings):
+        self.fingerprint = fingerprint_of(NAME, hash_json(settings.model_dump()), options)
+        self.times = settings.times
+
+    def translate(self, sentences):
+        for sentence in sentences:
+            words = [word for word in sentence.split() for _ in range(self.times)]
+            yield Hypotheses((make_hypothesis(" ".join(words), -1.0, words, ended=True),))
+'''
+RUN = """
+import json
+from paraforge.cli import main
+from paraforge.configuration.reference import parameters_markdown
+from paraforge.decoding.engines import open_translator
+from paraforge.translation.parameters import TranslateParameters
+
+chosen = TranslateParameters.model_validate({"engine": "echoing", "echoing": {"times": 2}})
+translator = open_translator(chosen.engine, None, chosen.options(), None, chosen.settings())
+print(json.dumps([result.hypotheses[0].text for result in translator.translate(["a b", "c"])]))
+print("`times`" in parameters_markdown())
+try:
+    TranslateParameters.model_validate({"engine": "echoing", "echoing": {"times": 9}})
+except ValueError as error:
+    print("times" in str(error))
+"""
+
+
+def test_an_engine_from_outside_the_package(tmp_path: Path) -> None:
+    (tmp_path / "echoing.py").write_text(ENGINE)
+    metadata = tmp_path / "echoing-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: echoing\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[paraforge.engines]\nechoing = echoing\n")
+    (tmp_path / "in.txt").write_text("pes spí\n")
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    texts, documented, checked = run("-c", RUN).splitlines()
+    assert json.loads(texts) == ["a a b b", "c c"]
+    assert (documented, checked) == ("True", "True")
+    command = "import sys; from paraforge.cli import main; sys.argv[0] = 'paraforge'; main()"
+    said = run("-c", command, "translate", "in.txt", "-", "--engine", "echoing", "--setting", "times=2")
+    assert said == "1\t0\t-1.000000\tpes pes spí spí\n"
+
+
+def test_every_engine_of_the_package_is_found_by_its_file() -> None:
+    from paraforge.decoding import engines
+
+    assert list(engines.ENGINES) == sorted(path.stem for path in Path(engines.__path__[0]).glob("[!_]*.py"))
+    assert set(engines.engine_settings()) == {"fake", "torch"}
+    assert [name for name in engines.ENGINES if engines.is_model_free(name)] == ["fake"]
