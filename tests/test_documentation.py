@@ -19,9 +19,9 @@ from tests.project import ROOT, environment, run
 # The default corpus with fewer pairs and a short training, so that all of it takes a minute or two.
 SMALL = [
     "ingest.sources=[{name: sample, format: sample, pairs: 3000, seed: 1}]",
-    "nmt.training.maximum_updates=120",
-    "nmt.training.warmup_updates=40",
-    "nmt.validation.every_updates=60",
+    "nmt.training.maximum_updates=200",
+    "nmt.training.warmup_updates=50",
+    "nmt.validation.every_updates=100",
     "nmt.validation.held_out=60",
     "nmt.vocabulary.size=800",
 ]
