@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
+from paraforge.decoding.finished_batches import finished_batches
 from paraforge.decoding.translator import Hypotheses, Hypothesis
-from paraforge.errors import ParaforgeError
-from paraforge.interrupts import check_interrupt
+from paraforge.errors import Interrupted, ParaforgeError
+from paraforge.interrupts import check_interrupt, stop_requested
 
 logger = logging.getLogger(__name__)
 
@@ -65,37 +66,51 @@ def translate_in_batches(
     on time or on the number of threads, so the same stream gives the same bytes.
 
     Raises:
-        Interrupted: SIGTERM or Ctrl-C, seen between batches.
+        Interrupted: SIGTERM or Ctrl-C, seen between batches; those that were begun are finished.
         EngineError: a thousand sentences failed one after the other.
     """
     stream = iter(sentences)
     waiting: deque[_Window] = deque()
     running: deque[tuple[_Window, list[int], Callable[[], Decoded]]] = deque()
     failures = _FailureCount()
+    finished = finished_batches()
 
     def collect() -> None:
         owner, places, wait = running.popleft()
         batch = [owner.sources[place] for place in places]
-        for place, result in zip(places, _outcome(engine, batch, wait), strict=True):
+        results = _outcome(engine, batch, wait)
+        finished.add([source.sentence for source in batch], results)
+        for place, result in zip(places, results, strict=True):
             failures.see(result)
             owner.results[place] = result
         owner.open_batches -= 1
+
+    def stop_if_asked() -> None:
+        if stop_requested():
+            while running:
+                collect()
+            raise Interrupted()
 
     while block := list(islice(stream, window)):
         current = _Window(_encode(engine, block))
         waiting.append(current)
         for places in current.batches(engine.batch_tokens):
-            check_interrupt()
+            stop_if_asked()
+            batch = [current.sources[place] for place in places]
+            known = finished.find([source.sentence for source in batch])
+            if known is not None:
+                for place, result in zip(places, known, strict=True):
+                    current.results[place] = result
+                continue
             # A full queue: take the oldest batch before the next is given away.
             while len(running) >= engine.queued_batches:
                 collect()
-            batch = [current.sources[place] for place in places]
             running.append((current, places, _submit(engine, batch)))
             current.open_batches += 1
         while waiting and not waiting[0].open_batches:
             yield from waiting.popleft().finished()
     while running:
-        check_interrupt()
+        stop_if_asked()
         collect()
         while waiting and not waiting[0].open_batches:
             yield from waiting.popleft().finished()

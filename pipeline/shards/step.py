@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ ShardFunction = Callable[[pa.Table], pa.Table]
 # The function of the step that this process is at, by what the step is.
 _functions: dict[str, ShardFunction] = {}
 _building = threading.Lock()
+_unfinished: ContextVar[Path | None] = ContextVar("unfinished_file", default=None)
 
 
 @dataclass(frozen=True)
@@ -219,8 +221,20 @@ def compute_shard(
         if function is None:
             _functions.clear()  # a worker serves one step at a time: free the last step's model
             function = _functions[family] = _built(step)
-    table = function(read_aligned(inputs, step.columns))
-    return work.commit(key, table, versions)
+    unfinished = work.path / f"{key}.unfinished"
+    token = _unfinished.set(unfinished)
+    try:
+        table = function(read_aligned(inputs, step.columns))
+    finally:
+        _unfinished.reset(token)
+    record = work.commit(key, table, versions)
+    unfinished.unlink(missing_ok=True)
+    return record
+
+
+def unfinished_file() -> Path | None:
+    """Where a step's function may keep what it has done of its shard when it is interrupted."""
+    return _unfinished.get()
 
 
 def _built(step: Step) -> ShardFunction:

@@ -89,6 +89,7 @@ class WorkDirectory:
         """Forget a finished shard."""
         self._record_file(key).unlink(missing_ok=True)
         self.file(key).unlink(missing_ok=True)
+        (self.path / f"{key}.unfinished").unlink(missing_ok=True)
 
     def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
         """Write a finished shard so that :meth:`find` believes it only when all of it is on disk.

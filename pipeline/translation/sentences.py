@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge.decoding.engines import EngineModule, engine_module, is_model_free, open_translator
+from paraforge.decoding.finished_batches import kept_batches
 from paraforge.decoding.positions import limited_options
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.errors import IncompleteError, InputError
@@ -19,9 +20,8 @@ from paraforge.models.model import TranslationModel, open_model
 from paraforge.models.subwords import libraries as subword_libraries
 from paraforge.shards.cluster import is_numbered, worker_number
 from paraforge.shards.resources import Resources, available_cores
-from paraforge.shards.scheduler import report_rows
 from paraforge.shards.schema import COLUMNS
-from paraforge.shards.step import Step
+from paraforge.shards.step import Step, unfinished_file
 from paraforge.versions import TRANSLATE
 
 # What a hypothesis adds to a row.
@@ -42,7 +42,6 @@ HYPOTHESES = pa.schema(
         *(COLUMNS[name].remove_metadata() for name in HYPOTHESIS_COLUMNS),
     ]
 )
-_REPORTED_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -231,10 +230,9 @@ def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[p
         sentences = [text or "" for text in table.column("source_text").to_pylist()]
         numbers = table.column("sentence").to_pylist()
         rows = HypothesisRows()
-        for number, result in zip(numbers, translator.translate(sentences), strict=True):
-            rows.add(number, result)
-            if (number - numbers[0] + 1) % _REPORTED_ROWS == 0:
-                report_rows(_REPORTED_ROWS)
+        with kept_batches(unfinished_file()):
+            for number, result in zip(numbers, translator.translate(sentences), strict=True):
+                rows.add(number, result)
         if rows.sentences != len(sentences):
             raise IncompleteError(f"{len(sentences)} sentences gave {rows.sentences} results")
         return rows.table()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paraforge import interrupts
 from paraforge.decoding import batching
 from paraforge.decoding.engines import open_translator
 from paraforge.decoding.engines.fake import Fake
@@ -22,6 +23,7 @@ from paraforge.translation import donors
 from paraforge.translation.distinct import find_distinct
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.translate import TranslationReport, translate
+from tests.decoding.test_finished_batches import Countdown
 
 # A row of a corpus: foreign side, why ingest refused it, translation that it came with.
 Row = tuple[str, str | None, str | None]
@@ -173,14 +175,13 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: py
     whole, expected = run(tmp_path / "whole", corpus, parameters())
     calls = 0
 
-    def stop() -> None:
+    def stop() -> bool:
         nonlocal calls
         calls += 1
-        if calls > 20:
-            raise Interrupted()
+        return calls > 20
 
     with monkeypatch.context() as patch:
-        patch.setattr(batching, "check_interrupt", stop)
+        patch.setattr(batching, "stop_requested", stop)
         with pytest.raises(Interrupted):
             run(tmp_path / "parts", corpus, parameters())
     assert not (tmp_path / "parts" / "translated").exists()
@@ -320,3 +321,20 @@ def test_sentences_are_numbered_by_their_first_rows(tmp_path: Path) -> None:
     other = ShardDirectory(write_corpus(tmp_path / "other", rows[:2], 2))
     find_distinct(other, tmp_path / "distinct", 10)
     assert not distinct.path.exists()
+
+
+def test_an_interrupted_task_keeps_its_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Row] = [(f"věta {row} " + "slovo " * (row % 90), None, None) for row in range(2000)]
+    corpus = write_corpus(tmp_path / "ingested", rows, 500)
+    _, expected = run(tmp_path / "whole", corpus, parameters(sentences_per_task=2000))
+    kept = []
+    for looks in (12, 17, 22):
+        monkeypatch.setattr(interrupts, "_stop", Countdown(looks))
+        with pytest.raises(Interrupted):
+            run(tmp_path, corpus, parameters(sentences_per_task=2000))
+        kept += [path.stat().st_size for path in (tmp_path / "work").rglob("*.unfinished")]
+    assert len(kept) == 3 and kept[0] < kept[1] < kept[2]
+    monkeypatch.undo()
+    _, published = run(tmp_path, corpus, parameters(sentences_per_task=2000))
+    assert published.records == expected.records
+    assert not list((tmp_path / "work").rglob("*.unfinished"))

@@ -1,0 +1,87 @@
+"""The batches of a shard that were translated before a run was stopped: they are not translated again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from paraforge.decoding.translator import Hypotheses, Hypothesis
+from paraforge.errors import Interrupted
+from paraforge.files import atomic_path, hash_json
+from paraforge.shards.scheduler import report_rows
+
+_current: ContextVar[FinishedBatches | None] = ContextVar("finished_batches", default=None)
+
+
+class FinishedBatches:
+    """Results by batch. A batch is known by all of its sentences in their order: alone, or with other ones
+    beside it, a sentence might come out with another rounding."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Read what a stopped run left in ``path``; a damaged file is passed over."""
+        self._path = path
+        self._results: dict[str, list[Any]] = {}
+        try:
+            if path is not None:
+                digest, _, content = path.read_bytes().partition(b"\n")
+                if digest.decode() == hashlib.sha256(content).hexdigest():
+                    self._results = json.loads(content)
+        except (OSError, ValueError):
+            pass
+        self._before = len(self._results)
+
+    def find(self, sentences: Sequence[str]) -> list[Hypotheses] | None:
+        """Results of a batch with these sentences."""
+        found = self._results.get(hash_json(sentences)) if self._before else None
+        if found is None:
+            return None
+        report_rows(len(sentences))
+        return [
+            Hypotheses(tuple(Hypothesis(**one) for one in hypotheses), truncated, failed)
+            for hypotheses, truncated, failed in found
+        ]
+
+    def add(self, sentences: Sequence[str], results: Sequence[Hypotheses]) -> None:
+        """Keep the results of a batch."""
+        report_rows(len(sentences))
+        if self._path is not None:
+            self._results[hash_json(sentences)] = [
+                [
+                    [dataclasses.asdict(one) for one in result.hypotheses],
+                    result.source_truncated,
+                    result.failed,
+                ]
+                for result in results
+            ]
+
+    def save(self) -> None:
+        """Write all batches."""
+        if self._path is not None and self._results:
+            content = json.dumps(self._results).encode()  # of a shard, and only when a run is stopped
+            with atomic_path(self._path) as temporary:
+                temporary.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+def finished_batches() -> FinishedBatches:
+    """Those of the shard that is being translated, or an empty store."""
+    return _current.get() or FinishedBatches(None)
+
+
+@contextmanager
+def kept_batches(path: Path | None) -> Iterator[None]:
+    """While the block runs, engines ask for finished batches; an interrupt writes them to ``path``."""
+    batches = FinishedBatches(path)
+    token = _current.set(batches)
+    try:
+        yield
+    except Interrupted:
+        batches.save()
+        raise
+    finally:
+        _current.reset(token)

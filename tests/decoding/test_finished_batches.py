@@ -1,0 +1,82 @@
+"""A shard that was stopped continues behind its last finished batch, with the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paraforge import interrupts
+from paraforge.decoding.batching import translate_in_batches
+from paraforge.decoding.finished_batches import kept_batches
+from paraforge.decoding.translator import Hypotheses
+from paraforge.errors import Interrupted
+from tests.decoding.test_batching import Upper
+
+SENTENCES = [" ".join(["word"] * (number % 7)) + f" {number}" for number in range(60)]
+
+
+class Countdown:
+    """An event that is set after it has been looked at so many times."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def is_set(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+@pytest.fixture
+def stop_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    def stop(looks: int) -> None:
+        monkeypatch.setattr(interrupts, "_stop", Countdown(looks))
+
+    return stop
+
+
+def translate(engine: Upper, path: Path) -> list[Hypotheses]:
+    with kept_batches(path):
+        return list(translate_in_batches(engine, SENTENCES, 25))
+
+
+@pytest.mark.parametrize("queued", [1, 4])
+def test_no_batch_is_translated_twice(tmp_path: Path, stop_after: Callable[[int], None], queued: int) -> None:
+    whole = Upper(12, queued)
+    expected = list(translate_in_batches(whole, SENTENCES, 25))
+    path = tmp_path / "unfinished"
+    engines = []
+    for looks in (3, 8, 14, 1_000_000):
+        stop_after(looks)
+        engine = Upper(12, queued)
+        engines.append(engine)
+        if looks < 1000:
+            with pytest.raises(Interrupted):
+                translate(engine, path)
+            assert engine.batches and path.exists()
+        else:
+            assert translate(engine, path) == expected
+    done = [batch for engine in engines for batch in engine.batches]
+    assert sorted(map(tuple, done)) == sorted(map(tuple, whole.batches))
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "0" * 64 + "\n{}", "\n\n"])
+def test_what_is_damaged_is_translated_again(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "unfinished"
+    path.write_text(damage)
+    engine = Upper(12)
+    assert translate(engine, path) == list(translate_in_batches(Upper(12), SENTENCES, 25))
+    assert sum(map(len, engine.batches)) == len(SENTENCES)
+
+
+def test_other_batches_are_translated_anew(tmp_path: Path, stop_after: Callable[[int], None]) -> None:
+    """Beside other sentences one might come out with another rounding."""
+    path = tmp_path / "unfinished"
+    stop_after(3)
+    with pytest.raises(Interrupted):
+        translate(Upper(12), path)
+    stop_after(1_000_000)
+    engine = Upper(30)
+    translate(engine, path)
+    assert sum(map(len, engine.batches)) == len(SENTENCES)
