@@ -109,7 +109,7 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
 
     name: a directory (a trained model, word vectors, SIF, sentence-transformers; told apart by the file
         that describes it), a vector file, which is averaged, or a name of `BASELINES`. Behind a directory of
-        trained decoders may stand what to read them by, e.g. `@unrolled:3`.
+        trained decoders may be what to read them by, e.g. `@unrolled:3`.
     sentences: what a TF-IDF baseline is fitted on.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The pairs that people grade: so many of each band of the paraphrase score, drawn with a seed."""
+"""The pairs that people grade: N from each band of the paraphrase score, drawn with a seed."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _Candidates:
 
 
 def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dataset]:
-    """The published corpus in ``directory`` and, unless told otherwise, the refused pairs beside it.
+    """The published corpus in ``directory`` and, unless told otherwise, the refused pairs next to it.
 
     Low bands of the score are mostly in ``data/rejected``: without it, they are empty. One of another run is
     not taken.
@@ -158,7 +158,7 @@ def draw_pairs(datasets: Sequence[Dataset], corpus: Path, per_band: int, seed: i
         seed: of the draw.
 
     Raises:
-        InputError: no pair lies in any band, or a file is damaged.
+        InputError: no pair is in any band, or a file is damaged.
     """
     if per_band < 1:
         raise ValueError("a sample has at least one pair a band")

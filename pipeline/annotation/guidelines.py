@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Grade:
-    """One of the three answers: its short name, and what it stands for."""
+    """One of the three answers: its short name, and what it means."""
 
     value: int
     label: str

@@ -1,4 +1,4 @@
-"""What the grades say: Table 3 of ParaNMT-50M, agreement, how many strong paraphrases the corpus has."""
+"""What the grades show: Table 3 of ParaNMT-50M, agreement, how many strong paraphrases the corpus has."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is told of an evaluation.
+    """All results of an evaluation.
 
     Attributes:
         table: Table 3 over all annotators.

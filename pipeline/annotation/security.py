@@ -1,7 +1,7 @@
 """What keeps other web pages away from a local server: Host check, same-origin posts, tokens, headers.
 
-A page on the internet can make a browser send requests to this server. The Host header tells such a page's
-own name when it was rebound to this address; Origin and Sec-Fetch-Site tell where a form was; and the token
+A page on the internet can make a browser send requests to this server. The Host header has such a page's
+own name when it was rebound to this address; Origin and Sec-Fetch-Site show where a form was; and the token
 is in a cookie that such a page can neither read nor send from another site.
 """
 

@@ -116,7 +116,7 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
         action = request.form.get("action", "next")
         by_script = request.accept_mimetypes.best == "application/json"
         if action == "next" and not answer.complete:
-            problem = "Both grades are needed to go on."
+            problem = "Both grades are needed to continue."
             if by_script:
                 return app.make_response((jsonify(problem=problem), 422))
             return _grade_page(store, session, place, answer, problem), 422

@@ -23,7 +23,7 @@ def open_evaluation(
     """The evaluation in ``database``, drawn from ``corpus`` where there is none yet.
 
     Args:
-        corpus: directory of a published corpus; None to go on with a database.
+        corpus: directory of a published corpus; None to continue with a database.
         per_band, seed, with_rejected: of the draw; None for the default, or for what the database has.
 
     Returns:
@@ -47,7 +47,7 @@ def open_evaluation(
             raise InputError(
                 f"drawn from another corpus than {corpus} is now ({store.draw.origin.signature})",
                 database,
-                remedy="Name another --database to begin anew, or go on with this one: "
+                remedy="Name another --database to start a new evaluation, or continue this one: "
                 f"paraforge annotate serve --database {database}",
             )
     if per_band is not None and per_band != store.draw.per_band:
@@ -95,7 +95,7 @@ def serve(
     previous = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         bracketed = f"[{host}]" if ":" in host else host
-        # A name may stand for several addresses: waitress then listens on all of them.
+        # A name may have several addresses: waitress then listens on all of them.
         bound = getattr(server, "effective_port", None) or server.effective_listen[0][1]
         announce(f"http://{bracketed}:{bound}/")
         server.run()

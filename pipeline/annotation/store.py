@@ -1,7 +1,7 @@
 """The SQLite database of an evaluation: drawn pairs, annotators, and every answer that was ever given.
 
 Answers are only ever added: a changed answer is a new row and the newest one counts, so nothing that a person
-did can be overwritten. Each is a transaction of its own, synced before the page is told that it is saved.
+did can be overwritten. Each is a transaction of its own, synced before the page shows that it is saved.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paraforge.files import atomic_path
 from paraforge.statistics.counts import Moments
 
 FORMAT = 1
-APPLICATION = 0x50464741  # "PFGA": tells this database from any other SQLite file
+APPLICATION = 0x50464741  # "PFGA": distinguishes this database from any other SQLite file
 LONGEST_NAME = 60
 LONGEST_COMMENT = 2_000
 _WAIT_SECONDS = 20.0
@@ -47,7 +47,7 @@ _TABLES = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What an annotator says of a pair: grades 1-3, None where there is none yet, and a remark."""
+    """An annotator's answer about a pair: grades 1-3, None where there is none yet, and a remark."""
 
     paraphrase: int | None = None
     fluency: int | None = None
@@ -101,7 +101,7 @@ def create_store(path: Path, draw: Draw) -> AnnotationStore:
         "per_band": str(draw.per_band),
     }
     with atomic_path(path) as temporary:
-        temporary.touch()  # where that is not possible, the system says why better than SQLite does
+        temporary.touch()  # where that is not possible, the system's error is clearer than SQLite's
         connection = sqlite3.connect(temporary, isolation_level=None)
         try:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -147,7 +147,7 @@ class AnnotationStore:
             raise InputError(
                 "this is a directory" if path.is_dir() else "no such database",
                 path,
-                remedy="'paraforge annotate CORPUS' makes one; give its path if it lies elsewhere.",
+                remedy="'paraforge annotate CORPUS' makes one; give its path if it is elsewhere.",
             )
         try:
             with self._connection() as connection:
@@ -233,7 +233,7 @@ class AnnotationStore:
         return next((one for one in self.annotators() if one.number == number), None)
 
     def answers(self, annotator: int) -> dict[int, Answer]:
-        """What an annotator says now, by pair; half an answer is there too."""
+        """An annotator's current answers, by pair; half answers are included."""
         with self._connection() as connection:
             rows = connection.execute(
                 "SELECT pair, paraphrase, fluency, comment FROM current_answers WHERE annotator = ?",
@@ -242,7 +242,7 @@ class AnnotationStore:
         return {pair: Answer(*rest) for pair, *rest in rows}
 
     def record(self, annotator: int, pair: int, answer: Answer) -> bool:
-        """Save an answer; gives False where it says what the newest one says.
+        """Save an answer; returns False where it equals the newest one.
 
         When this returns, the answer is on the disk.
         """

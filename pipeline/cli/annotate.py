@@ -1,4 +1,4 @@
-"""``paraforge annotate``: grade a sample of a corpus in the browser, and report what the grades say."""
+"""``paraforge annotate``: grade a sample of a corpus in the browser, and report the grades."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def _annotate() -> None:
 @app.command()
 def serve(
     corpus: Path | None = typer.Argument(
-        None, metavar="[CORPUS]", help="directory of a published corpus; without it, go on with the database"
+        None,
+        metavar="[CORPUS]",
+        help="directory of a published corpus; without it, continue with the database",
     ),
     database: Path = typer.Option(DATABASE, "--database", "-d", help="where answers are kept"),
     pairs: int | None = typer.Option(None, "--pairs", "-n", min=1, help="pairs a band; 100 by default"),
@@ -50,7 +52,7 @@ def serve(
     kept_only: bool = typer.Option(
         False,
         "--kept-only",
-        help="leave out data/rejected beside the corpus, which has most of the low bands",
+        help="leave out data/rejected next to the corpus, which has most of the low bands",
     ),
     host: str = typer.Option("127.0.0.1", help="address to listen on; anything but loopback lets others in"),
     port: int = typer.Option(8377, min=0, max=65535, help="port to listen on; 0 is any free one"),
@@ -61,7 +63,7 @@ def serve(
 ) -> None:
     """Draw pairs of each score band, and serve the page on which people grade them.
 
-    The first call draws and writes the database; later calls go on with it. Every answer is saved at once.
+    The first call draws and writes the database; later calls continue with it. Every answer is saved at once.
 
     \b
     Examples:
@@ -83,7 +85,7 @@ def serve(
         store, new = open_evaluation(corpus, database, pairs, seed, False if kept_only else None)
     draw = store.draw
     counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]
-    said = "drew" if new else "goes on with"
+    said = "drew" if new else "continuing with"
     typer.echo(
         f"{database}: {said} {len(draw.pairs):,} pairs of {draw.origin.name}, seed {draw.seed}", err=True
     )
@@ -96,7 +98,7 @@ def serve(
 
         if not is_loopback(host):
             typer.echo("  Everybody who reaches this address can read the pairs and give answers.", err=True)
-        typer.echo(f"Grade at {address}   (Ctrl-C ends; start again any time to go on)")
+        typer.echo(f"Grade at {address}   (Ctrl-C stops; start again any time to continue)")
         if open_browser:
             webbrowser.open(address)
 

@@ -60,12 +60,12 @@ def evaluate(
         None,
         "--fine-tune-work",
         metavar="DIR",
-        help="keep the result of every fit here: killed, the same command goes on",
+        help="keep the result of every fit here: after a kill, the same command continues",
     ),
     by_length: bool = typer.Option(
         False, "--by-length", help="STS by the length of the longer sentence too (Wieting 2016, Table 7)"
     ),
-    baseline: list[str] = typer.Option([], "--baseline", help="baseline or model to show beside MODEL"),
+    baseline: list[str] = typer.Option([], "--baseline", help="baseline or model to compare MODEL with"),
     against: list[str] = typer.Option(
         [], "--against", help="the same, and the mean absolute difference to it (ParaNMT, Table 10)"
     ),
@@ -88,7 +88,7 @@ def evaluate(
     files are not there are listed. See docs/evaluation.md.
 
     With --fine-tune a copy of the encoder and the layers above it are trained together for each task
-    (Wieting 2016, 4.4), and the scores stand beside those of fixed embeddings: from the model's
+    (Wieting 2016, 4.4), and the scores are next to those of fixed embeddings: from the model's
     parameters, with a penalty for leaving them, from a random start. The model itself stays as it is.
     Tasks without a split are trained once a fold, minutes a task; --folds 3 or --task make it short.
 

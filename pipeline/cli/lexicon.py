@@ -28,7 +28,7 @@ def extract(
     input_path: Path = typer.Argument(metavar="INPUT", help="corpus directory, Parquet file or TSV"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
     aligned: list[Path] = typer.Option(
-        [], help="shard directory with more columns of the same rows, e.g. data/scored beside data/translated"
+        [], help="shard directory with more columns of the same rows, e.g. data/scored for data/translated"
     ),
     minimum_score: float = typer.Option(0.35, help="least paraphrase score of a pair"),
     all_scores: bool = typer.Option(False, "--all-scores", help="count all pairs, scored or not"),
@@ -202,7 +202,8 @@ def compare(
         f"{shared.known:,}, and has {shared.shared:,} as entries"
     )
     for rank, share in shared.precision_at.items():
-        typer.echo(f"of the lexicon's best {rank} for a word that is there, {100 * share:.1f} % stand there")
+        best = f"of the lexicon's best {rank} paraphrases of a word in {reference.name}"
+        typer.echo(f"{best}, {100 * share:.1f} % are in it")
 
 
 @app.command()
@@ -211,7 +212,9 @@ def evaluate(
     word_lists: list[Path] = typer.Option(
         ..., "--words", "-w", help="similarity judgements such as SimLex-999.txt"
     ),
-    references: list[Path] = typer.Option([], "--ppdb", help="PPDB file or pair list to evaluate beside it"),
+    references: list[Path] = typer.Option(
+        [], "--ppdb", help="PPDB file or pair list to evaluate for comparison"
+    ),
     minimum_pairs: int = typer.Option(1, help="least number of pairs of an entry"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:

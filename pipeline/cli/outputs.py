@@ -1,4 +1,4 @@
-"""Whether a command may write where it is told to: the one check of output paths.
+"""Whether a command may write to a path: the one check of outputs.
 
 What exists is refused without ``--force``; with it, only what the command itself makes is replaced. It is
 recognised by what such an output contains anyway: a description and known files, columns, keys, lines.

@@ -66,6 +66,6 @@ def similarity(
                 target.write("".join(f"{cosine:.6f}\n" for cosine in block.tolist()))
             target.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough ('| head'). Nothing more may be flushed into the pipe at exit.
+        # The reader of the pipe has closed it ('| head'): nothing more may be flushed into it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(128 + signal.SIGPIPE) from None

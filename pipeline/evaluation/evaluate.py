@@ -36,7 +36,7 @@ def evaluate(
     against: Sequence[str] = (),
     seed: int = 1,
 ) -> Evaluation:
-    """Evaluate a model, and others beside it.
+    """Evaluate a model, and others for comparison.
 
     name, open_model: the model's name, and what opens it: given the name and the sentences that a baseline
         is fitted on; e.g. :func:`paraforge.loading.open_model`.
@@ -44,11 +44,11 @@ def evaluate(
     word_lists: word similarity, for models that give a word a vector.
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` too.
     task_names: which of them, as in :func:`transfer_tasks`; none: all. folds: of tasks without a split.
-    fine_tuner: trains copies of the model for the tasks, beside the fixed embeddings, e.g.
+    fine_tuner: trains copies of the model for the tasks, in addition to the fixed embeddings, e.g.
         :func:`paraforge.embeddings.fine_tuning.transfer.fine_tuner`; a model that cannot be trained is an
         error before anything is computed.
-    lengths: whether STS is told by length too.
-    beside: other models whose STS scores are told too. against: the same, and how far they differ.
+    lengths: whether STS is reported by length, too.
+    beside: other models whose STS scores are reported, too. against: the same, and how far they differ.
     seed: of the transfer tasks.
 
     All files are read and all models opened before anything is computed.
@@ -66,7 +66,7 @@ def evaluate(
     tasks, missing = find_tasks(directories, task_names)
     if transfer and not tasks:
         raise InputError(
-            "no transfer task here", transfer[0], remedy="docs/evaluation.md tells the names of their files."
+            "no transfer task here", transfer[0], remedy="docs/evaluation.md lists the names of their files."
         )
     opened = open_model(name, sentences)
     if tasks and not isinstance(opened.model, SentenceEmbedder | Adaptive):

@@ -1,4 +1,4 @@
-"""Training pairs that stand in a test set: reported, and dropped if wanted, while the pairs stream past."""
+"""Training pairs with a sentence of a test set: reported, and dropped if wanted, while the pairs are read."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ class LeakageReport:
         share = 100 * self.leaked / self.pairs if self.pairs else 0.0
         fate = "left out" if self.dropped else "kept"
         lines = [
-            f"{self.leaked:,} of {self.pairs:,} training pairs stand in a test set ({share:.2f} %): {fate}"
+            f"{self.leaked:,} of {self.pairs:,} training pairs are in a test set ({share:.2f} %): {fate}"
         ]
         if not self.leaked:
-            return [f"none of {self.pairs:,} training pairs stands in a test set"]
+            return [f"none of {self.pairs:,} training pairs is in a test set"]
         width = max(map(len, self.by_set))
         for name, count in self.by_set.items():
             lines.append(f"  {name:{width}}  {count:>8,}  e.g. {self.examples[name][0].in_test}")
@@ -88,7 +88,7 @@ class LeakageFilter:
     def __init__(self, test_sets: Mapping[str, Iterable[str]], drop: bool = True) -> None:
         """Prepare the look-up.
 
-        test_sets: name -> test sentences as they stand.
+        test_sets: name -> test sentences, unchanged.
         drop: whether leaked pairs are left out, or only reported.
         """
         self.drop = drop
@@ -101,7 +101,7 @@ class LeakageFilter:
         encoded = texts.filter(pa.array(full)).dictionary_encode()
         self._sentences = encoded.dictionary
         sentences = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # Sorted numbers of (sentence, set): the sets of a sentence stand side by side.
+        # Sorted numbers of (sentence, set): the sets of a sentence are next to each other.
         owners = np.unique(sentences * max(len(columns), 1) + numbers[full])
         self._owners = owners % max(len(columns), 1)
         self._starts = np.searchsorted(owners // max(len(columns), 1), np.arange(len(self._sentences) + 1))

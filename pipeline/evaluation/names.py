@@ -1,4 +1,4 @@
-"""Names of what is evaluated on: each stands for one thing."""
+"""Names of what is evaluated on, each of them used once."""
 
 from __future__ import annotations
 

@@ -28,11 +28,11 @@ def assemble(
     """Turn cells into entries in both directions, sorted by word and rank.
 
     Cells come in order of the rarer word's rank; entries are wanted in order of the word. So the words are
-    cut into ranges of about ``ROWS_PER_FILE`` entries, each block's cells are parted by range, and each range
-    is one file.
+    cut into ranges of about ``ROWS_PER_FILE`` entries, each block's cells are separated by range, and each
+    range is one file.
 
     Returns:
-        What ``lexicon.json`` says of each file, and how many entries each word has, by its rank.
+        The entry of each file in ``lexicon.json``, and how many entries each word has, by its rank.
     """
     vocabulary = counts.vocabulary
     words = len(vocabulary)

@@ -29,7 +29,7 @@ class Block:
 
     @property
     def name(self) -> str:
-        """A name that tells blocks of different plans apart."""
+        """A name that is different for blocks of different plans."""
         return f"{self.first:08d}-{self.last:08d}-{'dense' if self.dense else 'sparse'}"
 
 

@@ -1,4 +1,4 @@
-"""What is counted in place of words as they stand: their lemmas, their parts of speech, or both."""
+"""What is counted instead of the words themselves: their lemmas, their parts of speech, or both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Classifier = Callable[[TokenColumn, TokenColumn], Columns]
 def build_classifier(kind: ClassKind, language: str, spacy_model: str) -> Classifier:
     """The function from both sides' tokens to both sides' classes; the result shares one vocabulary.
 
-    * ``words``: as they stand.
+    * ``words``: unchanged.
     * ``lemmas``: the dictionary form by simplemma, a function of the word alone ("laughed": "laugh").
     * ``words_and_tags``, ``lemmas_and_tags``: with the universal part of speech that a spaCy pipeline gives
       the word in its sentence ("run/VERB").

@@ -36,7 +36,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by falling frequency, with the sentences that each stands in.
+    """Words by falling frequency, with the number of sentences that contain each.
 
     Attributes:
         words: distinct words; a word's place is its rank.
@@ -99,17 +99,17 @@ def _classifier(kind: ClassKind, language: str, spacy_model: str) -> Classifier:
 
 
 def tokens_file(directory: Path, piece: int) -> Path:
-    """Where a piece's tokens lie until they have been numbered."""
+    """The file of a piece's tokens until they have been numbered."""
     return directory / f"tokens-{piece:06d}.arrow"
 
 
 def words_file(directory: Path, piece: int) -> Path:
-    """Where a piece's words and their sentence counts lie."""
+    """The file of a piece's words and their sentence counts."""
     return directory / f"words-{piece:06d}.arrow"
 
 
 def ids_file(directory: Path, piece: int) -> Path:
-    """Where a piece's sentences lie as ranks."""
+    """The file of a piece's sentences as ranks."""
     return directory / f"ids-{piece:06d}.arrow"
 
 
@@ -169,7 +169,7 @@ def merge_group(directory: Path, group: int, pieces: int) -> None:
 
 
 def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
-    """Add up the words of all groups, rank them by frequency, and leave the ranks beside the groups.
+    """Add up the words of all groups, rank them by frequency, and write the ranks next to the groups.
 
     A word in fewer than ``minimum`` sentences is left out: no pair of words that it is in can reach
     ``minimum``, so every count that is asked for stays exact.

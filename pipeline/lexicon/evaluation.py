@@ -26,7 +26,7 @@ def lexicon_scores(
 ) -> dict[str, dict[Pair, float]]:
     """Scores of the pairs that the lexicon has, by score name, under the words as they are given.
 
-    Where a word stands for several classes (parts of speech), the pair has the highest of their scores.
+    Where a word has several classes (parts of speech), the pair has the highest of their scores.
     """
     wanted = {order for first, second in pairs for order in ((first, second), (second, first))}
     names = {word: lexicon.normalise(word) for word, _ in wanted}
@@ -55,7 +55,7 @@ def lexicon_scores(
 
 @dataclass(frozen=True)
 class Lists:
-    """What a lexicon is evaluated on, and beside."""
+    """What a lexicon is evaluated on, and compared with."""
 
     judgements: list[SimilarityList]
     references: list[ReferenceLexicon]

@@ -58,7 +58,7 @@ def extract_lexicon(
     Raises:
         InputError: an input is missing or malformed, or none of its pairs is left to be counted.
         WorkLockedError: another process extracts a lexicon in the same work directory.
-        Interrupted: SIGTERM or Ctrl-C; what is finished is kept, and the same call goes on from there.
+        Interrupted: SIGTERM or Ctrl-C; what is finished is kept, and the same call continues from there.
     """
     started = time.monotonic()
     work = WorkDirectory(STEP, resources.work.resolve())
@@ -74,7 +74,7 @@ def extract_lexicon(
                 mode="json", include={"filters", "classes", "language", "spacy_model", "minimum_pairs"}
             ),
         }
-        # Another key cannot use what lies here: a run that was given up must not fill the disk for good.
+        # Another key cannot use these files: an abandoned run must not fill the disk for good.
         directory = work.path / hash_json(counted)[:40]
         for left in work.path.iterdir():
             if left.is_dir() and left != directory and not left.name.startswith("text-"):
@@ -113,7 +113,7 @@ def extract_lexicon(
                 shutil.rmtree(finished, ignore_errors=True)
     if counts.pairs and not entries:
         logger.warning(
-            "the lexicon is empty: no two words stand on opposite sides of %d pairs; %d pairs were counted",
+            "the lexicon is empty: no two words are on opposite sides of %d pairs; %d pairs were counted",
             parameters.minimum_pairs,
             counts.pairs,
         )

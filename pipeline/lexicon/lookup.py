@@ -22,7 +22,7 @@ class Lexicon:
 
     Attributes:
         path: its directory.
-        manifest: what ``lexicon.json`` says: parameters, numbers of pairs, words and entries, files.
+        manifest: the content of ``lexicon.json``: parameters, numbers of pairs, words and entries, files.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -73,7 +73,7 @@ class Lexicon:
 
         Args:
             words: as the lexicon has them (see :meth:`normalise`).
-            columns: columns wanted beside ``word``; all by default.
+            columns: columns wanted in addition to ``word``; all by default.
         """
         wanted = sorted(set(words))
         names = SCHEMA.names if columns is None else list(dict.fromkeys(["word", *columns]))

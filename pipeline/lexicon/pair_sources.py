@@ -198,7 +198,7 @@ def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
 
 
 def _text_columns(path: Path) -> dict[str, int | str]:
-    """Where reference, translation and score stand, by the number of columns of the first line."""
+    """Where reference, translation and score are, by the number of columns of the first line."""
     with open_bytes(path) as stream:
         first = stream.read(1 << 16).partition(b"\n")[0]
     columns: dict[str, int | str] = {"reference": 0, "translation": 1}

@@ -79,7 +79,7 @@ def count_row_increments(
         before_reference = 0
         before_translation = 0
         shared = 0
-        # Merge the two sides: at each word, how many smaller ones stand on each side is known.
+        # Merge the two sides: at each word, the number of smaller ones on each side is known.
         while reference < reference_end or translation < translation_end:
             in_reference = reference < reference_end and (
                 translation == translation_end or references[reference] <= translations[translation]

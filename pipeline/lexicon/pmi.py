@@ -60,8 +60,8 @@ def ordinary_pmi(
     chance:
 
     * ``shrinkage``: `ln( k / (E + k) )`. The ratio of found to expected sentences is drawn towards 1 as if k
-      more had been found where k more were expected: never seen together says much of frequent words, nothing
-      of rare ones;
+      more had been found where k more were expected: that they were never seen together means much for
+      frequent words, nothing for rare ones;
     * ``pseudo_count``: `ln( k / E )`, as if k sentences had both; rare words get a high value;
     * ``independence``: 0;
     * ``none``: NaN.
@@ -82,7 +82,7 @@ def ordinary_pmi(
             _smoothed(within[side], first[side], second[side], pairs, smoothing, pseudo_count / 2)
             for side in (0, 1)
         ]
-        # A side that lacks one of the words altogether says nothing about the two.
+        # A side that lacks one of the words is no evidence about the two.
         present = np.stack([(first[side] > 0) & (second[side] > 0) for side in (0, 1)])
         sides = np.where(present, np.stack(smoothed), np.nan)
     found = ~np.isnan(sides)

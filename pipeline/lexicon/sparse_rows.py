@@ -68,7 +68,7 @@ def list_sparse(
     ends: Counts,
     entries: Words,
 ) -> None:
-    """List the increments of rows first to last - 1; row u's lie in `entries` up to `ends[u - first]`."""
+    """List the increments of rows first to last - 1; row u's are in `entries` up to `ends[u - first]`."""
     shared = np.empty(longest(reference_offsets), np.uint32)
     for pair in range(len(reference_offsets) - 1):
         r0, r1 = reference_offsets[pair], reference_offsets[pair + 1]

@@ -133,7 +133,7 @@ def test_half_an_answer_does_not_go_on_but_is_kept(anna: Annotating, store: Anno
     assert reply.status_code == 422 and "Both grades are needed" in reply.text
     assert store.answers(1) == {ORDER[0]: Answer(3, None)}
     reply = anna.post("/annotators/1/pairs/1", script=True, paraphrase="3")
-    assert (reply.status_code, reply.json) == (422, {"problem": "Both grades are needed to go on."})
+    assert (reply.status_code, reply.json) == (422, {"problem": "Both grades are needed to continue."})
 
 
 def test_scripts_get_json(anna: Annotating) -> None:

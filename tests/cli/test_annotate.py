@@ -48,7 +48,7 @@ def test_a_corpus_is_served_without_naming_the_command(
     assert [host for _, host, _ in served] == ["127.0.0.1"] * 3
     assert [port for _, _, port in served] == [8377, 8377, 9000]
     assert len({store.identity for store, _, _ in served}) == 1
-    assert "drew 20 pairs" not in result.stderr and "goes on with 20 pairs" in result.stderr
+    assert "drew 20 pairs" not in result.stderr and "continuing with 20 pairs" in result.stderr
 
 
 def test_report(database: Path) -> None:

@@ -65,7 +65,7 @@ def test_blocks_that_become_empty_are_left_out_and_examples_are_few() -> None:
 def test_nothing_to_look_for() -> None:
     leakage = LeakageFilter({})
     assert rows(leakage([block(PAIRS)])) == PAIRS
-    assert leakage.report.lines() == ["none of 5 training pairs stands in a test set"]
+    assert leakage.report.lines() == ["none of 5 training pairs is in a test set"]
 
 
 def test_of_files_reads_unscored_rows_too(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@
   async function leave(action) {
     if (action === "next" && unanswered()) {
       reminded = true;
-      say("Both grades are needed to go on.", true);
+      say("Both grades are needed to continue.", true);
       unanswered().querySelector("input").focus();
       return;
     }

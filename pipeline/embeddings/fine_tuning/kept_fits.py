@@ -1,4 +1,4 @@
-"""Results of end-to-end trainings on disk, so that a run of many folds goes on where it was killed."""
+"""Results of end-to-end trainings on disk, so that a run of many folds resumes where it was killed."""
 
 from __future__ import annotations
 

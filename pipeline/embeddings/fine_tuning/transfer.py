@@ -131,7 +131,7 @@ def fine_tune_transfer(
         starts the training; on a CPU the same seed gives the same figures.
     folds: of tasks without a split.
     kept: a directory for the result of every fit; one that is there already, of the same model, examples,
-        settings and seed, is not done again, so a killed run goes on.
+        settings and seed, is not done again, so a killed run resumes.
 
     Raises:
         InputError: too few examples of a class for two folds.

@@ -115,5 +115,5 @@ def _add(counts: dict[str, int], tokens: TokenColumn) -> None:
 
 
 def sentence_counts(texts: Sequence[str], name: str) -> Background:
-    """In how many of these sentences each word stands, for an inverse document frequency."""
+    """How many of these sentences contain each word, for an inverse document frequency."""
     return Background(name, len(texts), count_documents(tokenize_column(pa.array(texts, pa.string()))))

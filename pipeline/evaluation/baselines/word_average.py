@@ -16,7 +16,7 @@ from paraforge.evaluation.similarity.comparing import CosineModel
 from paraforge.scoring.vectors import FloatArray, WordVectors
 from paraforge.text.tokens import tokenize_column
 
-# Bounds the memory of what is worked on: 4096 x 300 float32 are 5 MB, and the words of so many sentences.
+# Bounds the memory of what is worked on: 4096 x 300 float32 are 5 MB, and the words of 4096 sentences.
 _BLOCK_ROWS: Final = 4096
 _ROUNDING: Final = 1e-6
 

@@ -25,13 +25,13 @@ def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
     """Read sets of scored sentence pairs.
 
     paths: files of any of :func:`set_formats`, `STS.input.X.txt` files of the official
-        distribution (`STS.gs.X.txt` is looked for beside them), and directories, which are searched with all
+        distribution (`STS.gs.X.txt` is looked for next to them), and directories, which are searched with all
         they hold: every `.tsv` and `.csv`, SICK's `.txt`, and `STS.input.X.txt`. Files of a directory whose
         header names no score are passed over with a warning, hidden ones silently.
 
     A set's year is in its name (`2012.MSRpar.tsv`, `STS2016.input.headlines.txt`) or in the name of a
     directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is a group of its own.
-    What lies in a directory `train` is a group apart from that year's test sets, `2012train`. Sets with the
+    What is in a directory `train` is a group apart from that year's test sets, `2012train`. Sets with the
     same pairs and scores, whatever their names and formats, are one: it is read once, with a year if one of
     them has it, and the others are named in a warning.
 

@@ -40,7 +40,7 @@ class Layout:
 def layout_by_form(fields: Sequence[str]) -> Layout | None:
     """Where the fields of a first row without a header are; None where it is no row of a set."""
     count = len(fields)
-    # The last columns of STS Benchmark say where a sentence comes from; not every row has them.
+    # The last columns of STS Benchmark name the sources of the sentences; not every row has them.
     if count >= _STS_BENCHMARK_COLUMNS and _may_be_score(fields[4]):
         return Layout(4, 5, 6)
     if count >= 3 and _may_be_score(fields[0]):

@@ -18,7 +18,7 @@ class SentencePairs:
     Attributes:
         name: of the set, such as `2012.MSRpar`.
         group: whose figure is the unweighted mean over its sets: a year, or the set itself.
-        first, second: the sentences as they stand.
+        first, second: the sentences, unchanged.
         gold: judgements, higher is more similar; NaN where a row has none.
     """
 

@@ -41,7 +41,7 @@ class Difference:
 
     mean_absolute_pearson: mean over sets of the absolute difference in Pearson's r x 100; None where there
         is no set on which both are defined.
-    sets: so many. by_set: first minus second.
+    sets: their number. by_set: first minus second.
     """
 
     mean_absolute_pearson: float | None

@@ -13,7 +13,7 @@ from paraforge.scoring.vectors import WordVectors
 def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: SimilarityList) -> Correlation:
     """Spearman's rho x 100; a pair with a word that has no vector of its own counts as cosine 0.
 
-    words: a table of vectors, in which the unknown word's vector stands for no word; or whatever embeds a
+    words: a table of vectors, in which the unknown word's vector is not a word's; or whatever embeds a
         text, to which a word is a text of one word, and compares its vectors by their cosine or otherwise.
     """
     listed = list(dict.fromkeys(word for pair in judgements.pairs for word in pair))

@@ -35,7 +35,7 @@ class TransferScore:
         accuracy: x 100, of a classification.
         pearson, spearman: x 100, of a relatedness.
         tested_on: `test`, `trial`, or `10-fold cross-validation`.
-        repeated: test examples that stand in the training set too; without a split, examples that repeat
+        repeated: test examples that are in the training set too; without a split, examples that repeat
             an earlier one. They make a score look better than it is.
         training: `fixed`, or how the encoder was trained for the task.
         chosen: of an encoder that was trained, for each fold the settings that differ from the defaults, the
@@ -105,7 +105,7 @@ def transfer_score(
     training: str = FIXED,
     chosen: Sequence[dict[str, Any]] = (),
 ) -> TransferScore:
-    """Figures with what the task says about itself; folds count where it has no test set."""
+    """Figures with the task's own description; folds count where it has no test set."""
     return TransferScore(
         task.name,
         accuracy,

@@ -15,7 +15,7 @@ class Examples:
     """Texts, or pairs of texts, with labels.
 
     first: the texts. second: the other texts of pairs, None of single texts. labels: class names, or
-    numbers as they stand.
+    numbers, unchanged.
     """
 
     first: list[str]
@@ -37,13 +37,13 @@ class Examples:
         return Examples([self.first[row] for row in chosen], second, [self.labels[row] for row in chosen])
 
     def repeated_in(self, other: Examples) -> int:
-        """How many of these examples, labels apart, stand in the others too."""
+        """How many of these examples, regardless of labels, are among the others too."""
         others = set(other._keys())
         return sum(key in others for key in self._keys())
 
     @property
     def repeats(self) -> int:
-        """How many of these examples, labels apart, repeat an earlier one."""
+        """How many of these examples, regardless of labels, repeat an earlier one."""
         return len(self) - len(set(self._keys()))
 
     def _keys(self) -> Iterator[tuple[str, str]]:

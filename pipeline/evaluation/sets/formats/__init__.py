@@ -41,7 +41,7 @@ class SetFormat(ABC):
     def read(path: Path, name: str, group: str) -> list[SentencePairs]:
         """The sets of a file, plain or compressed; a row whose judgement is blank is unscored.
 
-        name, group: what the file's name says; a format that knows better takes its own.
+        name, group: as the file's name has them; a format that knows better uses its own.
 
         Raises:
             InputError: with file and line: too few or too many fields, a score that is no number, a blank

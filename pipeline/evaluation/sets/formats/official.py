@@ -16,7 +16,7 @@ from paraforge.text.lines import numbered_lines
 logger = logging.getLogger(__name__)
 
 _OFFICIAL = re.compile(r"STS(?P<year>\d{4})?\.(?P<part>input|gs)\.(?P<name>.+?)\.txt(?:\.gz)?")
-# Years of the task alone: any other in a directory's name says something else.
+# Years of the task alone: any other year in a directory's name means something else.
 _YEAR_IN_DIRECTORY = re.compile(
     r"(?:STS|sts)[-_]?(?:20)?(?P<short>\d\d)(?!\d)|(?<!\d)(?P<year>201[2-7])(?!\d)"
 )
@@ -28,7 +28,7 @@ _ALL = "ALL"
 
 
 class OfficialDistribution(SetFormat):
-    """Sentences in one file and scores in another one beside it.
+    """Sentences in one file and scores in another one next to it.
 
     A set's year is in its name (`STS2016.input.headlines.txt`) or in the name of a directory above it
     (`STS12-en-test/STS.input.MSRpar.txt`); what is in a directory `train` is a group apart from that year's
@@ -57,7 +57,7 @@ class OfficialDistribution(SetFormat):
         official = _OFFICIAL.fullmatch(path.name)
         assert official is not None
         if official["part"] == "gs":
-            raise InputError("this has scores only", path, remedy="Give the STS.input file beside it.")
+            raise InputError("this has scores only", path, remedy="Give the STS.input file next to it.")
         name = official["name"]
         year = official["year"] or _year_above(path)
         if year is not None and path.resolve().parent.name == _TRAINING:
@@ -92,7 +92,7 @@ def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> S
         )
     for (number, fields), gold in zip(rows, golds, strict=True):
         if len(fields) < 2:
-            raise InputError("two sentences parted by a tab are expected", path, number)
+            raise InputError("two sentences separated by a tab are expected", path, number)
         read_score(gold, gold_path, number)
     joined = ((number, [gold, *fields]) for (number, fields), gold in zip(rows, golds, strict=True))
     return collect(joined, Layout(0, 1, 2), path, name, group)[0]
@@ -106,11 +106,11 @@ def _year_above(path: Path) -> str | None:
 
 
 def _gold_of(path: Path) -> Path:
-    """The scores beside a file of pairs, or in a directory beside its own, as some years have them."""
+    """The scores next to a file of pairs, or in a directory next to its own, as in some years."""
     name = path.name.replace(".input.", ".gs.", 1)
     if (path.parent / name).is_file():
         return path.parent / name
-    beside = sorted(path.parent.parent.glob(f"*/{name}"))
-    if len(beside) != 1:
-        raise InputError(f"no {name} with its scores", path, remedy=f"Put {name} beside it.")
-    return beside[0]
+    found = sorted(path.parent.parent.glob(f"*/{name}"))
+    if len(found) != 1:
+        raise InputError(f"no {name} with its scores", path, remedy=f"Put {name} next to it.")
+    return found[0]

@@ -25,7 +25,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
 
 
 class Tables(SetFormat):
-    """Fields between tabs, or CSV; the first line tells where they are.
+    """Fields between tabs, or CSV; the first line shows where they are.
 
     * gold, sentence, sentence, and perhaps more columns, separated by tabs;
     * STS Benchmark: genre, file, year, number, gold, sentence, sentence, separated by tabs, also where the

@@ -9,7 +9,7 @@ from paraforge.evaluation.transfer.layouts import ClassificationTask, one_file
 
 
 def read_mrpc(path: Path) -> Examples:
-    """The Microsoft paraphrase corpus: a header, then quality, two numbers and two sentences, parted by tabs.
+    """The Microsoft paraphrase corpus: a header, then quality, two numbers and two sentences, between tabs.
     Raises as :func:`read_labelled`."""
     return pairs_of_rows(path, rows_with_header(path, [("quality",), ("#1 string",), ("#2 string",)]))
 
