@@ -8,7 +8,7 @@ import io
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 TABLE, PARQUET = "table", "parquet"
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".parquet": PARQUET}
 FORMATS = (TABLE, *SUFFIXES.values())
-_GROUP_ROWS = 50_000
 # Of a table's column; with less, values are broken into unreadable pieces.
 _LEAST_WIDTH = 12
 
@@ -66,101 +65,57 @@ def write_text(rows: Rows, file: IO[str], kind: str) -> int:
     """Write all rows as ``csv``, ``tsv``, ``json`` (one array) or ``jsonl``; gives their number.
 
     A missing value is an empty field, or null. Within a field of TSV, tabs and line ends become blanks.
+    NaN is null in JSON, and a number of single precision has no more digits than it needs: DuckDB's COPY writes
+    NaN as it is, and 0.7 as 0.699999988079071.
     """
-    writers: dict[str, Callable[[Rows, IO[str]], int]] = {
-        "csv": _write_csv,
-        "tsv": _write_tsv,
-        "json": _write_json,
-        "jsonl": _write_jsonl,
-    }
-    return writers[kind](rows, file)
-
-
-def _write_csv(rows: Rows, file: IO[str]) -> int:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(rows.schema.names)
+    names = rows.schema.names
     count = 0
-    for values in _tuples(rows):
-        writer.writerow(["" if value is None else _field(value) for value in values])
-        count += 1
+    if kind in ("csv", "tsv"):
+        write = csv.writer(file, lineterminator="\n").writerow if kind == "csv" else _tsv_writer(file)
+        write(names)
+        for values in _tuples(rows):
+            write(["" if value is None else _field(value) for value in values])
+            count += 1
+        return count
+    before, between, after = ("[\n ", ",\n ", "\n]\n") if kind == "json" else ("", "\n", "\n")
+    for count, values in enumerate(_tuples(rows), start=1):
+        file.write((between if count > 1 else before) + _json(dict(zip(names, values, strict=True))))
+    file.write(after if count else "[]\n" if kind == "json" else "")
     return count
 
 
-def _write_tsv(rows: Rows, file: IO[str]) -> int:
-    file.write("\t".join(map(one_line, rows.schema.names)) + "\n")
-    count = 0
-    for values in _tuples(rows):
-        fields = ("" if value is None else one_line(_field(value)) for value in values)
-        file.write("\t".join(fields) + "\n")
-        count += 1
-    return count
-
-
-def _write_json(rows: Rows, file: IO[str]) -> int:
-    count = 0
-    for values in _tuples(rows):
-        file.write("[\n " if not count else ",\n ")
-        file.write(_json(dict(zip(rows.schema.names, values, strict=True))))
-        count += 1
-    file.write("\n]\n" if count else "[]\n")
-    return count
-
-
-def _write_jsonl(rows: Rows, file: IO[str]) -> int:
-    count = 0
-    for values in _tuples(rows):
-        file.write(_json(dict(zip(rows.schema.names, values, strict=True))) + "\n")
-        count += 1
-    return count
+def _tsv_writer(file: IO[str]) -> Callable[[Iterable[str]], object]:
+    return lambda fields: file.write("\t".join(map(one_line, fields)) + "\n")
 
 
 def _write_parquet(rows: Rows, path: Path) -> int:
     count = 0
-    pending: list[pa.RecordBatch] = []
-    waiting = 0
     with parquet_writer(path, rows.schema) as writer:
-
-        def flush() -> None:
-            writer.write_table(pa.Table.from_batches(pending, rows.schema), row_group_size=_GROUP_ROWS)
-            pending.clear()
-
         for batch in rows.batches:
-            pending.append(batch)
-            waiting += batch.num_rows
+            writer.write_batch(batch)
             count += batch.num_rows
-            if waiting >= _GROUP_ROWS:
-                flush()
-                waiting = 0
-        flush()
     return count
 
 
 def _tuples(rows: Rows) -> Iterator[tuple[Any, ...]]:
     for batch in rows.batches:
-        columns = [_plain(column) for column in batch.columns]
-        yield from zip(*columns, strict=True)
+        yield from zip(*map(_plain, batch.columns), strict=True)
 
 
 def _plain(column: pa.Array) -> list[Any]:
     """Python values; single precision with no more digits than it has."""
-    if pa.types.is_float32(column.type):
-        return [None if value is None else float(str(value)) for value in _float32(column)]
-    return list(column.to_pylist())
-
-
-def _float32(column: pa.Array) -> Iterator[Any]:
+    if not pa.types.is_float32(column.type):
+        return list(column.to_pylist())
     values, known = column.to_numpy(zero_copy_only=False), column.is_valid().to_pylist()
-    return (value if valid else None for value, valid in zip(values, known, strict=True))
+    return [float(str(value)) if valid else None for value, valid in zip(values, known, strict=True)]
 
 
 def _field(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, dict | list):
-        return _json(value)
     if isinstance(value, bytes):
         return value.hex()
-    return str(value)
+    return _json(value) if isinstance(value, dict | list) else str(value)
 
 
 def _json(value: Any) -> str:
@@ -173,9 +128,7 @@ def _finite(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {str(key): _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return value
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _json_value(value: Any) -> Any:
@@ -185,9 +138,7 @@ def _json_value(value: Any) -> Any:
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, bytes):
         return value.hex()
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    return str(value)
+    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
 
 
 def one_line(text: str) -> str:

@@ -16,7 +16,8 @@ from paraforge.publication.datasets import Dataset
 if TYPE_CHECKING:
     import duckdb
 
-ROWS_AT_ONCE = 20_000
+# Also a row group of a Parquet file that is written.
+ROWS_AT_ONCE = 50_000
 _EXPLAIN = re.compile(r"^\s*EXPLAIN\s+(ANALYZE\s+)?(?!\()", re.IGNORECASE)
 
 
