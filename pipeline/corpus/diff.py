@@ -3,7 +3,7 @@
 # ruff: noqa: S608 - names are of our own or quoted
 from __future__ import annotations
 
-import dataclasses
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -342,12 +342,5 @@ def open_side(corpus: Dataset, rejected: Dataset | None) -> Side:
 
 def as_dict(difference: Difference) -> dict[str, Any]:
     """JSON value of a difference."""
-
-    def plain(value: Any) -> Any:
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {one.name: plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
-        if isinstance(value, dict):
-            return {str(key): plain(part) for key, part in value.items()}
-        return [plain(part) for part in value] if isinstance(value, list | tuple) else value
-
-    return {one.name: plain(getattr(difference, one.name)) for one in dataclasses.fields(difference)}
+    value: dict[str, Any] = json.loads(json.dumps(difference, default=vars))
+    return value

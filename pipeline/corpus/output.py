@@ -65,8 +65,8 @@ def write_text(rows: Rows, file: IO[str], kind: str) -> int:
     """Write all rows as ``csv``, ``tsv``, ``json`` (one array) or ``jsonl``; gives their number.
 
     A missing value is an empty field, or null. Within a field of TSV, tabs and line ends become blanks.
-    NaN is null in JSON, and a number of single precision has no more digits than it needs: DuckDB's COPY writes
-    NaN as it is, and 0.7 as 0.699999988079071.
+    NaN is null in JSON, and a number of single precision has no more digits than it needs: DuckDB's COPY
+    writes NaN as it is, and 0.7 as 0.699999988079071.
     """
     names = rows.schema.names
     count = 0
