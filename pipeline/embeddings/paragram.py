@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.average import Average
-from paraforge.embeddings.encoders.parameters import WORD
 from paraforge.embeddings.initial import random_table, table_from_vectors
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
@@ -26,6 +25,7 @@ from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.shards.work import link_or_copy, replaced_directory
 from paraforge.text.paths import expand
+from paraforge.text.unit_names import WORD
 from paraforge.text.units import Words
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.versions import PARAGRAM

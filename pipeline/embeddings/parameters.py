@@ -8,13 +8,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from paraforge.embeddings.encoders.parameters import (
-    WORD_UNITS,
     AverageParameters,
     EncoderParameters,
     units_of,
 )
 from paraforge.embeddings.losses import has_mega_batches, loss_names
 from paraforge.text.paths import FilePath
+from paraforge.text.unit_names import WORD_UNITS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder
-from paraforge.embeddings.encoders.parameters import WORD_UNITS, VectorParameters, units_of
+from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
 from paraforge.embeddings.initial import frequency_weights, random_table, table_from_vectors
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
@@ -31,6 +31,7 @@ from paraforge.learning.runs import MODEL, check_place, open_or_build, run_once
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.text.paths import expand
+from paraforge.text.unit_names import WORD_UNITS
 from paraforge.text.units import make_units
 from paraforge.versions import EMBEDDINGS
 

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.embeddings.encoders.parameters import WORD, WORD_UNITS
 from paraforge.errors import InputError
 from paraforge.text.tokens import TokenColumn, tokenize_columns
+from paraforge.text.unit_names import WORD, WORD_UNITS
 
 LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _CODE_BITS = 21

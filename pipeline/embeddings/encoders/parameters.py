@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, WrapValidator
 
 from paraforge.plugins import classes_in, found_modules
+from paraforge.text.unit_names import Unit
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from paraforge.embeddings.encoders.protocol import Encoder
-
-Unit = Literal["word", "trigram", "bare_word", "bare_trigram", "sentencepiece"]
-WORD: Final = "word"
-WORD_UNITS: Final = (WORD, "bare_word")
-"""Units that are words, so that a table of their vectors is one of word vectors."""
 
 
 class VectorParameters(BaseModel):

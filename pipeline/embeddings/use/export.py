@@ -11,8 +11,6 @@ from torch import Tensor
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.combination import Addition, Combination
 from paraforge.embeddings.encoders.parameters import (
-    WORD,
-    WORD_UNITS,
     AverageParameters,
     CombinationParameters,
     EncoderParameters,
@@ -26,6 +24,7 @@ from paraforge.files import write_json
 from paraforge.learning.checkpoint import write_tensors
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.work import link_or_copy, replaced_directory
+from paraforge.text.unit_names import WORD, WORD_UNITS
 
 Format = Literal["sentence-transformers", "word2vec", "safetensors"]
 

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.embeddings.encoders.parameters import WORD_UNITS
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.text.normalisation import normalise
 from paraforge.text.text_blocks import text_blocks
+from paraforge.text.unit_names import WORD_UNITS
 
 logger = logging.getLogger(__name__)
 
