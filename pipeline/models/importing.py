@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,16 @@ from filelock import FileLock
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json
 from paraforge.models.archives import is_archive, unpacked
-from paraforge.models.checkpoint import fairseq_languages
 from paraforge.models.conversion import MODEL_FILE, check_files, write_description
 from paraforge.models.hub import download, is_hub_name
-from paraforge.models.importers.ctranslate2 import FOLDER, Languages, import_ctranslate2, vocabulary_of
-from paraforge.models.importers.fairseq import checkpoint_of, import_fairseq_checkpoint
-from paraforge.models.importers.marian import decoder_file, import_marian
-from paraforge.models.importers.transformers import import_transformers, is_transformers
+from paraforge.models.importers import importer_for
+from paraforge.models.importers.ctranslate2 import FOLDER, vocabulary_of
 from paraforge.models.model import can_open, files_fingerprint
 from paraforge.shards.work import replaced_directory
 
 logger = logging.getLogger(__name__)
 
 AFFIXES = ("source_prefix", "source_suffix", "target_prefix")
-Importer = Callable[[Path, Path, Languages], dict[str, Any]]
 # Where neither the user nor the model says it.
 _LANGUAGES = ("cs", "en")
 
@@ -62,25 +58,26 @@ def import_model(
     """
     given = {name: list(value) for name, value in (affixes or {}).items() if value is not None}
     with _located(source, output.parent) as (path, name):
-        origin, importer = _kind(path)
-        logger.info("importing %s, a model of %s", name, origin)
-        languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
-        if origin == "fairseq":
-            languages = fairseq_languages(checkpoint_of(path), source_language, target_language)
+        own = path.is_dir() and (path / MODEL_FILE).is_file()
+        logger.info("importing %s", name)
         with replaced_directory(output) as temporary:
-            if origin == "paraforge":
+            if own:
                 if given:
                     raise InputError("it has its tags already", path, remedy="Import the original anew.")
                 return _copy(path, temporary)
+            importer = importer_for(path)
+            languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
+            languages_of = getattr(importer, "languages_of", None)
+            if languages_of is not None:
+                languages = languages_of(path, source_language, target_language)
             try:
-                entries = {**importer(path, temporary, languages), **given}
-                if origin != "fairseq":
-                    _check_affixes(temporary, entries, path)
-                    _check_start(temporary, entries, path)
+                entries = {**importer.convert_model(path, temporary, languages), **given}
+                _check_affixes(temporary, entries, path)
+                _check_start(temporary, entries, path)
             except InputError as error:  # the user knows the original, not what is made of it
                 raise error.renamed(temporary, path) from error
             return write_description(
-                temporary, origin=origin, languages=languages, entries=entries, imported_from=name
+                temporary, origin=importer.ORIGIN, languages=languages, entries=entries, imported_from=name
             )
 
 
@@ -159,29 +156,6 @@ def _located(source: Path | str, beside: Path) -> Iterator[tuple[Path, str]]:
             source,
             remedy="Give nmt.model the path of a model, ORGANISATION/NAME of the hub, or 'train'.",
         )
-
-
-def _kind(path: Path) -> tuple[str, Importer]:
-    if path.is_file():
-        if path.suffix == ".pt":
-            return "fairseq", import_fairseq_checkpoint
-    elif (path / MODEL_FILE).is_file():
-        return "paraforge", import_ctranslate2
-    elif (path / "model.bin").is_file():
-        return "ctranslate2", import_ctranslate2
-    elif decoder_file(path) is not None:
-        return "opus-mt", import_marian
-    elif is_transformers(path):
-        return "transformers", import_transformers
-    elif any(path.glob("*.pt")):
-        return "fairseq", import_fairseq_checkpoint
-    raise InputError(
-        "not a model that can be imported",
-        path,
-        remedy="There should be a fairseq checkpoint (.pt), or a directory or archive with one, with "
-        "model.bin (CTranslate2), with decoder.yml (OPUS-MT, Marian), or with config.json and weights "
-        "(Transformers).",
-    )
 
 
 def _copy(path: Path, output: Path) -> dict[str, Any]:

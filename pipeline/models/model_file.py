@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from paraforge.errors import InputError
 from paraforge.files import read_json
 
-_VERSION = 6
+VERSION = 6
 _NAME = "TransformerSpec"
 # In the order of CTranslate2's numbering; bfloat16, which numpy has not, as its bits.
 _TYPES = ("float32", "int8", "int16", "int32", "float16", "uint16")
 _BFLOAT16 = 5
+Buffer = bytes | mmap.mmap
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,57 @@ class Variable:
     kind: int
     shape: tuple[int, ...]
     offset: int
+
+
+def read_index(content: Buffer) -> tuple[int, str, dict[str, Variable]]:
+    """Format, name of the specification, and variables by name, aliases included, without their values.
+
+    Args:
+        content: of model.bin. Of a format before 6 (of before 2022) no variables are read.
+
+    Raises:
+        ValueError, struct.error, IndexError: it is no such file, or ends too early.
+    """
+    reader = _Reader(content)
+    version, name, _revision = reader.number("I"), reader.text(), reader.number("I")
+    variables: dict[str, Variable] = {}
+    if version < VERSION:
+        return version, name, variables
+    for _ in range(reader.number("I")):
+        variable = reader.text()
+        shape = tuple(reader.number("I") for _ in range(reader.number("B")))
+        kind, size = reader.number("B"), reader.number("I")
+        if np.dtype(_TYPES[kind]).itemsize * int(np.prod(shape, dtype=np.int64)) != size:
+            raise ValueError(f"{variable} has {size} bytes for the shape {shape}")
+        variables[variable] = Variable(kind, shape, reader.place)
+        reader.place += size
+    if reader.place > len(content):
+        raise ValueError("it ends too early")
+    for _ in range(reader.number("I")):
+        alias, variable = reader.text(), reader.text()
+        if variable not in variables:
+            raise ValueError(f"there is no variable {variable!r}")
+        variables[alias] = variables[variable]
+    return version, name, variables
+
+
+class _Reader:
+    """Numbers and names from a place on."""
+
+    def __init__(self, content: Buffer) -> None:
+        self._content = content
+        self.place = 0
+
+    def number(self, kind: str) -> int:
+        (value,) = struct.unpack_from(f"<{kind}", self._content, self.place)
+        self.place += struct.calcsize(kind)
+        return int(value)
+
+    def text(self) -> str:
+        length = self.number("H")
+        text = self._content[self.place : self.place + length - 1]
+        self.place += length
+        return text.decode("utf-8")
 
 
 class ModelFile:
@@ -55,45 +107,15 @@ class ModelFile:
         try:
             with self.path.open("rb") as file:
                 self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._place = 0
-            self.variables = self._read_index()
-        except (ValueError, struct.error, UnicodeDecodeError, IndexError) as error:
+            version, name, self.variables = read_index(self._bytes)
+        except (ValueError, struct.error, IndexError) as error:
             raise InputError(f"not a model of CTranslate2, or damaged: {error}", self.path) from error
-
-    def _read_index(self) -> dict[str, Variable]:
-        version, name, _revision = self._number("I"), self._text(), self._number("I")
-        if version != _VERSION or name != _NAME:
+        if version != VERSION or name != _NAME:
             raise InputError(
-                f"a {name} in format {version}; the engine 'torch' reads {_NAME} in format {_VERSION}",
+                f"a {name} in format {version}; the engine 'torch' reads {_NAME} in format {VERSION}",
                 self.path,
                 remedy="Take the engine 'ctranslate2' for it.",
             )
-        variables: dict[str, Variable] = {}
-        for _ in range(self._number("I")):
-            name = self._text()
-            shape = tuple(self._number("I") for _ in range(self._number("B")))
-            kind, size = self._number("B"), self._number("I")
-            if np.dtype(_TYPES[kind]).itemsize * int(np.prod(shape, dtype=np.int64)) != size:
-                raise ValueError(f"{name} has {size} bytes for the shape {shape}")
-            variables[name] = Variable(kind, shape, self._place)
-            self._place += size
-        if self._place > len(self._bytes):
-            raise ValueError("it ends too early")
-        for _ in range(self._number("I")):
-            alias = self._text()
-            variables[alias] = variables[self._text()]
-        return variables
-
-    def _number(self, kind: str) -> int:
-        (value,) = struct.unpack_from(f"<{kind}", self._bytes, self._place)
-        self._place += struct.calcsize(kind)
-        return int(value)
-
-    def _text(self) -> str:
-        length = self._number("H")
-        text = self._bytes[self._place : self._place + length - 1]
-        self._place += length
-        return text.decode("utf-8")
 
     def __contains__(self, name: str) -> bool:
         return name in self.variables
@@ -159,5 +181,5 @@ def read_vocabulary(folder: Path, side: str) -> list[str]:
                 raise InputError("not a list of tokens", folder / f"{name}.json")
             return [str(token) for token in tokens]
         if (folder / f"{name}.txt").is_file():
-            return (folder / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
+            return (folder / f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
     raise InputError(f"no vocabulary of the {side} side beside model.bin", folder)

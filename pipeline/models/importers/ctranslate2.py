@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import mmap
 import shutil
 import struct
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from paraforge.errors import InputError
-from paraforge.files import read_json
 from paraforge.models.languages import language_token
 from paraforge.models.model import source_end
+from paraforge.models.model_file import read_index, read_vocabulary
 from paraforge.models.sentencepiece import check_pieces
 from paraforge.models.subwords import copy_subwords, find_subwords, open_subwords, subwords_file
 
@@ -22,7 +23,16 @@ FOLDER = "ctranslate2"
 CONVERSION_ERRORS = (ValueError, KeyError, RuntimeError, NotImplementedError, AttributeError, OSError)
 
 
-def import_ctranslate2(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
+ORIGIN = FOLDER
+WANTED = "model.bin (CTranslate2)"
+
+
+def recognises(path: Path) -> bool:
+    """Whether a path is a directory of CTranslate2."""
+    return (path / "model.bin").is_file()
+
+
+def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Copy a CTranslate2 model with its subwords to ``output``.
 
     Returns:
@@ -114,13 +124,7 @@ def check_whole(output: Path, path: Path, languages: Languages) -> None:
 
 def vocabulary_of(folder: Path, side: str) -> list[str] | None:
     """Types of one side of a CTranslate2 model, by number; None where it has no file of them."""
-    for name in (f"{side}_vocabulary", "shared_vocabulary"):
-        if (folder / f"{name}.json").is_file():
-            return [str(word) for word in read_json(folder / f"{name}.json")]
-        if (folder / f"{name}.txt").is_file():
-            text = (folder / f"{name}.txt").read_text(encoding="utf-8")
-            return text.removesuffix("\n").split("\n")
-    return None
+    return read_vocabulary(folder, side) if any(folder.glob("*vocabulary.*")) else None
 
 
 def check_embeddings(folder: Path, path: Path) -> None:
@@ -143,42 +147,19 @@ def check_embeddings(folder: Path, path: Path) -> None:
 
 
 def weight_shapes(file: Path, path: Path) -> dict[str, tuple[int, ...]]:
-    """Shape of every weight of ``model.bin``, aliases included, without reading the weights.
+    """Shape of every weight of ``model.bin``, aliases included; none for formats that name no shapes.
 
     Raises:
         InputError: it is no such file, or ends too early.
     """
-    shapes: dict[str, tuple[int, ...]] = {}
     try:
-        with file.open("rb") as source:
-            version = _number(source, "I")
-            if version < 6:  # of before 2022; those name no shapes in this form
-                return {}
-            _text(source)
-            source.read(4)  # revision
-            for _ in range(_number(source, "I")):
-                name = _text(source)
-                rank = _number(source, "B")
-                shapes[name] = tuple(_number(source, "I") for _ in range(rank))
-                source.read(1)  # type
-                source.seek(_number(source, "I"), 1)
-            for _ in range(_number(source, "I")):
-                alias = _text(source)
-                shapes[alias] = shapes[_text(source)]
-    except (struct.error, KeyError, UnicodeDecodeError, MemoryError) as error:
+        with file.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            _, _, variables = read_index(content)
+    except (struct.error, ValueError, IndexError) as error:
         raise InputError(
             "CTranslate2 cannot load this model: model.bin is damaged or truncated", path
         ) from error
-    return shapes
-
-
-def _number(source: BinaryIO, kind: str) -> int:
-    value: int = struct.unpack(f"<{kind}", source.read(struct.calcsize(f"<{kind}")))[0]
-    return value
-
-
-def _text(source: BinaryIO) -> str:
-    return source.read(_number(source, "H")).rstrip(b"\0").decode()
+    return {name: variable.shape for name, variable in variables.items()}
 
 
 def last_line(error: BaseException) -> str:

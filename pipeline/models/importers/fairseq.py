@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.errors import InputError
+from paraforge.models.checkpoint import fairseq_languages
 from paraforge.models.conversion import model_arguments, normalise_checkpoint, write_fairseq_model
 from paraforge.models.fidelity import TOLERANCE, Reference, check_fidelity, comparing, some_tokens
 from paraforge.models.importers.ctranslate2 import FOLDER, Languages
@@ -19,7 +20,21 @@ from paraforge.models.subwords import copy_subwords, find_subwords, open_subword
 _CHECKPOINTS = ("checkpoint.pt", "checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
 
 
-def import_fairseq_checkpoint(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
+ORIGIN = "fairseq"
+WANTED = "a checkpoint (.pt, fairseq)"
+
+
+def recognises(path: Path) -> bool:
+    """Whether a path is a checkpoint, or a directory with one."""
+    return (path.is_file() and path.suffix == ".pt") or (path.is_dir() and any(path.glob("*.pt")))
+
+
+def languages_of(path: Path, source_language: str | None, target_language: str | None) -> Languages:
+    """Languages as the checkpoint says, which have to be those that are given, if any are."""
+    return fairseq_languages(checkpoint_of(path), source_language, target_language)
+
+
+def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Give a checkpoint, or a directory's, the project's layout, in fairseq's and CTranslate2's form.
 
     Raises:

@@ -46,7 +46,16 @@ def decoder_file(folder: Path) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
-def import_marian(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
+ORIGIN = "opus-mt"
+WANTED = "decoder.yml (OPUS-MT, Marian)"
+
+
+def recognises(path: Path) -> bool:
+    """Whether a path is a directory of Marian."""
+    return path.is_dir() and decoder_file(path) is not None
+
+
+def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Convert a Marian directory.
 
     Returns:

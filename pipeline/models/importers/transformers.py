@@ -20,8 +20,8 @@ from paraforge.models.importers.ctranslate2 import (
     convert,
     last_line,
 )
-from paraforge.models.importers.transformers_tokenizer import load_tokenizer, take_subwords, vocabulary_of
-from paraforge.models.importers.weight_files import WeightFiles
+from paraforge.models.transformers_tokenizer import load_tokenizer, take_subwords, vocabulary_of
+from paraforge.models.weight_files import WeightFiles
 
 WEIGHTS = (
     "model.safetensors",
@@ -45,12 +45,16 @@ _PRE_NORM = {"bart": False, "mbart": True, "pegasus": True}
 logger = logging.getLogger(__name__)
 
 
-def is_transformers(folder: Path) -> bool:
-    """Whether a directory has a configuration and weights of Transformers."""
-    return (folder / "config.json").is_file() and any((folder / name).is_file() for name in WEIGHTS)
+ORIGIN = "transformers"
+WANTED = "config.json and weights (Transformers)"
 
 
-def import_transformers(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
+def recognises(path: Path) -> bool:
+    """Whether a path is a directory with a configuration and weights of Transformers."""
+    return (path / "config.json").is_file() and any((path / name).is_file() for name in WEIGHTS)
+
+
+def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Convert a model as ``save_pretrained`` or the hub has it; no code of it is run.
 
     Returns:
