@@ -8,11 +8,10 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.parameters import VocabularyParameters
@@ -20,13 +19,13 @@ from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import Bags
+from paraforge.learning.id_sequences import IdSequences, IdSequencesWriter, map_array
 from paraforge.text.units import Units
 from paraforge.text.vocabulary import Vocabulary, most_frequent
 
 FORMAT = 2
 _INDEX = "pairs.json"
 _SOURCES = "sources"
-_CHUNK_TOKENS = 1 << 22
 _BLOCK_ROWS = 50_000
 
 
@@ -62,27 +61,17 @@ class PairStore:
         self.directory = directory
         self._chosen: npt.NDArray[np.int64] | None = None
         self._sources = map_array(directory / _SOURCES, "int32", (self.pairs,))
-        self.vocabularies: dict[str, Vocabulary] = {}
-        self._ids: dict[str, npt.NDArray[Any]] = {}
-        self._starts: dict[str, npt.NDArray[np.int64]] = {}
-        for name, unit in described.items():
-            vocabulary = Vocabulary.load(directory / f"{name}.vocabulary.json")
-            if int(unit["vocabulary"]) != len(vocabulary) or int(unit["largest_id"]) >= len(vocabulary):
-                raise InputError(
-                    f"ids up to {unit['largest_id']}, its vocabulary has {len(vocabulary)} units",
-                    directory / f"{name}.vocabulary.json",
-                    remedy="Build the pairs again.",
-                )
-            self.vocabularies[name] = vocabulary
-            self._ids[name] = map_array(directory / f"{name}.ids", unit["dtype"], (int(unit["tokens"]),))
-            self._starts[name] = map_array(directory / f"{name}.starts", "int64", (2 * self.pairs + 1,))
+        self._sequences = {
+            name: IdSequences(directory, name, 2 * self.pairs, unit) for name, unit in described.items()
+        }
+        self.vocabularies = {name: sequences.vocabulary for name, sequences in self._sequences.items()}
 
     def __len__(self) -> int:
         return self.pairs
 
     def tokens(self, unit: str) -> int:
         """Tokens of all sides."""
-        return len(self._ids[unit])
+        return self._sequences[unit].tokens
 
     def subset(self, pairs: npt.NDArray[np.int64]) -> PairStore:
         """A view of some of the pairs, in this order; it reads the same files."""
@@ -106,16 +95,7 @@ class PairStore:
         if self._chosen is not None:
             pairs = self._chosen[pairs]
         sentences = np.concatenate([2 * pairs, 2 * pairs + 1])
-        return {name: self._select(name, sentences) for name in self.unit_names}
-
-    def _select(self, name: str, sentences: npt.NDArray[np.int64]) -> Bags:
-        starts = np.asarray(self._starts[name][sentences])
-        lengths = self._starts[name][sentences + 1] - starts
-        offsets = np.zeros(len(sentences) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        positions = np.arange(int(offsets[-1])) + np.repeat(starts - offsets[:-1], lengths)
-        ids = self._ids[name][positions].astype(np.int64)
-        return Bags(torch.from_numpy(ids), torch.from_numpy(offsets))
+        return {name: self._sequences[name].select(sentences) for name in self.unit_names}
 
     @property
     def sources(self) -> npt.NDArray[np.int32]:
@@ -124,24 +104,7 @@ class PairStore:
 
     def counts(self, unit: str) -> npt.NDArray[np.int64]:
         """How often each unit occurs in all sides, int64 (vocabulary,)."""
-        total = np.zeros(len(self.vocabularies[unit]), dtype=np.int64)
-        ids = self._ids[unit]
-        for first in range(0, len(ids), _CHUNK_TOKENS):
-            total += np.bincount(ids[first : first + _CHUNK_TOKENS], minlength=len(total))
-        return total
-
-
-def map_array(path: Path, dtype: str, shape: tuple[int]) -> npt.NDArray[Any]:
-    """Numbers in a file, memory-mapped.
-
-    Raises:
-        InputError: the file is missing, or of another size.
-    """
-    size = np.dtype(dtype).itemsize * shape[0]
-    found = path.stat().st_size if path.is_file() else 0
-    if found != size:
-        raise InputError(f"{found} bytes, its index says {size}", path, remedy="Build the pairs again.")
-    return np.memmap(path, dtype=dtype, mode="r", shape=shape)
+        return self._sequences[unit].counts()
 
 
 def build_pair_store(
@@ -214,21 +177,11 @@ def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
 
 
 class _UnitBuilder:
-    """One unit's files: provisional ids in order of first appearance, renumbered when all counts are
-    known."""
+    """Cuts both sides of pairs into one unit."""
 
     def __init__(self, directory: Path, units: Units) -> None:
         self.units = units
-        self._stem = directory / units.name
-        self._numbers: dict[str, int] = {}
-        self._counts = np.zeros(0, dtype=np.int64)
-        self._tokens = 0
-        self._provisional = self._file("provisional").open("wb")
-        self._starts: BinaryIO = self._file("starts").open("wb")
-        self._starts.write(np.zeros(1, dtype=np.int64).tobytes())
-
-    def _file(self, suffix: str) -> Path:
-        return self._stem.with_name(f"{self._stem.name}.{suffix}")
+        self._writer = IdSequencesWriter(directory, units.name)
 
     def cut(self, block: PairBlock) -> tuple[Any, Any]:
         left, right = self.units.cut(block.left, block.right)
@@ -236,11 +189,7 @@ class _UnitBuilder:
 
     def append(self, left: Any, right: Any, keep: npt.NDArray[np.int64]) -> None:
         """Write the sides of the kept pairs: left, right, left, right, ..."""
-        vocabulary = left.vocabulary
-        numbers = self._numbers
-        lookup = np.fromiter(
-            (numbers.setdefault(unit, len(numbers)) for unit in vocabulary), np.int32, len(vocabulary)
-        )
+        lookup = self._writer.numbers(left.vocabulary)
         # Both columns one after the other, then their rows picked alternately.
         ids = np.concatenate([left.ids, right.ids])
         starts = np.concatenate([left.offsets[:-1], right.offsets[:-1] + left.offsets[-1]])
@@ -251,45 +200,24 @@ class _UnitBuilder:
         positions = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(
             starts - (ends - lengths), lengths
         )
-        written = lookup[ids[positions]]
-        self._counts = np.pad(self._counts, (0, len(numbers) - len(self._counts)))
-        self._counts += np.bincount(written, minlength=len(numbers))
-        self._provisional.write(written.tobytes())
-        self._starts.write((ends + self._tokens).astype(np.int64).tobytes())
-        self._tokens += len(written)
+        self._writer.append(lookup[ids[positions]], ends)
 
     def close(self) -> None:
-        self._provisional.close()
-        self._starts.close()
+        self._writer.close()
 
     def finish(self, limit: VocabularyParameters, given: Vocabulary | None) -> dict[str, Any]:
         """Settle the vocabulary, write the final ids, and describe them."""
-        found = list(self._numbers)
+        found = self._writer.units
         if given is None and self.units.fixed_vocabulary is not None:
             pieces, unknown = self.units.fixed_vocabulary
             given = Vocabulary(pieces, unknown)
         if given is not None:
-            vocabulary, ids = given, given.ids_of(found)
-        else:
-            vocabulary, ids = most_frequent(
-                found, self._counts, minimum_count=limit.minimum_count, maximum_size=limit.maximum_size
+            return self._writer.finish(given, given.ids_of(found))
+        return self._writer.finish(
+            *most_frequent(
+                found,
+                self._writer.counts,
+                minimum_count=limit.minimum_count,
+                maximum_size=limit.maximum_size,
             )
-        dtype = np.uint16 if len(vocabulary) <= 1 << 16 else np.int32
-        ids = ids.astype(dtype)
-        largest = 0
-        digest = hashlib.sha256()
-        with self._file("provisional").open("rb") as source, self._file("ids").open("wb") as target:
-            while data := source.read(4 * _CHUNK_TOKENS):
-                part = ids[np.frombuffer(data, dtype=np.int32)]
-                largest = max(largest, int(part.max()))
-                target.write(part.tobytes())
-                digest.update(part.tobytes())
-        self._file("provisional").unlink()
-        vocabulary.save(self._file("vocabulary.json"))
-        return {
-            "vocabulary": len(vocabulary),
-            "tokens": self._tokens,
-            "largest_id": largest,
-            "dtype": np.dtype(dtype).name,
-            "sha256": digest.hexdigest(),
-        }
+        )

@@ -13,23 +13,23 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from paraforge.embeddings.pair_store import map_array
 from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import Bags
+from paraforge.learning.id_sequences import IdSequences, IdSequencesWriter, map_array
 from paraforge.progress import progress
 from paraforge.text.units import Words
 from paraforge.text.vocabulary import Vocabulary, most_frequent
 from paraforge.unrolling.ids import END, with_ends
 from paraforge.unrolling.sentences import SentenceBlock
 
-FORMAT = 1
-VOCABULARY = "word.vocabulary.json"
+FORMAT = 2
+_UNIT = "word"
+VOCABULARY = f"{_UNIT}.vocabulary.json"
 _INDEX = "triples.json"
-_IDS, _STARTS, _CENTRES, _PROVISIONAL = "ids", "starts", "centres", "provisional"
-_CHUNK_IDS = 1 << 22
+_CENTRES = "centres"
 _BLOCK_ROWS = 50_000
 
 
@@ -73,20 +73,13 @@ class TripleStore:
             self._triples = int(index["triples"])
             self.sentences, self.skipped = int(index["sentences"]), int(index["skipped"])
             self.documents = int(index["documents"])
-            tokens, largest, dtype = int(index["tokens"]), int(index["largest_id"]), str(index["dtype"])
+            described = dict(index["words"])
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"damaged: {error!r}", path) from error
         self.directory = directory
         self.fingerprint = hash_json(index)
-        self.vocabulary = Vocabulary.load(directory / VOCABULARY)
-        if largest >= len(self.vocabulary):
-            raise InputError(
-                f"ids up to {largest}, the vocabulary has {len(self.vocabulary)} words",
-                path,
-                remedy="Build the triples again.",
-            )
-        self._ids = map_array(directory / _IDS, dtype, (tokens,))
-        self._starts = map_array(directory / _STARTS, "int64", (self.sentences + 1,))
+        self._sequences = IdSequences(directory, _UNIT, self.sentences, described)
+        self.vocabulary = self._sequences.vocabulary
         self._centres = map_array(directory / _CENTRES, "int64", (self._triples,))
 
     def __len__(self) -> int:
@@ -96,15 +89,7 @@ class TripleStore:
     def batch(self, triples: npt.NDArray[np.int64]) -> TripleBatch:
         """Some of the triples, in this order."""
         centres = np.asarray(self._centres[triples])
-        return TripleBatch(*(self._select(centres + step) for step in (-1, 0, 1)))
-
-    def _select(self, sentences: npt.NDArray[np.int64]) -> Bags:
-        starts = np.asarray(self._starts[sentences])
-        lengths = self._starts[sentences + 1] - starts
-        offsets = np.zeros(len(sentences) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        positions = np.arange(int(offsets[-1])) + np.repeat(starts - offsets[:-1], lengths)
-        return Bags(torch.from_numpy(self._ids[positions].astype(np.int64)), torch.from_numpy(offsets))
+        return TripleBatch(*(self._sequences.select(centres + step) for step in (-1, 0, 1)))
 
 
 def build_triple_store(
@@ -149,20 +134,17 @@ def build_triple_store(
 
 
 class _Writer:
-    """The files of a store: provisional ids in order of first appearance, renumbered when all is counted."""
+    """The files of a store."""
 
     def __init__(self, directory: Path, maximum_length: int) -> None:
         self.sentences = self.skipped = self.triples = self.documents = 0
         self._directory = directory
         self._maximum_length = maximum_length
         self._units = Words()
-        self._numbers: dict[str, int] = {END: 0}
-        self._counts = np.zeros(1, dtype=np.int64)
-        self._tokens = 0
+        self._words = IdSequencesWriter(directory, _UNIT, known=[END])
         # The documents of the last two sentences, which may be neighbours of the next ones.
         self._before = np.empty(0, dtype=np.int64)
-        self._files = {name: (directory / name).open("wb") for name in (_PROVISIONAL, _STARTS, _CENTRES)}
-        self._files[_STARTS].write(np.zeros(1, dtype=np.int64).tobytes())
+        self._centres = (directory / _CENTRES).open("wb")
         self._digest = hashlib.sha256()
 
     def append(self, texts: Any, documents: npt.NDArray[np.int64]) -> None:
@@ -172,20 +154,11 @@ class _Writer:
         self.skipped += len(cut) - len(kept)
         if not len(kept):
             return
-        numbers = self._numbers
-        lookup = np.fromiter(
-            (numbers.setdefault(word, len(numbers)) for word in cut.vocabulary),
-            np.int32,
-            len(cut.vocabulary),
-        )
+        lookup = self._words.numbers(cut.vocabulary)
         # Sentences without words have no ids, so leaving them out is leaving out their offsets.
         offsets = np.append(cut.offsets[kept], cut.offsets[-1])
         ids, offsets = with_ends(lookup[cut.ids], offsets, 0, self._maximum_length)
-        self._counts = np.pad(self._counts, (0, len(numbers) - len(self._counts)))
-        self._counts += np.bincount(ids, minlength=len(numbers))
-        self._files[_PROVISIONAL].write(ids.tobytes())
-        self._files[_STARTS].write((offsets[1:] + self._tokens).tobytes())
-        self._tokens += len(ids)
+        self._words.append(ids, offsets[1:])
         self._append_centres(documents[kept])
         self.sentences += len(kept)
 
@@ -196,35 +169,25 @@ class _Writer:
         # Documents follow each other, so a sentence whose neighbours share one is of it, too.
         inner = np.flatnonzero(joined[2:] == joined[:-2]) + 1
         centres = (inner + self.sentences - len(self._before)).astype(np.int64)
-        self._files[_CENTRES].write(centres.tobytes())
+        self._centres.write(centres.tobytes())
         self._digest.update(centres.tobytes())
         self.triples += len(centres)
         self._before = joined[-2:]
 
     def close(self) -> None:
-        for file in self._files.values():
-            file.close()
+        self._words.close()
+        self._centres.close()
 
     def finish(self, limits: VocabularyParameters) -> None:
         """Settle the vocabulary, write the final ids, and describe them."""
-        words = list(self._numbers)[1:]
         frequent, numbers = most_frequent(
-            words,
-            self._counts[1:],
+            self._words.units[1:],
+            self._words.counts[1:],
             minimum_count=limits.minimum_count,
             maximum_size=limits.maximum_size,
         )
         vocabulary = Vocabulary([*frequent.units, END])
-        dtype = np.uint16 if len(vocabulary) <= 1 << 16 else np.int32
-        final = np.concatenate([[len(vocabulary) - 1], numbers]).astype(dtype)
-        provisional = self._directory / _PROVISIONAL
-        with provisional.open("rb") as source, (self._directory / _IDS).open("wb") as target:
-            while data := source.read(4 * _CHUNK_IDS):
-                part = final[np.frombuffer(data, dtype=np.int32)].tobytes()
-                target.write(part)
-                self._digest.update(part)
-        provisional.unlink()
-        vocabulary.save(self._directory / VOCABULARY)
+        words = self._words.finish(vocabulary, np.concatenate([[len(vocabulary) - 1], numbers]))
         write_json(
             self._directory / _INDEX,
             {
@@ -233,10 +196,8 @@ class _Writer:
                 "sentences": self.sentences,
                 "skipped": self.skipped,
                 "documents": self.documents,
-                "tokens": self._tokens,
-                "largest_id": len(vocabulary) - 1,
-                "dtype": np.dtype(dtype).name,
                 "sha256": self._digest.hexdigest(),
+                "words": words,
                 "words_sha256": hashlib.sha256("\n".join(vocabulary.units).encode()).hexdigest(),
             },
         )

@@ -138,9 +138,14 @@ def test_damage_is_found(tmp_path: Path) -> None:
     vocabulary = build() / "word.vocabulary.json"
     content = json.loads(vocabulary.read_text())
     vocabulary.write_text(json.dumps({**content, "units": content["units"][:-1]}))
-    with pytest.raises(InputError, match="ids up to 3, its vocabulary has 3 units"):
+    with pytest.raises(InputError, match="ids up to 3 of 4 units, the vocabulary has 3"):
         PairStore(tmp_path)
     index = build() / "pairs.json"
+    described = json.loads(index.read_text())
+    del described["units"]["word"]["tokens"]
+    index.write_text(json.dumps(described))
+    with pytest.raises(InputError, match="damaged description of word units"):
+        PairStore(tmp_path)
     index.write_text("{}")
     with pytest.raises(InputError, match="damaged"):
         PairStore(tmp_path)

@@ -64,7 +64,7 @@ def test_blocks_of_any_size_give_the_same_bytes(tmp_path: Path, rows: int) -> No
     store = build_triple_store(tmp_path / "parts", parts, LIMITS, 30)
     assert triples_of(store) == expected(documents)
     assert store.fingerprint == make_store(tmp_path / "whole", documents).fingerprint
-    for name in ("ids", "starts", "centres", "triples.json", "word.vocabulary.json"):
+    for name in ("word.ids", "word.starts", "centres", "triples.json", "word.vocabulary.json"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
@@ -116,8 +116,9 @@ def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
     index = json.loads(path.read_text())
     for changes, message in (
         ({"format": 9}, "format 9"),
-        ({"largest_id": 10_000}, "ids up to 10000"),
-        ({"tokens": 3}, "bytes, its index says"),
+        ({"words": {**index["words"], "largest_id": 10_000}}, "ids up to 10000"),
+        ({"words": {**index["words"], "tokens": 3}}, "bytes, its index says"),
+        ({"words": {**index["words"], "dtype": "int99"}}, "damaged description"),
         ({"sentences": "x"}, "damaged"),
     ):
         path.write_text(json.dumps({**index, **changes}))
@@ -127,4 +128,6 @@ def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
 
 def test_the_files_are_mapped_and_not_read(tmp_path: Path) -> None:
     store = make_store(tmp_path)
-    assert all(isinstance(value, np.memmap) for value in (store._ids, store._starts, store._centres))
+    sequences = store._sequences
+    mapped = (sequences._ids, sequences._starts, store._centres)
+    assert all(isinstance(value, np.memmap) for value in mapped)
