@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
+
+from paraforge.errors import InputError
+from paraforge.files import read_json
 
 FORMAT = 1
 MANIFEST = "lexicon.json"
@@ -40,3 +46,25 @@ WORDS_SCHEMA = pa.schema(
         _field("entries", pa.int64(), "paraphrases that the lexicon has for the word"),
     ]
 )
+
+
+def read_lexicon_json(directory: Path) -> tuple[dict[str, Any], list[tuple[str, int]]]:
+    """The content of `lexicon.json`, and name and rows of each file with entries.
+
+    Raises:
+        InputError: not a lexicon, one of a newer format, or it is damaged.
+    """
+    path = directory / MANIFEST
+    if not path.is_file():
+        raise InputError(f"not a lexicon: there is no {MANIFEST} in it", directory)
+    content: dict[str, Any] = read_json(path)
+    try:
+        if int(content["format"]) > FORMAT:
+            raise InputError(
+                f"written in format {content['format']}, this version reads {FORMAT}",
+                path,
+                remedy="Upgrade paraforge.",
+            )
+        return content, [(str(file["file"]), int(file["rows"])) for file in content["files"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"damaged: {error!r}", path, remedy="Extract the lexicon again.") from error

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.errors import InputError
-from paraforge.files import read_json
-from paraforge.lexicon.layout import FORMAT, MANIFEST, SCHEMA, WORDS
+from paraforge.lexicon.layout import SCHEMA, WORDS, read_lexicon_json
 
 Score = Literal["adjusted_pmi", "cross_pmi"]
 
@@ -36,19 +35,7 @@ class Lexicon:
             raise InputError(
                 "no such lexicon", self.path, remedy="Run 'dvc repro lexicon' or 'paraforge lexicon extract'."
             )
-        if not (self.path / MANIFEST).is_file():
-            raise InputError(f"not a lexicon: there is no {MANIFEST} in it", self.path)
-        self.manifest: dict[str, Any] = read_json(self.path / MANIFEST)
-        try:
-            if self.manifest["format"] > FORMAT:
-                raise InputError(
-                    f"written in format {self.manifest['format']}, this version reads {FORMAT}",
-                    self.path / MANIFEST,
-                    remedy="Upgrade paraforge.",
-                )
-            records = [(str(file["file"]), int(file["rows"])) for file in self.manifest["files"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"damaged: {error!r}", self.path / MANIFEST) from error
+        self.manifest, records = read_lexicon_json(self.path)
         # For each row group: file, number in it, first and last word.
         self._groups: list[tuple[Path, int, str, str]] = []
         for name, rows in records:

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.errors import InputError
-from paraforge.files import read_json
 from paraforge.lexicon import layout
 from paraforge.publication.manifest import (
     KEPT,
@@ -89,20 +88,7 @@ def open_lexicon(directory: Path) -> Dataset:
     Raises:
         InputError: not a lexicon, one of a newer format, or a file is missing or damaged.
     """
-    path = directory / layout.MANIFEST
-    if not path.is_file():
-        raise InputError(f"not a lexicon: there is no {layout.MANIFEST} in it", directory)
-    value = read_json(path)
-    try:
-        if int(value["format"]) > layout.FORMAT:
-            raise InputError(
-                f"written in format {value['format']}, this version reads {layout.FORMAT}",
-                path,
-                remedy="Upgrade paraforge.",
-            )
-        records = [(str(file["file"]), int(file["rows"])) for file in value["files"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"damaged: {error!r}", path, remedy="Extract the lexicon again.") from error
+    _, records = layout.read_lexicon_json(directory)
     files = [_whole(directory, name, None) for name, _ in records]
     return Dataset(LEXICON, directory, files, sum(rows for _, rows in records), _lexicon_schema(files))
 

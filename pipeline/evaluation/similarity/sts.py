@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from paraforge.evaluation.correlation import mean, pearson, spearman
-from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.sets.sentence_pairs import SentencePairs
 from paraforge.evaluation.similarity.comparing import Comparable, similarities
 from paraforge.interrupts import check_interrupt
@@ -114,18 +112,7 @@ def _group(name: str, scores: list[SetScore]) -> GroupScore:
     )
 
 
-def development_score(model: Comparable, sts_files: Sequence[str | Path | SentencePairs]) -> float:
-    """Unweighted mean of Pearson's r x 100 over development sets; 0 for a set where it is not defined.
-
-    sts_files: files and directories as `read_sets` takes them, or sets that were read before, which saves
-        reading them again at every evaluation of a training run.
-
-    Raises:
-        InputError: see :func:`read_sets`.
-    """
-    read = [item for item in sts_files if isinstance(item, SentencePairs)]
-    paths = [item for item in sts_files if not isinstance(item, SentencePairs)]
-    if paths or not read:
-        read += read_sets(paths)
-    scores = [score.pearson for score in evaluate_sts(model, read).sets]
+def development_score(model: Comparable, sets: Sequence[SentencePairs]) -> float:
+    """Unweighted mean of Pearson's r x 100 over development sets; 0 for a set where it is not defined."""
+    scores = [score.pearson for score in evaluate_sts(model, sets).sets]
     return sum(score or 0.0 for score in scores) / len(scores)

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from paraforge.errors import InputError
+from paraforge.evaluation.correlation import spearman
 from paraforge.evaluation.names import free_name
 from paraforge.text.fields import Row, finite_number, read_fields
 
@@ -65,18 +68,14 @@ class Correlation:
 
 def correlate(judgements: SimilarityList, scores: Mapping[Pair, float]) -> Correlation:
     """Spearman's rho x 100; an unseen pair has the score 0, one seen in both orders the mean of both."""
-    from scipy.stats import spearmanr
-
     values = []
     found = 0
     for first, second in judgements.pairs:
         seen = [scores[pair] for pair in ((first, second), (second, first)) if pair in scores]
         found += bool(seen)
         values.append(sum(seen) / len(seen) if seen else 0.0)
-    if len(set(values)) < 2 or len(set(judgements.scores)) < 2:
-        return Correlation(None, len(values), found)
-    rho = float(spearmanr(judgements.scores, values).statistic)
-    return Correlation(round(100 * rho, 2), len(values), found)
+    rho = spearman(np.array(judgements.scores), np.array(values))
+    return Correlation(None if rho is None else round(rho, 2), len(values), found)
 
 
 def read_similarity_lists(paths: Sequence[Path]) -> list[SimilarityList]:

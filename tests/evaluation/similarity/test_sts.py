@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -119,11 +118,9 @@ def test_a_similarity_without_vectors_and_one_that_adapts() -> None:
     assert adaptive.seen == [*SET.first, *SET.second]
 
 
-def test_development_score(tmp_path: Path) -> None:
-    (tmp_path / "2017.x.tsv").write_text("".join(f"{gold}\t{a}\t{b}\n" for a, b, gold in ROWS))
+def test_development_score() -> None:
+    found = pairs("2017.x", "2017", *ROWS)
     expected = 100 * by_hand([5, 1, 4, 0], [1, 0, math.sqrt(0.5), -1])
-    assert development_score(Compass(), [tmp_path]) == pytest.approx(expected, abs=1e-5)
+    assert development_score(Compass(), [found]) == pytest.approx(expected, abs=1e-5)
     same = pairs("same", "same", ("east", "east", 1.0), ("north", "north", 2.0))
-    assert development_score(Compass(), [tmp_path / "2017.x.tsv", same]) == pytest.approx(
-        expected / 2, abs=1e-5
-    )
+    assert development_score(Compass(), [found, same]) == pytest.approx(expected / 2, abs=1e-5)
