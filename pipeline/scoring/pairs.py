@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -41,14 +41,3 @@ class Pairs:
     def shared(self) -> IntArray:
         """How many n-grams of each length both sides share: 3 x pairs; see :func:`shared_ngrams`."""
         return shared_ngrams(self.reference_tokens, self.translation_tokens, HIGHEST_ORDER)
-
-
-class Scorer(Protocol):
-    """Gives one or more columns of scores."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns, all of them columns of the project."""
-
-    def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """A pyarrow array as long as `pairs` for each of `columns`; null where a pair has no such score."""

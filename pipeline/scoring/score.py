@@ -11,14 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.scoring.pairs import Pairs, Scorer
+from paraforge.scoring.pairs import Pairs
 from paraforge.scoring.parameters import ScoreParameters
+from paraforge.scoring.scorer import Scorer, ScorerChoice, scorer_types
 from paraforge.scoring.scorers import language, sentence_transformer
-from paraforge.scoring.scorers.copy_rate import CopyRate
-from paraforge.scoring.scorers.digits import DigitMismatch
-from paraforge.scoring.scorers.lengths import Lengths
-from paraforge.scoring.scorers.overlap import Overlap
-from paraforge.scoring.scorers.paraphrase_score import ParaphraseScore
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.cluster import worker_number
 from paraforge.shards.resources import Resources
@@ -55,29 +51,17 @@ class ScoreReport:
     seconds: float
 
 
-def build_scorers(
-    vectors: Path | WordVectors,
-    identify_language: bool = False,
-    languages: Sequence[str] | None = None,
-    sentence_transformer_directory: Path | None = None,
-    device: str = "cpu",
-) -> list[Scorer]:
-    """Load what the scorers need.
+def build_scorers(vectors: Path | WordVectors, **choice: Any) -> list[Scorer]:
+    """Load the scorers that are wanted, with what they need.
 
     Args:
         vectors: directory of a word-vector table, or the table.
-        identify_language: add the languages of both sides.
-        languages: codes of the languages to tell apart; None for all.
-        sentence_transformer_directory: add the cosine under this model.
-        device: where that model runs.
+        choice: the other fields of :class:`~paraforge.scoring.scorer.ScorerChoice`.
     """
     table = vectors if isinstance(vectors, WordVectors) else WordVectors.open(vectors)
-    scorers: list[Scorer] = [Lengths(), ParaphraseScore(table), Overlap(), CopyRate(), DigitMismatch()]
-    if identify_language:
-        scorers.append(language.LanguageIdentification(languages))
-    if sentence_transformer_directory is not None:
-        scorers.append(sentence_transformer.SentenceTransformerCosine(sentence_transformer_directory, device))
-    return scorers
+    chosen = ScorerChoice(table, **choice)
+    built = [scorer.build(chosen) for scorer in scorer_types()]
+    return [scorer for scorer in built if scorer is not None]
 
 
 def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
@@ -148,6 +132,7 @@ def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources)
             "tokenizer": TOKENIZER_NAME,
             "identify_language": identify,
             "languages": parameters.languages if identify else None,
+            **_added_scorers(),
         },
         fingerprints=fingerprints,
         build=build_shard_function,
@@ -165,6 +150,13 @@ def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources)
             *(["sentence-transformers", "torch"] if model is not None else []),
         ),
     )
+
+
+def _added_scorers() -> dict[str, list[str]]:
+    """The scorers of other packages, for the key of what is scored."""
+    added = [f"{scorer.__module__}.{scorer.__name__}" for scorer in scorer_types()]
+    added = [name for name in added if not name.startswith("paraforge.")]
+    return {"added_scorers": added} if added else {}
 
 
 def score(

@@ -162,7 +162,9 @@ def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: 
     (tmp_path / "model" / "modules.json").write_text("[]")
     used: list[str] = []
     monkeypatch.setattr(
-        sentence_transformer, "SentenceTransformerCosine", lambda _, device: used.append(device)
+        sentence_transformer.SentenceTransformerCosine,
+        "__init__",
+        lambda self, directory, device: used.append(device),
     )
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)

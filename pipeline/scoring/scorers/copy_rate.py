@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.scoring.pairs import Pairs
+from paraforge.scoring.scorer import Scorer
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
 
 
-class CopyRate:
+class CopyRate(Scorer):
     """Share of the translation's tokens that stand in the reference too, each as often as it stands there.
 
     Size of the multiset intersection of both sides' tokens / tokens of the translation. It differs from the
@@ -18,7 +22,14 @@ class CopyRate:
     long translation has overlap 1 and a lower copy rate. 0 where the translation has no token.
     """
 
-    columns = ("copy_rate",)
+    fields = (
+        column(
+            "copy_rate",
+            pa.float32(),
+            "share of the translation's tokens that stand in the reference (multiset)",
+        ),
+    )
+    place = 40
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, 0 to 1."""

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.scoring.pairs import Pairs
+from paraforge.scoring.scorer import Scorer
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
 
 _DIGITS: Final = re.compile(r"\d+")
 # Every text with a decimal digit of any script, and some others.
 _MAY_HAVE_DIGITS: Final = r"[0-9]|[^\x00-\x7f]"
 
 
-class DigitMismatch:
+class DigitMismatch(Scorer):
     """True where the multisets of the two sides' digit strings differ.
 
     A digit string is a maximal run of decimal digits (of any script) in the text as it stands, so "5,300" has
     "5" and "300", and "5300" is something else. "two" has none.
     """
 
-    columns = ("digit_mismatch",)
+    fields = (column("digit_mismatch", pa.bool_(), "the two sides do not have the same numbers"),)
+    labels = {"digit_mismatch": "different numbers"}  # noqa: RUF012
+    place = 50
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """bool, never null."""

@@ -6,12 +6,16 @@ import logging
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from paraforge.errors import ConfigurationError, require
-from paraforge.scoring.pairs import Pairs
+from paraforge.scoring.scorer import Scorer, ScorerChoice
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
 
 logger = logging.getLogger(__name__)
 
@@ -33,13 +37,22 @@ def fingerprint() -> str:
     return f"{PACKAGE} {version(PACKAGE)}"
 
 
-class LanguageIdentification:
+class LanguageIdentification(Scorer):
     """The most probable language of each side: ISO 639-1 code, or 639-3 for a language without one.
 
     A text without a letter has none (null).
     """
 
-    columns = ("reference_language", "translation_language")
+    fields = (
+        column("reference_language", pa.string(), "language of the reference as identified (ISO 639-1)"),
+        column("translation_language", pa.string(), "language of the translation as identified (ISO 639-1)"),
+    )
+    place = 60
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> LanguageIdentification | None:
+        """Where languages are wanted."""
+        return cls(choice.languages) if choice.identify_language else None
 
     def __init__(self, candidates: Sequence[str] | None = None) -> None:
         """Load the model.

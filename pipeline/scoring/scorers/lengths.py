@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.scoring.pairs import Pairs
+from paraforge.scoring.scorer import Scorer
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
 
 
-class Lengths:
+class Lengths(Scorer):
     """Number of tokens of the reference and of the translation."""
 
-    columns = ("reference_tokens", "translation_tokens")
+    fields = (
+        column("reference_tokens", pa.int32(), "Moses tokens of the reference"),
+        column("translation_tokens", pa.int32(), "Moses tokens of the translation"),
+    )
+    labels = {  # noqa: RUF012
+        "reference_tokens": "tokens of the reference",
+        "translation_tokens": "tokens of the translation",
+    }
+    place = 10
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """int32."""

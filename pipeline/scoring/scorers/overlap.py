@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.scoring.ngrams import totals
-from paraforge.scoring.pairs import HIGHEST_ORDER, Pairs
+from paraforge.scoring.scorer import Scorer
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
 
 
-class Overlap:
+class Overlap(Scorer):
     """Size of the multiset intersection of both sides' n-grams / the smaller side's number of n-grams.
 
     0 where a side has no n-gram; 1 where the side with fewer n-grams has no other ones.
     """
 
-    columns = tuple(f"overlap_{order}" for order in range(1, HIGHEST_ORDER + 1))
+    fields = (
+        column("overlap_1", pa.float32(), "unigram overlap: multiset intersection / the smaller total"),
+        column("overlap_2", pa.float32(), "bigram overlap"),
+        column("overlap_3", pa.float32(), "trigram overlap"),
+    )
+    labels = {  # noqa: RUF012
+        "overlap_1": "unigram overlap",
+        "overlap_2": "bigram overlap",
+        "overlap_3": "trigram overlap",
+    }
+    place = 30
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, 0 to 1."""
+        from paraforge.scoring.ngrams import totals
+
         result = {}
-        for order, column in enumerate(self.columns, start=1):
+        for order, name in enumerate(self.columns, start=1):
             smaller = np.minimum(
                 totals(pairs.reference_tokens, order), totals(pairs.translation_tokens, order)
             )
             # Nothing is shared where the smaller total is 0.
             overlap = pairs.shared[order - 1] / np.maximum(smaller, 1)
-            result[column] = pa.array(overlap.astype(np.float32))
+            result[name] = pa.array(overlap.astype(np.float32))
         return result

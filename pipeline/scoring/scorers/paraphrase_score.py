@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.sparse import csr_array
 
 from paraforge.scoring.cosine import cosine_of_rows
-from paraforge.scoring.pairs import Pairs
-from paraforge.scoring.vectors import FloatArray, WordVectors
-from paraforge.text.tokens import TokenColumn
+from paraforge.scoring.scorer import Scorer, ScorerChoice
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
+    from paraforge.scoring.vectors import FloatArray, WordVectors
+    from paraforge.text.tokens import TokenColumn
 
 # Bounds the memory of a block's sentence vectors: 2 x 4096 x 300 float32 are 10 MB.
 _BLOCK_ROWS: Final = 4096
 
 
-class ParaphraseScore:
+class ParaphraseScore(Scorer):
     """Cosine of the mean vectors of the tokens of the reference and of the translation.
 
     A token without a vector takes the unknown word's, where the table has one, otherwise it is left out. A
     side without any vector, or whose vectors sum to zero, has no score.
     """
 
-    columns = ("paraphrase_score",)
+    fields = (
+        column(
+            "paraphrase_score", pa.float32(), "cosine of the averaged paragram-phrase vectors of both sides"
+        ),
+    )
+    place = 20
 
     def __init__(self, vectors: WordVectors) -> None:
         self._vectors = vectors
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> ParaphraseScore:
+        """With the table that is chosen."""
+        return cls(choice.vectors)
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, -1 to 1; null where a side has no vector."""
@@ -51,6 +64,8 @@ def _sums(
     tokens: TokenColumn, first: int, last: int, compact: npt.NDArray[np.int64], table: FloatArray
 ) -> FloatArray:
     """Sum of the vectors of each row's tokens: rows x dimension. (A cosine of sums is that of means.)"""
+    from scipy.sparse import csr_array
+
     offsets = tokens.offsets[first : last + 1]
     columns = compact[tokens.ids[offsets[0] : offsets[-1]]].astype(np.int32)
     ones = np.ones(len(columns), dtype=np.float32)

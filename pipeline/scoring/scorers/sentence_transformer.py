@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,11 @@ import pyarrow as pa
 from paraforge.errors import InputError, require
 from paraforge.files import sha256_file
 from paraforge.scoring.cosine import cosine_of_rows
-from paraforge.scoring.pairs import Pairs
+from paraforge.scoring.scorer import Scorer, ScorerChoice
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
 
 PACKAGE: Final = "sentence_transformers"
 EXTRA: Final = "sentence-transformers"
@@ -21,10 +25,17 @@ EXTRA: Final = "sentence-transformers"
 _BLOCK_ROWS: Final = 4096
 
 
-class SentenceTransformerCosine:
+class SentenceTransformerCosine(Scorer):
     """Cosine of the embeddings of the reference and of the translation."""
 
-    columns = ("cosine",)
+    fields = (column("cosine", pa.float32(), "cosine under a sentence-transformers model"),)
+    place = 70
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> SentenceTransformerCosine | None:
+        """Where a model is given."""
+        directory = choice.sentence_transformer_directory
+        return None if directory is None else cls(directory, choice.device)
 
     def __init__(self, directory: str | Path, device: str = "cpu", batch_size: int = 64) -> None:
         """Load a model; nothing is fetched and no code from the directory is run.

@@ -1,0 +1,69 @@
+"""What every scorer of pairs is: the columns that it declares, when it is wanted, and how it scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from paraforge.plugins import found_classes
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
+    from paraforge.scoring.vectors import WordVectors
+
+
+@dataclass(frozen=True)
+class ScorerChoice:
+    """What is chosen of scorers.
+
+    Attributes:
+        vectors: the table of word vectors.
+        identify_language: add the languages of both sides.
+        languages: codes of the languages to tell apart; None for all.
+        sentence_transformer_directory: add the cosine under this model.
+        device: where that model runs.
+    """
+
+    vectors: WordVectors
+    identify_language: bool = False
+    languages: Sequence[str] | None = None
+    sentence_transformer_directory: Path | None = None
+    device: str = "cpu"
+
+
+class Scorer(ABC):
+    """Gives one or more columns of scores.
+
+    Attributes:
+        fields: the columns, declared by :func:`paraforge.shards.column.column`.
+        labels: what people call a column, where that is not its name with blanks.
+        place: columns come in the order of their scorers' places.
+    """
+
+    fields: ClassVar[tuple[pa.Field, ...]]
+    labels: ClassVar[Mapping[str, str]] = {}
+    place: ClassVar[int] = 1000
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> Scorer | None:
+        """The scorer, or None where it is not wanted."""
+        return cls()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(field.name for field in self.fields)
+
+    @abstractmethod
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """A pyarrow array as long as ``pairs`` for each column; null where a pair has no such score."""
+
+
+def scorer_types() -> list[type[Scorer]]:
+    """Every scorer there is: of the modules in ``scorers/``, and those that other packages add."""
+    return sorted(found_classes("paraforge.scoring.scorers", Scorer), key=lambda scorer: scorer.place)

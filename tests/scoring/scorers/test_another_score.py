@@ -1,0 +1,84 @@
+"""Another score is one file, with its column, and need not be in the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCORER = '''
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.scoring.scorer import Scorer
+from paraforge.shards.column import column
+
+
+class Shouting(Scorer):
+    """Whether the translation shouts."""
+
+    fields = (column("shouting", pa.bool_(), "the translation ends in an exclamation mark"),)
+    labels = {"shouting": "loud"}
+
+    def __call__(self, pairs):
+        return {"shouting": pc.ends_with(pairs.translation, "!")}
+'''
+RUN = """
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.configuration.reference import columns_markdown
+from paraforge.scoring.parameters import ScoreParameters
+from paraforge.scoring.score import score
+from paraforge.scoring.vectors import WordVectors
+from paraforge.selection.parameters import SelectParameters
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import LABELS, schema_of
+from paraforge.shards.store import ShardDirectory, ShardWriter
+
+schema = schema_of(["reference", "translation", "rejected", "failed"])
+writer = ShardWriter(Path("translated"), schema)
+rows = [("Go", "Go!", None, None), ("Stay", "Stay.", None, None), ("No", "No!", "blank_source", None)]
+writer.write(pa.Table.from_pylist([dict(zip(schema.names, row)) for row in rows], schema))
+writer.close({"step": "translate"})
+WordVectors(["go", "stay"], np.eye(2, dtype=np.float32)).save(Path("vectors"))
+resources = Resources(work=Path("work"), workers=1)
+score(ScoreParameters(identify_language=False), Path("translated"), Path("vectors"), Path("out"), resources)
+table = ShardDirectory("out").read(0)
+print(json.dumps([table.column_names[-1], table["shouting"].to_pylist(), LABELS["shouting"]]))
+print("`shouting`" in columns_markdown())
+SelectParameters.model_validate({"filters": [{"kind": "flag", "column": "shouting"}]})
+"""
+
+
+def test_a_scorer_from_outside_the_package(tmp_path: Path) -> None:
+    (tmp_path / "shouting_score.py").write_text(SCORER)
+    metadata = tmp_path / "shouting_score-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting-score\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[paraforge.scorers]\nshouting = shouting_score\n")
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    scored, documented = done.stdout.splitlines()
+    assert json.loads(scored) == ["shouting", [True, False, None], "loud"]
+    assert documented == "True"
+
+
+def test_the_schema_does_not_import_what_takes_long() -> None:
+    code = (
+        "import sys, paraforge.shards.schema; print(sorted({'numba', 'scipy', 'torch'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
