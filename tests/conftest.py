@@ -46,3 +46,11 @@ def tiny_ctranslate2(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactor
     from tests.models.tiny import write_ctranslate2
 
     return write_ctranslate2(tiny_fairseq, tmp_path_factory.mktemp("ctranslate2"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests marked ``gpu`` where torch sees no device."""
+    if item.get_closest_marker("gpu") is not None:
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("torch sees no CUDA device")

@@ -6,7 +6,6 @@ whatever would wait for a value, which a recording of a step must not do.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from typing import Any
 
@@ -21,10 +20,10 @@ from torch.utils._pytree import tree_leaves
 from paraforge.decoding.torch_search import graphs
 from paraforge.decoding.torch_search.arena import Arena
 from paraforge.decoding.torch_search.graphs import RecordedSteps
-from paraforge.decoding.torch_search.results import Findings, Harvest, SentenceResult
+from paraforge.decoding.torch_search.results import SentenceResult
 from paraforge.decoding.torch_search.search import Pace, Request, Search, advance
 from paraforge.decoding.torch_search.settings import SearchSettings
-from paraforge.decoding.torch_search.state import SearchState, Shape, blank, resized
+from paraforge.decoding.torch_search.state import SearchState, Shape, resized
 from paraforge.decoding.torch_search.transformer import encode
 from paraforge.decoding.torch_search.weights import Weights
 from tests.decoding.torch_search.random_weights import random_weights, rules, sentences
@@ -249,39 +248,6 @@ def test_recordings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert recorded.replayed > 2
 
 
-def test_copies_are_waited_for_on_their_own_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``current_stream()`` without a device is a stream of the current device, whatever the tensors'."""
-    asked: list[object] = []
-
-    class Stream:
-        def synchronize(self) -> None:
-            asked.append("synchronize")
-
-    class Event:
-        def record(self, stream: Stream) -> None:
-            asked.append(type(stream))
-
-        def synchronize(self) -> None:
-            asked.append("event")
-
-    def current_stream(device: torch.device) -> Stream:
-        asked.append(device)
-        return Stream()
-
-    monkeypatch.setattr(torch.cuda, "current_stream", current_stream)
-    monkeypatch.setattr(torch.cuda, "Event", Event)
-    module = "paraforge.decoding.torch_search.results"
-    monkeypatch.setattr(f"{module}.to_host", lambda tensor: tensor)
-    weights = random_weights()
-    with FakeTensorMode(), WithoutCUDA():
-        search = Search(moved(weights, "cuda:1", torch.float32), rules(2))
-        state = search.new_state(Shape(3, 2, 1, 8, 4, 0, False, 2, 2, 4))
-        harvest = Harvest(state, torch.zeros(1, dtype=torch.int64, device="cuda:1"), [0], 2)
-        assert asked == [torch.device("cuda:1"), Stream]
-        Findings([harvest])
-        assert asked[2:] == ["event"]
-
-
 @pytest.mark.parametrize(
     ("positions", "expected"), [(1, 8), (8, 8), (9, 16), (127, 128), (129, 144), (300, 320), (500, 500)]
 )
@@ -319,65 +285,3 @@ def test_what_fills_a_batch_up_is_in_the_source_vocabulary() -> None:
     asked = [Request((0, 1), 5), Request((1,), 5), Request((0,), 5)]
     assert PACE.batch(len(asked)) > len(asked)
     same(Search(few, rules(3)).run(asked), Search(few, rules(3), PACE).run(asked))
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_recording_is_made_on_a_stream_of_its_own_and_always_ended(
-    fails: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is asked of CUDA, in order, with classes in the places of torch's."""
-    asked: list[str] = []
-    streams = 0
-
-    class Stream:
-        def __init__(self, device: object = None) -> None:
-            nonlocal streams
-            streams += device is not None
-            self.name = "here" if device is None else "side"
-
-        def wait_stream(self, other: Stream) -> None:
-            asked.append(f"{self.name} waits for {other.name}")
-
-    class Graph:
-        def capture_begin(self, pool: object, capture_error_mode: str) -> None:
-            asked.append(f"begin {capture_error_mode}")
-
-        def capture_end(self) -> None:
-            asked.append("end")
-            if fails:
-                raise RuntimeError("CUDA error: operation failed due to a previous error during capture")
-
-        def replay(self) -> None:
-            asked.append("replay")
-
-    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: (0, 1))
-    monkeypatch.setattr(torch.cuda, "Stream", Stream)
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream())
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
-    plain = Search(random_weights(), rules(2))
-    recorded = RecordedSteps(plain)
-    state = blank(recorded.state(Shape(3, 2, 1, 8, 4, 0, False, 2, 2, 4)))
-    recorded.step(state, False)  # warms up
-    assert asked == []
-
-    def step(_: SearchState, __: bool) -> None:
-        asked.append("step")
-        if fails and asked.count("step") == 1:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(plain, "step", step)
-    recorded.step(state, False)
-    begun = ["side waits for here", "begin thread_local", "step", "end"]
-    if fails:
-        assert asked == [*begun, "step"]  # as it is
-        assert recorded.failed == 1
-    else:
-        assert asked == [*begun, "here waits for side", "replay"]
-        del asked[:]
-        recorded.forget()
-        state = blank(recorded.state(state.shape))
-        recorded.step(state, False)
-        recorded.step(state, False)
-        assert asked == ["step", *begun, "here waits for side", "replay"]
-        assert streams == 1
