@@ -162,7 +162,7 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
         ("query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")),
         ("look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"),
         ("see all of it in one page: open reports/report.html", "dvc repro report"),
-        ("check every file", "paraforge verify data/corpus data/rejected"),
+        ("check every file of the corpus and of the refused pairs", "paraforge verify data/corpus"),
         ("change a threshold of select in params.yaml: only select and publish run again", "dvc repro"),
     ]
     if all(source.startswith("sample") for source in summary.corpus.sources):

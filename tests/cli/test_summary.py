@@ -42,7 +42,7 @@ def test_what_is_shown(project: Path) -> None:
     assert "10 pairs, drawn at random" in text
     assert "src:news+tatoeba|mt:3fa9c1d2|beam:12" in text
     assert "1 h 02 min" in text
-    assert "paraforge verify data/corpus data/rejected" in text
+    assert "paraforge verify data/corpus" in text
     assert 'paraforge query data/corpus "SELECT reference, translation FROM corpus ORDER BY overlap_1' in text
     assert "\x1b" not in text
     assert not any(line.endswith(" ") for line in text.splitlines())
