@@ -20,7 +20,7 @@ from paraforge.embeddings.mega_batches import encoded_parts
 from paraforge.errors import InputError
 from paraforge.files import read_json, write_json
 from paraforge.learning.batches import Bags
-from paraforge.learning.checkpoint import read_tensors, write_tensors
+from paraforge.learning.checkpoint import load_parameters, write_tensors
 from paraforge.learning.devices import check_device
 from paraforge.shards.work import replaced_directory
 from paraforge.text.units import Units, make_units
@@ -188,9 +188,6 @@ class SentenceModel:
             raise InputError(f"damaged: no vocabulary of {error} units", path) from error
         except (RuntimeError, MemoryError) as error:
             raise InputError("damaged: its dimensions need more memory than there is", path) from error
-        loaded = read_tensors(directory / _TENSORS, dict(encoder.named_parameters()))
-        with torch.no_grad():
-            for name, value in encoder.named_parameters():
-                value.copy_(loaded[name])
+        load_parameters(encoder, directory / _TENSORS)
         encoder.to(device)
         return cls(encoder, parameters, vocabularies, pieces if pieces.is_file() else None, about)

@@ -27,7 +27,7 @@ from paraforge.errors import InputError
 from paraforge.evaluation.similarity.sts import StsScores, evaluate_sts
 from paraforge.files import atomic_path, hash_json, read_json, sha256_file, write_json
 from paraforge.learning.devices import check_device
-from paraforge.learning.runs import MODEL, check_place, open_or_build, run_once
+from paraforge.learning.runs import MODEL, open_or_build, run_once
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.text.paths import expand
@@ -129,7 +129,6 @@ def train_model(
         WorkLockedError: another process is at the same training.
     """
     check_device(device)
-    check_place(output)
     report = run_once(
         "embeddings",
         _key(parameters, data),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from paraforge.errors import InputError
 from paraforge.files import atomic_path, read_json, sync_directory, write_json
@@ -80,6 +80,19 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise InputError(f"{name} has NaN or infinity", path, remedy="Train again, at a lower rate.")
     return tensors
+
+
+def load_parameters(module: nn.Module, path: Path) -> None:
+    """Give a module the parameters in a file, which has to hold all of them and nothing else.
+
+    Raises:
+        InputError: see `read_tensors`.
+    """
+    expected = dict(module.named_parameters())
+    loaded = read_tensors(path, expected)
+    with torch.no_grad():
+        for name, value in expected.items():
+            value.copy_(loaded[name])
 
 
 def _kind(tensor: Tensor) -> str:

@@ -42,8 +42,10 @@ def run_once(
 
     Returns the report.
     Raises:
+        InputError: `output` cannot be written, which is found out before hours of training.
         WorkLockedError: another process runs the same training. And what `train` raises.
     """
+    _check_place(output)
     work = WorkDirectory(f"{kind}/{key[:_KEY_DIGITS]}", root)
     with work.lock():
         model, report = work.path / MODEL, work.path / _REPORT
@@ -67,12 +69,7 @@ def open_or_build(open_: Callable[[], Store], build: Callable[[], Store]) -> Sto
         return build()
 
 
-def check_place(output: Path) -> None:
-    """Find out before hours of training whether the model can be written.
-
-    Raises:
-        InputError: it cannot.
-    """
+def _check_place(output: Path) -> None:
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=output.parent):

@@ -11,12 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 from pydantic import ValidationError
-from torch import Tensor
 
 from paraforge.errors import InputError
 from paraforge.files import read_json, write_json
 from paraforge.learning.batches import Bags
-from paraforge.learning.checkpoint import read_tensors, write_tensors
+from paraforge.learning.checkpoint import load_parameters, write_tensors
 from paraforge.learning.devices import check_device
 from paraforge.shards.work import replaced_directory
 from paraforge.text.units import Words
@@ -200,10 +199,6 @@ class DecoderModel:
             network = SentencePredictor(parameters.network, size, seed=0)
         except (RuntimeError, MemoryError) as error:
             raise InputError("damaged: its dimensions need more memory than there is", path) from error
-        expected: dict[str, Tensor] = dict(network.named_parameters())
-        loaded = read_tensors(directory / _TENSORS, expected)
-        with torch.no_grad():
-            for name, value in expected.items():
-                value.copy_(loaded[name])
+        load_parameters(network, directory / _TENSORS)
         model = cls(network.to(device), parameters, vocabulary, about)
         return model if representation is None else model.read_by(representation)

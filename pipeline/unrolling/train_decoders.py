@@ -16,7 +16,7 @@ from paraforge.errors import InputError
 from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.files import hash_json, sha256_file
 from paraforge.learning.devices import check_device
-from paraforge.learning.runs import MODEL, check_place, open_or_build, run_once
+from paraforge.learning.runs import MODEL, open_or_build, run_once
 from paraforge.shards.resources import Resources
 from paraforge.unrolling.model import DecoderModel
 from paraforge.unrolling.network import SentencePredictor
@@ -86,7 +86,6 @@ def train_decoders(
     """
     judges = judges or TrainingData()
     check_device(device)
-    check_place(output)
     data = _fingerprint(files)
     key = hash_json(
         {

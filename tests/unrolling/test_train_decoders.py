@@ -26,7 +26,7 @@ from paraforge.unrolling.parameters import DecodersParameters
 from paraforge.unrolling.sentences import SentenceFile
 from paraforge.unrolling.train_decoders import DecodersReport, train_decoders
 from tests.embeddings.pairs import write_sts
-from tests.project import ROOT
+from tests.project import environment
 from tests.unrolling.corpus import random_documents
 
 SMALL: dict[str, Any] = {
@@ -120,7 +120,7 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
             "--epochs", "3",
         ]  # fmt: skip
 
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    one_thread = {**environment(), "OMP_NUM_THREADS": "1"}
 
     def updates() -> int:
         found = (tmp_path / "work-killed").glob("decoders/*/checkpoints/updates-*")
@@ -130,7 +130,7 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
         reached = updates()
         process = subprocess.Popen(
             [*_COMMAND, *arguments("killed"), "--checkpoint-seconds", "0"],
-            env=environment,
+            env=one_thread,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
