@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -13,7 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path, read_json, sync_directory, write_json
+from paraforge.files import atomic_path, read_json_or_none, sync_directory, write_json
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 1
 _STATE = "state.json"
@@ -125,19 +128,25 @@ class Checkpoints:
         """Tensors and state of the newest complete checkpoint, or None where there is none.
 
         Raises:
-            InputError: it is another run's, damaged, or of another architecture.
+            InputError: it is another run's.
         """
         for directory in reversed(self._all()):
             if not (directory / _STATE).is_file():
                 continue  # the process died while it was written
-            state = read_json(directory / _STATE)
+            state = read_json_or_none(directory / _STATE)
+            if state is None or not {"format", "key"} <= state.keys():
+                logger.warning("%s is damaged: it is passed over", directory)
+                continue
             if state.get("format") != FORMAT or state.get("key") != self.key:
                 raise InputError(
                     "the checkpoint is of another run: its data or parameters differ",
                     directory,
                     remedy="Remove it to start afresh, or give another directory.",
                 )
-            return read_tensors(directory / _TENSORS, expected), state
+            try:
+                return read_tensors(directory / _TENSORS, expected), state
+            except InputError as error:
+                logger.warning("%s: it is passed over", error)
         return None
 
     def clear(self) -> None:

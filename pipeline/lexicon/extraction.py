@@ -9,10 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from paraforge import __version__, versions
 from paraforge.files import hash_json, write_json
 from paraforge.lexicon.assembly import assemble, write_words
-from paraforge.lexicon.counting import count_pairs
+from paraforge.lexicon.counting import PairCounts, count_pairs
 from paraforge.lexicon.encoding import Encoding
 from paraforge.lexicon.layout import FORMAT, MANIFEST, WORDS
 from paraforge.lexicon.pair_sources import open_pairs
@@ -80,34 +84,42 @@ def extract_lexicon(
             if left.is_dir() and left != directory and not left.name.startswith("text-"):
                 shutil.rmtree(left, ignore_errors=True)
         with open_jobs(resources, source.rows) as jobs:
-            counts = count_pairs(
-                source,
-                encoding,
-                parameters.minimum_pairs,
-                directory,
-                job_memory(resources),
-                jobs,
-                allow_empty,
-            )
-            with replaced_directory(output.resolve()) as temporary:
-                files, degrees = assemble(counts, parameters, directory, temporary, jobs)
-                write_words(counts.vocabulary, degrees, temporary / WORDS)
-                entries = sum(int(file["rows"]) for file in files)
-                manifest = {
-                    "format": FORMAT,
-                    "paraforge": __version__,
-                    "parameters": parameters.model_dump(
-                        mode="json", exclude={"word_lists", "reference_lexicons"}
-                    ),
-                    "input": source.fingerprint,
-                    "rows": source.rows,
-                    "pairs": counts.pairs,
-                    "dropped": counts.dropped,
-                    "words": len(counts.vocabulary),
-                    "entries": entries,
-                    "files": files,
-                }
-                write_json(temporary / MANIFEST, manifest)
+
+            def extract() -> tuple[PairCounts, npt.NDArray[np.int64], int]:
+                memory = job_memory(resources)
+                counts = count_pairs(
+                    source, encoding, parameters.minimum_pairs, directory, memory, jobs, allow_empty
+                )
+                with replaced_directory(output.resolve()) as temporary:
+                    files, degrees = assemble(counts, parameters, directory, temporary, jobs)
+                    write_words(counts.vocabulary, degrees, temporary / WORDS)
+                    entries = sum(int(file["rows"]) for file in files)
+                    manifest = {
+                        "format": FORMAT,
+                        "paraforge": __version__,
+                        "parameters": parameters.model_dump(
+                            mode="json", exclude={"word_lists", "reference_lexicons"}
+                        ),
+                        "input": source.fingerprint,
+                        "rows": source.rows,
+                        "pairs": counts.pairs,
+                        "dropped": counts.dropped,
+                        "words": len(counts.vocabulary),
+                        "entries": entries,
+                        "files": files,
+                    }
+                    write_json(temporary / MANIFEST, manifest)
+                return counts, degrees, entries
+
+            resumed = directory.exists()
+            try:
+                counts, degrees, entries = extract()
+            except (pa.ArrowException, ValueError) as error:
+                if not resumed:
+                    raise
+                logger.warning("%s is damaged (%s): counting anew", directory, error)
+                shutil.rmtree(directory)
+                counts, degrees, entries = extract()
         for finished in work.path.iterdir():
             if finished.is_dir():
                 shutil.rmtree(finished, ignore_errors=True)
