@@ -32,7 +32,7 @@ def diff(
     """Say what differs: parameters, counts by reason and source, scores, and which pairs entered or left.
 
     A pair is known by its source, line and rank. Why a pair entered or left is taken from the refused pairs
-    that lie beside the other corpus.
+    next to the other corpus.
 
     \b
     Examples:
@@ -204,5 +204,5 @@ def _shown(value: Any) -> str:
     if value is None:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    # Fingerprints are told apart by their beginning.
+    # The first digits distinguish fingerprints.
     return text[:12] if len(text) == 64 and all(digit in "0123456789abcdef" for digit in text) else text

@@ -31,8 +31,8 @@ def query(
 ) -> None:
     """Ask a published corpus in SQL (DuckDB).
 
-    Views: corpus (kept pairs), rejected (refused and failed pairs) and lexicon, where the latter two lie
-    beside it. DESCRIBE corpus lists the columns. See docs/query.md.
+    Views: corpus (kept pairs), rejected (refused and failed pairs) and lexicon, where the latter two
+    are next to it. DESCRIBE corpus lists the columns. See docs/query.md.
 
     \b
     Examples:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-# Without a terminal that knows its width.
+# Where the output is no terminal.
 PLAIN_WIDTH = 100
 _BAR = 24
-# Where words stand beside it.
+# With words next to it.
 _SHORT_BAR = 16
 
 
@@ -65,7 +65,7 @@ def show(summary: Summary, console: Console) -> None:
     if summary.later:
         console.print(
             f"[yellow]Stages ran again since this corpus was published; figures that may be theirs are left "
-            f"out: {', '.join(summary.later)}. 'dvc repro' makes the corpus anew.[/]\n"
+            f"out: {', '.join(summary.later)}. Run 'dvc repro' to make the corpus again.[/]\n"
         )
     # What a person may copy is not broken into lines.
     console.print("[bold]Signature[/]")

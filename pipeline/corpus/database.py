@@ -67,7 +67,7 @@ def open_database(
                 config={
                     "autoinstall_known_extensions": False,
                     "autoload_known_extensions": False,
-                    # Otherwise a name in a statement may stand for a variable of this program.
+                    # Otherwise a name in a statement may mean a variable of this program.
                     "python_enable_replacements": False,
                     "memory_limit": memory,
                     "temp_directory": spill,
@@ -92,7 +92,7 @@ def open_database(
 
 @contextmanager
 def _interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """End the statement in hand at once on Ctrl-C and SIGTERM: DuckDB does not always look for signals."""
+    """End the running statement at once on Ctrl-C and SIGTERM: DuckDB does not always look for signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -34,12 +34,12 @@ _EXAMPLE_COLUMNS = ("source", "line", "reference", "translation", "paraphrase_sc
 # Room for the join of two corpora; more goes to temporary files.
 _MEMORY = "700MB"
 _ABSENT = "not in its input"
-_NOT_KNOWN = "not known: no rejected pairs beside it"
+_NOT_KNOWN = "not known: no rejected pairs next to it"
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two corpora; ``rejected`` is None where it is not beside it."""
+    """One of the two corpora; ``rejected`` is None where there is no such directory next to it."""
 
     corpus: Dataset
     rejected: Dataset | None
@@ -195,7 +195,7 @@ class _Pairs:
         same = rows[0] - left - changed
         if same != rows[1] - entered - changed or same < 0:
             raise IncompleteError(
-                f"pairs cannot be told apart: in {self.first.corpus.directory} or "
+                f"pairs cannot be distinguished: in {self.first.corpus.directory} or "
                 f"{self.second.corpus.directory} several have the same {', '.join(self.keys)}"
             )
         return same

@@ -1,4 +1,4 @@
-"""How a corpus was made, as its manifest tells, and what differs between two."""
+"""How a corpus was made according to its manifest, and what differs between two."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _lexicon_schema(files: list[Path]) -> pa.Schema:
 
 
 def neighbours(corpus: Dataset) -> tuple[dict[str, Dataset], dict[str, str]]:
-    """The datasets that lie beside a corpus, itself among them.
+    """The datasets next to a corpus, including itself.
 
     Returns:
         Those that can be read, by name; and of those that cannot, why.

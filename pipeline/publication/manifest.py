@@ -177,5 +177,5 @@ def schema_differences(schema: pa.Schema, columns: Sequence[Mapping[str, str]]) 
         if name in found and found[name] != kind
     ]
     if not problems and list(found) != list(wanted):
-        problems.append("the columns stand in another order than in the manifest")
+        problems.append("the columns are in another order than in the manifest")
     return problems

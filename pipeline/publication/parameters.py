@@ -24,13 +24,13 @@ class PublishParameters(BaseModel):
     )
     licences: dict[str, str] = Field(
         default_factory=dict,
-        description="licence of each source; SOURCE also stands for SOURCE.FILE and SOURCE-PART",
+        description="licence of each source; SOURCE also covers SOURCE.FILE and SOURCE-PART",
     )
     languages: list[Language] = Field(
         default_factory=lambda: ["en", "cs"], min_length=1, description="of the text, English first"
     )
     tags: list[str] = Field(default_factory=lambda: ["paraphrase", "back-translation"])
-    rows_per_file: int = Field(50_000, ge=1, description="pairs a published file has at most, about")
+    rows_per_file: int = Field(50_000, ge=1, description="approximate maximum of pairs in a published file")
     examples: int = Field(2, ge=0, le=100, description="pairs that the card shows of each score band")
 
     @field_validator("licences")

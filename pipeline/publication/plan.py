@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Even where hardly a pair is kept, so many shards at most share a file: other workers want some too.
+# At most this many shards share a file, even where few pairs are kept, so that all workers have some.
 SHARDS_PER_FILE = 20
 
 

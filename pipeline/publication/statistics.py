@@ -1,4 +1,4 @@
-"""What a published corpus' card and plots tell: counts a source, score bands, histogram, means, examples."""
+"""Figures for a corpus' card and plots: counts by source, score bands, histogram, means, examples."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _READ_BY = {
     "ingest": ("translate", "data/ingested"),
 }
 EXAMPLES = 10
-# Examples are drawn from so many files, spread over the corpus.
+# Number of files, spread over the corpus, that examples are drawn from.
 _FILES_LOOKED_AT = 5
 
 

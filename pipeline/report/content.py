@@ -1,4 +1,4 @@
-"""What the HTML report tells of a corpus, gathered from the published files, metrics and plots."""
+"""What the HTML report shows of a corpus, gathered from the published files, metrics and plots."""
 
 # ruff: noqa: S608 - columns and views are of our own
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LexiconEntries:
 
 @dataclass(frozen=True)
 class Content:
-    """All that the report tells.
+    """Everything that the report shows.
 
     Attributes:
         flow_sources, flow_fates, flow_links: see :func:`paraforge.report.flow.flow_picture`.
@@ -92,7 +92,7 @@ class Content:
 
     @property
     def engine(self) -> str | None:
-        """Translation engine of the run, if the metrics tell."""
+        """Translation engine of the run, if the metrics name it."""
         engine = self.metrics.get("translate", {}).get("engine")
         return None if engine is None else str(engine)
 
@@ -103,7 +103,7 @@ def gather(
     """Gather what there is.
 
     Args:
-        corpus: a published corpus; refused pairs and lexicon are taken from beside it.
+        corpus: a published corpus; refused pairs and lexicon are taken from the directories next to it.
         parameters: how much to show.
         metrics, plots: directories of metrics (JSON) and training curves (CSV).
 
@@ -113,7 +113,7 @@ def gather(
     dataset = open_published(corpus)
     if dataset.manifest is None or dataset.name != KEPT:
         raise InputError(
-            "these are refused pairs", corpus, remedy="Name the directory of the corpus beside them."
+            "these are refused pairs", corpus, remedy="Name the directory of the corpus next to them."
         )
     views, missing = neighbours(dataset)
     manifest = dataset.manifest

@@ -93,7 +93,7 @@ def _curves_of(name: str, over: str, rows: list[dict[str, str]]) -> Iterator[Cur
 
 
 def _quantity(column: str) -> str:
-    """What shares an axis: losses, translation quality, correlations; everything else stands alone."""
+    """What shares an axis: losses, translation quality, correlations; others have one each."""
     if "loss" in column:
         return "loss"
     if column in ("bleu", "chrf"):
@@ -112,7 +112,7 @@ def _number(text: str | None) -> float | None:
 
 
 def result_tables(metrics: Mapping[str, Mapping[str, Any]]) -> list[ResultTable]:
-    """Tables of correlations and accuracies, wherever they stand in the metrics."""
+    """Tables of correlations and accuracies, wherever they are in the metrics."""
     return [table for name, value in metrics.items() for table in _tables(value, (name,))]
 
 

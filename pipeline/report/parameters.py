@@ -15,6 +15,8 @@ class ReportParameters(BaseModel):
         4, ge=0, le=100, description="pairs shown a score band, on average: more of the larger bands"
     )
     entries: int = Field(14, ge=0, le=200, description="best and worst lexicon entries shown")
-    sources: int = Field(8, ge=1, le=50, description="sources shown apart; smaller ones are put together")
-    reasons: int = Field(10, ge=1, le=50, description="reasons of refusal shown apart in the flow picture")
+    sources: int = Field(8, ge=1, le=50, description="sources shown separately; smaller ones are combined")
+    reasons: int = Field(
+        10, ge=1, le=50, description="reasons of refusal shown separately in the flow picture"
+    )
     seed: int = Field(1, description="of the examples")

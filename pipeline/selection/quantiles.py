@@ -1,7 +1,7 @@
 """Exact order statistics and tenths of a score over a whole corpus, in memory that does not grow with it.
 
 A 32- or 64-bit value is mapped to an unsigned integer that sorts the same way; a histogram of its first
-sixteen bits tells in which bucket a rank falls, and a second look at that bucket alone gives the exact value.
+sixteen bits shows in which bucket a rank falls, and a second look at that bucket alone gives the exact value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 DIGIT_BITS = 16
-# Once so few keys can still be the answer they are held and sorted: 8 MB instead of another pass.
+# When no more keys than this can be the answer, they are held and sorted: 8 MB instead of another pass.
 HELD_KEYS = 1 << 20
 
 Keys = npt.NDArray[np.unsignedinteger[Any]]
@@ -226,7 +226,7 @@ def equal_parts(scan: Scan[Any], parts: int = 10) -> Parts:
         return [min(-(-part * n // parts), n - 1) for part in range(1, parts)] if n else []
 
     count, cuts = order_statistics(scan, ranks)
-    # With fewer rows than parts the last ranks may lie behind the last row: nothing is above such a cut.
+    # With fewer rows than parts the last ranks may be beyond the last row: nothing is above such a cut.
     beyond = [-(-part * count // parts) >= count for part in range(1, parts)] if count else []
     cuts = [
         replace(cut, ties_below=cut.ties_below + 1) if over else cut

@@ -62,7 +62,7 @@ def _integers(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class Sample:
-    """Which rows are drawn: those whose key lies under a threshold, and so many of those that equal it.
+    """Which rows are drawn: those whose key is below a threshold, and some of those that equal it.
 
     Attributes:
         population: number of rows drawn from.

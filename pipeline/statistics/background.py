@@ -35,7 +35,7 @@ def background_file(parameters: BackgroundParameters) -> Background | None:
 
 
 def count_shard_background(paths: Paths, seed: int, limit: int | None) -> tuple[int, dict[str, int]]:
-    """Sentences of a shard that are in the background, and in how many each word stands."""
+    """Sentences of a shard that are in the background, and in how many each word occurs."""
     table = read_pairs(paths, [*LINEAGE, "reference"])
     if limit is not None:
         table = table.filter(pa.array(keys_of(table, seed ^ BACKGROUND_SEED) <= np.uint64(limit)))

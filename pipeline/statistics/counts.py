@@ -31,7 +31,7 @@ def band_of(scores: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class Scale:
-    """Equal bins from ``low`` to ``high``; what lies outside is counted in the first or last bin."""
+    """Equal bins from ``low`` to ``high``; what is outside is counted in the first or last bin."""
 
     low: float
     high: float
@@ -157,7 +157,7 @@ Decile = tuple[str, int]
 
 
 def figures_of(rows: pa.Table) -> Figures:
-    """Figures of pairs; columns that there are not are left out."""
+    """Figures of pairs; missing columns are left out."""
     result = Figures(pairs=rows.num_rows)
     columns = known_columns(rows)
     for name, (values, missing) in columns.items():
@@ -167,7 +167,7 @@ def figures_of(rows: pa.Table) -> Figures:
     if "paraphrase_score" in columns:
         scores, unscored = columns["paraphrase_score"]
         overlap, unknown = columns.get("overlap_3", (np.zeros(len(scores)), np.ones(len(scores), bool)))
-        # Bands are decided on the score as it is stored: 0.2 as a float32 lies in (-0.1, 0.2].
+        # Bands are decided on the score as it is stored: 0.2 as a float32 is in (-0.1, 0.2].
         band = np.where(unscored, -1, band_of(np.where(unscored, 0, scores).astype(np.float32)))
         for index in range(len(BANDS)):
             inside = band == index
@@ -182,7 +182,7 @@ def figures_of(rows: pa.Table) -> Figures:
 
 
 def known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.bool_]]]:
-    """Values of the averaged columns that there are, and where each is missing."""
+    """Values of the averaged columns that the rows have, and where each is missing."""
     result = {}
     for name in AVERAGED:
         if name in rows.column_names:

@@ -47,7 +47,7 @@ def schema_names(path: Path) -> tuple[str, ...]:
 
 
 def read_pairs(paths: Paths, columns: Iterable[str]) -> pa.Table:
-    """The rows of a shard that have a translation; ``columns`` that there are not are left out."""
+    """The rows of a shard that have a translation; ``columns`` that the shard does not have are left out."""
     files, selected = paths
     there = {name for path in files for name in schema_names(path)}
     wanted = [name for name in dict.fromkeys(columns) if name in there]

@@ -1,4 +1,4 @@
-"""Section ``statistics`` of params.yaml: what is told of the corpus (ParaNMT Tables 1 and 3)."""
+"""Section ``statistics`` of params.yaml: what is reported of the corpus (ParaNMT Tables 1 and 3)."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _levels(tree: str) -> tuple[str, list[tuple[str, str]]]:
                 children.append((child, tree[start : piece.end()]))
             elif depth == 0:
                 if index != len(pieces) - 1:
-                    raise ValueError("something stands behind the tree")
+                    raise ValueError("there is text after the tree")
                 return label, children
         elif depth == 1:
             children.append((piece.group(), piece.group()))

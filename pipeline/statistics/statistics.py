@@ -36,7 +36,7 @@ NO_PARSES = "no parses: statistics.parses names no file and statistics.parser no
 
 @dataclass
 class Statistics:
-    """All that is told of a corpus.
+    """Everything that is reported of a corpus.
 
     Attributes:
         sources: rows of Table 1, by source; ``pairs`` counts all pairs, the rest is of the sample.
@@ -90,7 +90,7 @@ def describe_corpus(
         InputError: the corpus has no pair; a background or parse file is missing or malformed.
     """
     view = ShardView(*inputs)
-    # Small files first: a mistake in them is told before any work.
+    # Small files first: a mistake in them is reported before any work.
     background = background_file(parameters.background)
     for file in parameters.parses:
         if not located(file.path).is_file():

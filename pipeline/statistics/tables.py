@@ -86,7 +86,7 @@ def band_rows(statistics: Statistics) -> Rows:
 
 
 def histogram_rows(statistics: Statistics) -> Rows:
-    """Pairs of each bin of each column, by source; the outer bins have what lies outside the scale."""
+    """Pairs of each bin of each column, by source; the outer bins include what is outside the scale."""
     rows = []
     for source, figures in statistics.figures.items():
         for column, counts in figures.histograms.items():

@@ -133,7 +133,7 @@ def test_pairs_that_cannot_be_told_apart(tmp_path: Path) -> None:
     place = twice.column_names.index("line")
     same_line = twice.set_column(place, twice.schema.field(place), pa.array([1] * 200))
     publish_pairs(tmp_path, table=same_line)
-    with pytest.raises(IncompleteError, match="cannot be told apart"):
+    with pytest.raises(IncompleteError, match="cannot be distinguished"):
         compare(side(tmp_path), side(tmp_path))
 
 

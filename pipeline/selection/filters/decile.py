@@ -59,7 +59,7 @@ class DecileParameters(FilterParameters):
 
     kind: Literal["decile"]
     score: Annotated[str, Field(description="any numeric column")]
-    top: int | None = Field(None, ge=1, le=10, description="keep so many of the highest tenths")
+    top: int | None = Field(None, ge=1, le=10, description="keep the N highest tenths")
     keep: list[Annotated[int, Field(ge=1, le=10)]] | None = Field(
         None, min_length=1, description="or keep just these"
     )

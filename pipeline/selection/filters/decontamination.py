@@ -174,7 +174,7 @@ def build_decontamination(
 
     Args:
         name: the filter's name, which is the reason of the pairs it refuses.
-        sentences: test sentences as they stand.
+        sentences: test sentences, not normalised.
         exact: refuse a pair one of whose sides is a test sentence after normalisation.
         ngram: refuse a pair one of whose sides shares that many words in a row with a test sentence.
     """

@@ -22,7 +22,7 @@ from paraforge.text.normalisation import normalise
 def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
     """128-bit keys (n x 2) of the normalised references of n rows.
 
-    A reference without any letter or digit is compared as it stands.
+    A reference without any letter or digit is compared unchanged.
     """
     if not rows.num_rows:
         return np.empty((0, 2), np.uint64)
@@ -31,7 +31,7 @@ def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
     return text_keys(pc.if_else(pc.equal(normalised, ""), references, normalised))
 
 
-# So many references are ranked in memory, at 40 bytes each; more of them out of core.
+# References ranked in memory, at 40 bytes each; more are ranked on disk.
 HELD_ROWS = 1_000_000
 
 
@@ -128,7 +128,7 @@ def rank_references(
 
 
 class NearDuplicatesParameters(FilterParameters):
-    """At most so many pairs whose references are the same but for case, punctuation and spaces."""
+    """At most N pairs whose references are the same except for case, punctuation and spaces."""
 
     kind: Literal["near_duplicates"]
     per_reference: int = Field(1, ge=1, description="pairs kept of one normalised reference, the first ones")

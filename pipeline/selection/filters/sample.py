@@ -1,4 +1,4 @@
-"""Filter ``sample``: so many pairs drawn at random without replacement."""
+"""Filter ``sample``: a number of pairs drawn at random without replacement."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DrawnSample:
 
 
 class SampleParameters(FilterParameters):
-    """So many of the pairs that the filters before it accept, drawn without replacement."""
+    """A number of the pairs that earlier filters accept, drawn at random without replacement."""
 
     kind: Literal["sample"]
     size: int = Field(ge=1)
