@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
@@ -19,17 +17,19 @@ from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.scoring.score import TEXT_COLUMNS, build_scorers, score_table
+from paraforge.scoring.scorer import Scorer
+from paraforge.shards.pool import in_processes
 from paraforge.shards.schema import COLUMNS
 from paraforge.shards.store import parquet_writer
 from paraforge.text.lines import Reading
+from paraforge.text.paths import require_regular
 
 BATCH_ROWS: Final = 50_000
 # With no more tables than this, starting processes takes longer than scoring.
 _TABLES_IN_PROCESS: Final = 3
 _PARQUET_MAGIC: Final = b"PAR1"
 
-ShardFunction = Callable[[Any], Any]
-_worker_function: ShardFunction | None = None
+_scorers: list[Scorer] = []  # of this process
 
 
 def score_file(
@@ -64,14 +64,24 @@ def score_file(
         if is_parquet(input_path)
         else _full_tables(_tsv_tables(input_path, columns, header))
     )
+    begun = list(islice(tables, _TABLES_IN_PROCESS + 1))
+    if not begun:
+        raise InputError("no pairs in the input", input_path)
+    pieces = chain(begun, tables)
+    if workers == 1 or len(begun) <= _TABLES_IN_PROCESS:
+        _start(scorer_arguments)
+        scored: Iterator[Any] = map(_scored, pieces)
+    else:
+        scored = in_processes(_scored, pieces, _start, (scorer_arguments,), workers)
     rows = 0
-    with (
-        progress(total=None, unit="pairs", description="score") as bar,
-        atomic_path(output) as temporary,
-        _Writer(temporary) as writer,
-    ):
-        for table in _scored(tables, scorer_arguments, workers):
-            writer.write(table)
+    with ExitStack() as stack:
+        bar = stack.enter_context(progress(total=None, unit="pairs", description="score"))
+        temporary = stack.enter_context(atomic_path(output))
+        writer = None
+        for table in scored:
+            # The schema is known from the first table.
+            writer = writer or stack.enter_context(parquet_writer(temporary, table.schema))
+            writer.write_table(table)
             rows += table.num_rows
             bar.update(table.num_rows)
             check_interrupt()
@@ -79,39 +89,18 @@ def score_file(
 
 
 def check_input(path: Path) -> None:
-    """Refuse a path that is no file.
+    """Refuse a path that is no regular file.
 
     Raises:
         InputError: as said.
     """
-    if not path.is_file():
-        raise InputError("no such file", path)
+    require_regular(path)
 
 
 def is_parquet(path: Path) -> bool:
     """Whether a file begins as Parquet files do."""
     with path.open("rb") as file:
         return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
-
-
-class _Writer:
-    """Writes tables of one schema, known from the first, as row groups of one file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writer: pq.ParquetWriter | None = None
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-    def write(self, table: Any) -> None:
-        if self._writer is None:
-            self._writer = parquet_writer(self._path, table.schema)
-        self._writer.write_table(table)
 
 
 def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> Iterator[Any]:
@@ -157,53 +146,32 @@ def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[An
             if not file.metadata.num_rows:
                 raise InputError("the file has no rows", path)
             renamed = {str(column): name for name, column in columns.items()}
+            present = [renamed.get(name, name) for name in names]
+            twice = sorted({name for name in present if present.count(name) > 1})
+            if twice or len(renamed) < len(columns):
+                problem = f"more than one column would be {' and '.join(twice or columns)}"
+                raise InputError(problem, path, remedy="Rename or drop the others.")
+            rows = 0
             for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-                yield pa.Table.from_batches([batch]).rename_columns([renamed.get(n, n) for n in names])
+                yield pa.Table.from_batches([batch]).rename_columns(present)
+                rows += batch.num_rows
+            if rows != file.metadata.num_rows:
+                problem = f"{rows:,} rows, its footer says {file.metadata.num_rows:,}"
+                raise InputError(f"not a whole Parquet file: {problem}", path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"not a whole Parquet file: {one_line(error)}", path) from error
 
 
-def _scored(tables: Iterator[Any], arguments: Mapping[str, Any], workers: int) -> Iterator[Any]:
-    """Each table with its scores, in order; in this process for one worker or few tables."""
-    begun = list(islice(tables, _TABLES_IN_PROCESS + 1))
-    if not begun:
-        raise InputError("no pairs in the input")
-    if workers == 1 or len(begun) <= _TABLES_IN_PROCESS:
-        function = _build(arguments)
-        for table in chain(begun, tables):
-            yield function(table)
-        return
-    # Processes are spawned: Arrow's threads do not survive a fork.
-    with ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(arguments,)
-    ) as pool:
-        window: deque[Future[Any]] = deque()
-        for table in chain(begun, tables):
-            window.append(pool.submit(_score_in_worker, table))
-            if len(window) > 2 * workers:
-                yield window.popleft().result()
-        while window:
-            yield window.popleft().result()
+def _start(arguments: Mapping[str, Any]) -> None:
+    """Load the scorers of this process."""
+    global _scorers
+    _scorers = build_scorers(**arguments)
 
 
-def _build(arguments: Mapping[str, Any]) -> ShardFunction:
-    scorers = build_scorers(**arguments)
-
-    def add_scores(table: Any) -> Any:
-        scores = score_table(table, scorers)
-        kept = table.drop_columns([name for name in table.column_names if name in scores.column_names])
-        for field, column in zip(scores.schema, scores.columns, strict=True):
-            kept = kept.append_column(field, column)
-        return kept
-
-    return add_scores
-
-
-def _start_worker(arguments: Mapping[str, Any]) -> None:
-    global _worker_function
-    _worker_function = _build(arguments)
-
-
-def _score_in_worker(table: Any) -> Any:
-    assert _worker_function is not None
-    return _worker_function(table)
+def _scored(table: Any) -> Any:
+    """A table with its scores, which replace columns of the same name."""
+    scores = score_table(table, _scorers)
+    kept = table.drop_columns([name for name in table.column_names if name in scores.column_names])
+    for field, column in zip(scores.schema, scores.columns, strict=True):
+        kept = kept.append_column(field, column)
+    return kept

@@ -169,6 +169,16 @@ def test_parquet_without_the_column(tmp_path: Path, vectors: Path) -> None:
         run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors, "--translation", "mt")
 
 
+def test_parquet_whose_columns_cannot_be_told_apart(tmp_path: Path, vectors: Path) -> None:
+    table = pa.table({"en": ["a"], "reference": ["b"], "translation": ["c"]})
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    arguments = (tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors)
+    with pytest.raises(InputError, match="more than one column would be reference"):
+        run(*arguments, "--reference", "en")
+    with pytest.raises(InputError, match="more than one column would be reference and translation"):
+        run(*arguments, "--reference", "translation")
+
+
 def test_output_is_not_overwritten_unasked(tmp_path: Path, vectors: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("the cat\tthe dog\n")
     (tmp_path / "o.parquet").write_text("precious")

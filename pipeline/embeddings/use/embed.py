@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import struct
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -24,6 +21,7 @@ from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.threads import torch_threads
 from paraforge.progress import progress
+from paraforge.shards.pool import in_processes
 from paraforge.shards.store import parquet_writer
 from paraforge.text.text_blocks import TextBlock, text_blocks
 
@@ -103,41 +101,14 @@ def embed_file(
             _start_worker(model_directory, load, model)
             done: Iterator[Any] = (work(temporary, block, source) for block in chain(begun, blocks))
         else:
-            done = _in_processes(
-                lambda pool, block: pool.submit(work, temporary, block, source),
-                chain(begun, blocks),
-                (model_directory, load),
-                workers,
-            )
+            pieces = ((work, temporary, block, source) for block in chain(begun, blocks))
+            done = in_processes(_apply, pieces, _start_worker, (model_directory, load), workers)
         for result in done:
             count = file.take(result)
             rows += count
             bar.update(count)
             check_interrupt()
     return rows
-
-
-def _in_processes(
-    submit: Callable[[ProcessPoolExecutor, TextBlock], Future[Any]],
-    blocks: Iterator[TextBlock],
-    opening: tuple[Path, Load],
-    workers: int,
-) -> Iterator[Any]:
-    # Processes are spawned: Arrow's and torch's threads do not survive a fork.
-    with ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=opening
-    ) as pool:
-        window: deque[Future[Any]] = deque()
-        try:
-            for block in blocks:
-                window.append(submit(pool, block))
-                if len(window) > 2 * workers:
-                    yield window.popleft().result()
-            while window:
-                yield window.popleft().result()
-        finally:
-            for future in window:
-                future.cancel()
 
 
 _model: Embedding | None = None
@@ -149,6 +120,11 @@ def _start_worker(directory: Path, load: Load, model: Embedding | None = None) -
         torch.set_num_threads(1)
         model = load(directory)
     _model = model
+
+
+def _apply(piece: tuple[Callable[..., Any], Path, TextBlock, str]) -> Any:
+    function, *arguments = piece
+    return function(*arguments)
 
 
 def _vectors(block: TextBlock, source: str) -> tuple[Any, Vectors]:
