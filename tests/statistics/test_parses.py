@@ -43,8 +43,8 @@ def test_top_two_levels(tree: str, levels: str) -> None:
     [
         ("S NP VP", "begins with"),
         ("(S (NP a)", "not closed"),
-        ("(S (NP a)) (S (NP b))", "behind the tree"),
-        ("(S (NP a)))", "behind the tree"),
+        ("(S (NP a)) (S (NP b))", "after the tree"),
+        ("(S (NP a)))", "after the tree"),
         ("", "begins with"),
     ],
 )
