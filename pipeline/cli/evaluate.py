@@ -110,7 +110,6 @@ def evaluate(
     from functools import partial
 
     from paraforge.cli.outputs import check_output_file, json_object
-    from paraforge.embeddings.fine_tuning.transfer import fine_tuner
     from paraforge.errors import ConfigurationError
     from paraforge.evaluation.evaluate import evaluate as run
     from paraforge.files import write_json
@@ -123,7 +122,11 @@ def evaluate(
             raise ConfigurationError([f"{older_json}: one model is evaluated; name others with --baseline"])
         output, as_json = older_json, False
     check_output_file(output, force, json_object("an evaluation", "paraforge", "tokenizer", "model", "kind"))
-    variants = _variants(fine_tune, fine_tune_from, fine_tune_penalty, fine_tune_set)
+    fine_tuner = None
+    if variants := _variants(fine_tune, fine_tune_from, fine_tune_penalty, fine_tune_set):
+        from paraforge.embeddings.fine_tuning import transfer as fine_tuning
+
+        fine_tuner = fine_tuning.fine_tuner(variants, seed, folds, fine_tune_work)
     with graceful_interrupts():
         result = run(
             model,
@@ -132,7 +135,7 @@ def evaluate(
             word_lists=similarity,
             transfer=transfer,
             task_names=task,
-            fine_tuner=fine_tuner(variants, seed, folds, fine_tune_work) if variants else None,
+            fine_tuner=fine_tuner,
             folds=folds,
             lengths=by_length,
             beside=baseline,
@@ -146,7 +149,6 @@ def evaluate(
 
 def _variants(wanted: bool, starts: list[str], penalties: list[float], settings: list[str]) -> list[Variant]:
     """The ways to train that the options ask for; none without --fine-tune."""
-    from paraforge.embeddings.fine_tuning.transfer import make_variants
     from paraforge.errors import ConfigurationError
 
     if not wanted:
@@ -155,6 +157,8 @@ def _variants(wanted: bool, starts: list[str], penalties: list[float], settings:
                 ["--fine-tune-from, --fine-tune-penalty and --fine-tune-set need --fine-tune"]
             )
         return []
+    from paraforge.embeddings.fine_tuning.transfer import make_variants
+
     grid = {}
     for setting in settings:
         key, equals, values = setting.partition("=")

@@ -13,9 +13,8 @@ from paraforge.evaluation.similarity.details import by_length, difference
 from paraforge.evaluation.similarity.sts import compare, evaluate_sts, score
 from paraforge.evaluation.similarity.word_lists import Correlation, SimilarityList, read_similarity_lists
 from paraforge.evaluation.similarity.words import evaluate_words
-from paraforge.evaluation.transfer.classification import FOLDS
-from paraforge.evaluation.transfer.evaluate import TransferScore, evaluate_transfer
-from paraforge.evaluation.transfer.tasks import Task, find_tasks, transfer_tasks
+from paraforge.evaluation.transfer.scores import TransferScore
+from paraforge.evaluation.transfer.tasks import FOLDS, Task, find_tasks, transfer_tasks
 
 OpenModel = Callable[[str, Sequence[str]], OpenedModel]
 FineTuner = Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]
@@ -82,6 +81,8 @@ def evaluate(
         result.beside = {other: evaluate_sts(model.model, sets) for other, model in others.items()}
         result.differences = {other: difference(result.sts, result.beside[other]) for other in against}
     if transfer:
+        from paraforge.evaluation.transfer.evaluate import evaluate_transfer
+
         result.transfer, result.missing = evaluate_transfer(opened.model, tasks, seed, folds), missing
     if fine_tune is not None:
         result.transfer += fine_tune(tasks)

@@ -10,7 +10,7 @@ from paraforge import __version__
 from paraforge.evaluation.similarity.details import Difference, LengthScore
 from paraforge.evaluation.similarity.sts import StsScores
 from paraforge.evaluation.similarity.word_lists import Correlation
-from paraforge.evaluation.transfer.evaluate import TransferScore
+from paraforge.evaluation.transfer.scores import TransferScore
 from paraforge.text.tokens import TOKENIZER_NAME
 
 _DIGITS: Final = 4

@@ -13,13 +13,13 @@ def check_device(name: str) -> None:
     Raises:
         ConfigurationError: no such device.
     """
-    import torch
-
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise ConfigurationError([f"device {name}: there are cpu, cuda, cuda:0, cuda:1, ..."])
     if kind == "cpu":
         return
+    import torch
+
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if int(number or 0) >= count:
         seen = f"torch sees {count} GPUs" if count else "torch sees no GPU"

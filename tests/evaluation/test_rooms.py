@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,3 +36,15 @@ def test_its_modules_are_found() -> None:
     assert "paraforge.evaluation.similarity.comparing.SentenceEmbedder" in {
         name for path in MODULES for name in imported(path)
     }
+
+
+def test_sentence_pairs_are_evaluated_without_torch(tmp_path: Path) -> None:
+    """It takes seconds to import, and neither word vectors nor baselines need it."""
+    (tmp_path / "set.tsv").write_text("5\ta dog\ta dog\n0\ta cat\ta dog\n2\ta cat\tdog\n")
+    code = (
+        "import sys; from paraforge.cli import app; "
+        f"app(['evaluate', 'jaccard', '--sts', {str(tmp_path)!r}], standalone_mode=False); "
+        "print('torch' in sys.modules, 'sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False False"

@@ -19,11 +19,11 @@ from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ConfigurationError
 from paraforge.evaluation.correlation import mean, pearson, spearman
 from paraforge.evaluation.similarity.comparing import OpenedModel
-from paraforge.evaluation.transfer.classification import FOLDS, fold_examples, held_out_examples
-from paraforge.evaluation.transfer.evaluate import TransferScore, transfer_score
+from paraforge.evaluation.transfer.classification import fold_examples, held_out_examples
 from paraforge.evaluation.transfer.files import Examples
 from paraforge.evaluation.transfer.relatedness import held_out_pairs
-from paraforge.evaluation.transfer.tasks import Task
+from paraforge.evaluation.transfer.scores import TransferScore, transfer_score
+from paraforge.evaluation.transfer.tasks import FOLDS, Task
 from paraforge.progress import Progress, progress
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"

@@ -11,7 +11,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import torch
 
 from paraforge.errors import InputError
 from paraforge.evaluation.baselines.weighting import (
@@ -21,7 +20,6 @@ from paraforge.evaluation.baselines.weighting import (
 )
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.files import read_json, write_json
-from paraforge.learning.checkpoint import read_tensors, write_tensors
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.work import replaced_directory
 from paraforge.text.idf import Background
@@ -75,6 +73,10 @@ def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str
 
     On disk: `sif.json` (format, sizes, weighting, `about`), `words.json` and `model.safetensors`.
     """
+    import torch
+
+    from paraforge.learning.checkpoint import write_tensors
+
     average = model.average if isinstance(model, SifOfEachSet) else model
     weighting = average.weighting
     counts = dict(weighting.background.counts) if weighting else {}
@@ -131,6 +133,10 @@ def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
     Raises:
         InputError: not such a directory, damaged, sizes that do not fit, NaN in the vectors.
     """
+    import torch
+
+    from paraforge.learning.checkpoint import read_tensors
+
     path = directory / DESCRIPTION
     content = read_json(path)
     words = read_json(directory / _WORDS)

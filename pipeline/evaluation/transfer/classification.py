@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from paraforge.errors import InputError, require
 from paraforge.evaluation.transfer.features import standardised, standardiser
+from paraforge.evaluation.transfer.tasks import FOLDS
 from paraforge.interrupts import check_interrupt
 from paraforge.scoring.vectors import FloatArray
 
-FOLDS: Final = 10
 DEVELOPMENT_SHARE: Final = 0.1
 PENALTIES: Final = (0.0001, 0.001, 0.01, 0.1, 1.0)
 """Inverse strengths C of the L2 penalty that are tried, over standardised features."""

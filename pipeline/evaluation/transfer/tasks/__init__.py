@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from paraforge.evaluation.transfer.files import Examples
 from paraforge.plugins import found_classes
 
 Kind = Literal["classification", "relatedness"]
+FOLDS: Final = 10
+"""Of tasks without a split."""
 # As the papers list them; others follow by name.
 _ORDER = ("MR", "CR", "SUBJ", "MPQA", "SST binary", "SST fine", "TREC", "MRPC", "SICK-E", "SICK-R")
 

@@ -1,0 +1,63 @@
+"""What a model scores on a transfer task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from paraforge.evaluation.transfer.tasks import Task
+
+FIXED: Final = "fixed"
+
+
+@dataclass(frozen=True)
+class TransferScore:
+    """A model on one task.
+
+    Attributes:
+        accuracy: x 100, of a classification.
+        pearson, spearman: x 100, of a relatedness.
+        tested_on: `test`, `trial`, or `10-fold cross-validation`.
+        repeated: test examples that are in the training set too; without a split, examples that repeat
+            an earlier one. They make a score look better than it is.
+        training: `fixed`, or how the encoder was trained for the task.
+        chosen: of an encoder that was trained, for each fold the settings that differ from the defaults, the
+            best epoch and its development score.
+    """
+
+    name: str
+    accuracy: float | None
+    pearson: float | None
+    spearman: float | None
+    tested_on: str
+    train: int
+    test: int
+    repeated: int
+    training: str = FIXED
+    chosen: list[dict[str, Any]] = field(default_factory=list)
+
+
+def transfer_score(
+    task: Task,
+    folds: int,
+    *,
+    accuracy: float | None = None,
+    pearson: float | None = None,
+    spearman: float | None = None,
+    training: str = FIXED,
+    chosen: Sequence[dict[str, Any]] = (),
+) -> TransferScore:
+    """Figures with the task's own description; folds count where it has no test set."""
+    return TransferScore(
+        task.name,
+        accuracy,
+        pearson,
+        spearman,
+        task.tested_on if task.test is not None else f"{folds}-fold cross-validation",
+        len(task.train),
+        len(task.train if task.test is None else task.test),
+        task.train.repeats if task.test is None else task.test.repeated_in(task.train),
+        training,
+        list(chosen),
+    )
