@@ -67,8 +67,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "pictures")
     arguments = parser.parse_args()
     project = arguments.project.resolve()
+    report = project / "reports" / "report.html"
+    if not report.is_file():
+        sys.exit(f"{report} is missing: run 'dvc repro' first")
     with tempfile.TemporaryDirectory() as temporary, open_browser() as chrome:
-        take(chrome, (project / "reports" / "report.html").as_uri(), arguments.output / "report.png")
+        take(chrome, report.as_uri(), arguments.output / "report.png")
         command = ["paraforge", "annotate", "serve", str(project / "data" / "corpus")]
         command += ["--database", str(Path(temporary) / "answers.sqlite"), "--port", str(PORT)]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL)

@@ -169,7 +169,7 @@ def test_nonsense_is_refused(anna: Annotating, fields: dict[str, str], status: i
 )
 def test_there_is_no_such_page(anna: Annotating, path: str) -> None:
     reply = anna.client.get(path)
-    assert reply.status_code == 404 and "What was saved is still there" in reply.text
+    assert reply.status_code == 404 and "Your saved answers are still there" in reply.text
 
 
 def test_a_name_is_needed(anna: Annotating) -> None:
