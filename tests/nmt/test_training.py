@@ -16,11 +16,11 @@ from paraforge.files import read_json, write_json
 from paraforge.models.checkpoint import weights_only_state
 from paraforge.models.fairseq_compat import load_checkpoint
 from paraforge.nmt import processes, training
-from paraforge.nmt import training_process as trainer
+from paraforge.nmt import training_run as trainer
 from paraforge.nmt.binarisation import PreparedBitext, prepare_bitext
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.training import train_model, trainer_settings, write_history
-from paraforge.nmt.training_process import TrainingRun
+from paraforge.nmt.training_run import TrainingRun
 from paraforge.shards.resources import Resources
 from tests.models.tiny import bitext
 from tests.nmt.test_binarisation import write_shards

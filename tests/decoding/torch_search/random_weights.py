@@ -7,10 +7,7 @@ import math
 import torch
 from torch.nn import functional
 
-from paraforge.decoding.torch_search.rules import Rules
-from paraforge.decoding.torch_search.search import Request, Search
-from paraforge.decoding.torch_search.transformer import decode_step, encode, masked
-from paraforge.decoding.torch_search.weights import (
+from paraforge.decoding.torch_search.layers import (
     CrossAttention,
     DecoderLayer,
     Embedding,
@@ -21,6 +18,9 @@ from paraforge.decoding.torch_search.weights import (
     SelfAttention,
     Weights,
 )
+from paraforge.decoding.torch_search.rules import Rules
+from paraforge.decoding.torch_search.search import Request, Search
+from paraforge.decoding.torch_search.transformer import decode_step, encode, masked
 
 START, PADDING, END = 0, 1, 2
 

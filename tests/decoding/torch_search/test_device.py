@@ -20,12 +20,12 @@ from torch.utils._pytree import tree_leaves
 from paraforge.decoding.torch_search import graphs
 from paraforge.decoding.torch_search.arena import Arena
 from paraforge.decoding.torch_search.graphs import RecordedSteps
+from paraforge.decoding.torch_search.layers import Weights
 from paraforge.decoding.torch_search.results import SentenceResult
 from paraforge.decoding.torch_search.search import Pace, Request, Search, advance
 from paraforge.decoding.torch_search.settings import SearchSettings
 from paraforge.decoding.torch_search.state import SearchState, Shape, resized
 from paraforge.decoding.torch_search.transformer import encode
-from paraforge.decoding.torch_search.weights import Weights
 from tests.decoding.torch_search.random_weights import random_weights, rules, sentences
 
 OPTIONS = {

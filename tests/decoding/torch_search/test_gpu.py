@@ -10,10 +10,10 @@ import torch
 
 from paraforge.decoding.torch_search.devices import device_of, prepare_thread
 from paraforge.decoding.torch_search.graphs import RecordedSteps
+from paraforge.decoding.torch_search.layers import Weights
 from paraforge.decoding.torch_search.results import SentenceResult
 from paraforge.decoding.torch_search.search import Pace, Search
 from paraforge.decoding.torch_search.settings import SearchSettings
-from paraforge.decoding.torch_search.weights import Weights
 from paraforge.decoding.translator import Placement
 from tests.decoding.torch_search.random_weights import random_weights, rules, sentences
 
