@@ -51,7 +51,7 @@ def open_evaluation(
                 f"paraforge annotate serve --database {database}",
             )
     if per_band is not None and per_band != store.draw.per_band:
-        raise InputError(f"drawn with --pairs {store.draw.per_band}", database, remedy=other)
+        raise InputError(f"drawn with --count {store.draw.per_band}", database, remedy=other)
     if seed is not None and seed != store.draw.seed:
         raise InputError(f"drawn with --seed {store.draw.seed}", database, remedy=other)
     return store, False

@@ -14,44 +14,67 @@ import typer
 from typer.core import TyperGroup
 
 from paraforge import __version__
+from paraforge.cli.spelling import name_values, respelled
 from paraforge.errors import ParaforgeError, describe_os_error
 from paraforge.interrupts import last_words
 
-# name: (module, what it is for). A module has ``app``, a typer.Typer of one command or of a group.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "configure": ("paraforge.cli.configure", "Compose params.yaml from the groups in configs/."),
-    "plan": ("paraforge.cli.plan", "Say what a translation will take: time, cost, disk, memory."),
-    "model": ("paraforge.cli.model", "Import a ready translation model, show one, check one."),
-    "translate": ("paraforge.cli.translate", "Translate a file of sentences, one a line."),
-    "score": ("paraforge.cli.score", "Score pairs of reference and translation."),
-    "verify": ("paraforge.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),
-    "summary": ("paraforge.cli.summary", "Show what a run gave: counts, scores, examples."),
-    "query": ("paraforge.cli.query", "Ask a published corpus in SQL."),
-    "sample": ("paraforge.cli.sample", "Show pairs drawn at random from a published corpus."),
-    "diff": ("paraforge.cli.diff", "Say what differs between two published corpora."),
-    "annotate": ("paraforge.cli.annotate", "Grade a sample of pairs in the browser, and report the grades."),
-    "lexicon": ("paraforge.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
-    "train": ("paraforge.cli.train", "Train sentence embeddings on paraphrase pairs."),
-    "train-decoders": (
-        "paraforge.cli.train_decoders",
-        "Train sentence embeddings on running text, to predict a sentence's neighbours.",
-    ),
-    "embed": ("paraforge.cli.embed", "Embed a file of sentences into .npy or Parquet."),
-    "similarity": ("paraforge.cli.similarity", "Similarity of the sentences of pairs under a trained model."),
-    "neighbours": ("paraforge.cli.neighbours", "Nearest neighbours of words and sentences."),
-    "evaluate": ("paraforge.cli.evaluate", "Evaluate a model on sentence and word similarity and transfer."),
-    "sif": ("paraforge.cli.sif", "Fit SIF sentence embeddings over word vectors."),
-    "export": ("paraforge.cli.export", "Export a trained model for other programs."),
-    "work": ("paraforge.cli.work", "Show and prune what is kept for resuming."),
-    "doctor": (
-        "paraforge.cli.doctor",
-        "Say what is installed, which engines work, and how to repair what does not.",
-    ),
+# By section of the overview, name: (module, what it is for). A module has ``app``, a typer.Typer of one
+# command or of a group.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Corpus": {
+        "summary": ("paraforge.cli.summary", "Show what a run gave: counts, scores, examples."),
+        "sample": ("paraforge.cli.sample", "Show pairs drawn at random from a published corpus."),
+        "query": ("paraforge.cli.query", "Ask a published corpus in SQL."),
+        "diff": ("paraforge.cli.diff", "Show what differs between two published corpora."),
+        "verify": ("paraforge.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),
+        "annotate": (
+            "paraforge.cli.annotate",
+            "Grade pairs in the browser, and report the grades.",
+        ),
+        "score": ("paraforge.cli.score", "Score pairs of reference and translation."),
+    },
+    "Translation": {
+        "plan": ("paraforge.cli.plan", "Forecast what a translation will take: time, cost, disk, memory."),
+        "model": ("paraforge.cli.model", "Import a ready translation model, check one, show any model."),
+        "translate": ("paraforge.cli.translate", "Translate a file of sentences, one a line."),
+    },
+    "Embeddings": {
+        "train": ("paraforge.cli.train", "Train sentence embeddings on paraphrase pairs."),
+        "train-decoders": (
+            "paraforge.cli.train_decoders",
+            "Train sentence embeddings on running text, to predict a sentence's neighbours.",
+        ),
+        "sif": ("paraforge.cli.sif", "Fit SIF sentence embeddings over word vectors."),
+        "embed": ("paraforge.cli.embed", "Embed a file of sentences into .npy or Parquet."),
+        "similarity": (
+            "paraforge.cli.similarity",
+            "Similarity of the sentences of pairs under a trained model.",
+        ),
+        "neighbours": ("paraforge.cli.neighbours", "Nearest neighbours of words and sentences."),
+        "evaluate": (
+            "paraforge.cli.evaluate",
+            "Evaluate a model on similarity and transfer tasks.",
+        ),
+        "export": ("paraforge.cli.export", "Export a trained model for other programs."),
+    },
+    "Lexicon": {
+        "lexicon": ("paraforge.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
+    },
+    "Project": {
+        "configure": ("paraforge.cli.configure", "Choose what a run does: write params.yaml from configs/."),
+        "work": ("paraforge.cli.work", "Show and prune what is kept for resuming."),
+        "doctor": ("paraforge.cli.doctor", "Check the installation, its engines and this project."),
+    },
 }
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
 class LazyGroup(TyperGroup):
     """A group that imports a command's module when the command is used or its own help is asked for."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read options of the release before as they are written now."""
+        return super().parse_args(ctx, respelled(args))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of :data:`COMMANDS`."""
@@ -63,12 +86,15 @@ class LazyGroup(TyperGroup):
             return None
         command = typer.main.get_command(importlib.import_module(COMMANDS[cmd_name][0]).app)
         command.name = cmd_name
+        name_values(command)
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The overview, without importing any command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
 
 
 app = typer.Typer(

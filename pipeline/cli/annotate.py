@@ -43,11 +43,11 @@ def _annotate() -> None:
 def serve(
     corpus: Path | None = typer.Argument(
         None,
-        metavar="[CORPUS]",
+        metavar="CORPUS",
         help="directory of a published corpus; without it, continue with the database",
     ),
     database: Path = typer.Option(DATABASE, "--database", "-d", help="where answers are kept"),
-    pairs: int | None = typer.Option(None, "--pairs", "-n", min=1, help="pairs a band; 100 by default"),
+    count: int | None = typer.Option(None, "--count", "-n", min=1, help="pairs a band; 100 by default"),
     seed: int | None = typer.Option(None, help="the same seed draws the same pairs; 1 by default"),
     kept_only: bool = typer.Option(
         False,
@@ -82,7 +82,7 @@ def serve(
     # Before anything is drawn: what is missing then is missing later.
     require("flask", "annotate")
     with graceful_interrupts():
-        store, new = open_evaluation(corpus, database, pairs, seed, False if kept_only else None)
+        store, new = open_evaluation(corpus, database, count, seed, False if kept_only else None)
     draw = store.draw
     counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]
     said = "drew" if new else "continuing with"
@@ -109,7 +109,7 @@ def serve(
 
 @app.command()
 def report(
-    database: Path = typer.Argument(DATABASE, metavar="[DATABASE]", help="what 'annotate CORPUS' wrote"),
+    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="what 'annotate CORPUS' wrote"),
     output: Path | None = typer.Option(
         None, "--output", "-o", help="write Table 3 as .tsv, .csv, .json, .jsonl or .parquet"
     ),
@@ -149,7 +149,7 @@ def report(
 
 @app.command()
 def export(
-    database: Path = typer.Argument(DATABASE, metavar="[DATABASE]", help="what 'annotate CORPUS' wrote"),
+    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="what 'annotate CORPUS' wrote"),
     output: Path | None = typer.Option(
         None, "--output", "-o", help="file to write: .tsv, .csv, .json, .jsonl, .parquet"
     ),

@@ -17,7 +17,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def configure(
     overrides: list[str] = typer.Argument(
         None,
-        metavar="[GROUP=CHOICE | KEY=VALUE]...",
+        metavar="GROUP=CHOICE|KEY=VALUE",
         help="what to choose, e.g. corpus=tatoeba translate.beam=4",
     ),
     configs: Path = typer.Option(Path("configs"), metavar="DIR", help="directory of the groups"),

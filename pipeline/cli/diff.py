@@ -23,7 +23,7 @@ _BAR = 24
 def diff(
     first: Path = typer.Argument(metavar="CORPUS_A", help="directory of a published corpus"),
     second: Path = typer.Argument(metavar="CORPUS_B", help="directory of another"),
-    examples: int = typer.Option(5, "-n", "--examples", min=0, help="pairs shown of each kind"),
+    count: int = typer.Option(5, "--count", "-n", min=0, help="pairs shown of each kind"),
     seed: int = typer.Option(1, help="of the examples"),
     form: str = typer.Option("text", "--format", "-f", help="text or json"),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
@@ -57,7 +57,7 @@ def diff(
     for path in (first, second):
         corpus = open_published(path)
         sides.append(open_side(corpus, neighbours(corpus)[0].get("rejected")))
-    difference = compare(sides[0], sides[1], examples, seed)
+    difference = compare(sides[0], sides[1], count, seed)
     if form == "json":
         import json
 

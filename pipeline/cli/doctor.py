@@ -1,4 +1,4 @@
-"""``paraforge doctor``: what is installed, which engines work, and how to repair what does not."""
+"""``paraforge doctor``: what is installed, which engines work, and what to do about what does not."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ def doctor(
     repair: bool = typer.Option(
         False, "--repair", help="only rename DVC's files that a kill cut off, so that 'dvc repro' continues"
     ),
-    mend: bool = typer.Option(False, "--mend", hidden=True),
 ) -> None:
-    """Say what is installed, which engines work, and how to repair what does not.
+    """Check what is installed, which engines work, and whether this project's files are sound.
 
     Exits with 1 if something that every corpus needs is broken; optional things that are missing are
     only named.
@@ -25,7 +24,7 @@ def doctor(
     import dataclasses
     import json
 
-    if repair or mend:
+    if repair:
         from paraforge.shards.dvc_files import set_aside
 
         for path, aside in set_aside():

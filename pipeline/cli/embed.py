@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from paraforge.cli.spelling import DEVICE_HELP
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
@@ -20,7 +22,7 @@ def embed(
     ),
     output: Path = typer.Argument(metavar="OUTPUT", help=".npy or .parquet"),
     workers: int = typer.Option(0, min=0, help="processes on the CPU; 0 is one a core"),
-    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
     force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
 ) -> None:
     """Embed sentences, streaming: memory does not grow with the file.
@@ -36,11 +38,13 @@ def embed(
     from paraforge.cli.outputs import check_output_file, numpy_array, table
     from paraforge.embeddings.use.embed import embed_file
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.learning.devices import chosen_device
     from paraforge.loading import load_fixed
     from paraforge.shards.resources import available_cores
 
     kind = numpy_array() if output.suffix == ".npy" else table("a table", "parquet", ["text", "embedding"])
     check_output_file(output, force, kind)
     with graceful_interrupts():
-        rows = embed_file(model, input_path, output, load_fixed, workers or available_cores(), device)
+        cores = workers or available_cores()
+        rows = embed_file(model, input_path, output, load_fixed, cores, chosen_device(device))
     typer.echo(f"{output}: {rows:,} sentences", err=True)

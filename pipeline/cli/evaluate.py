@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from paraforge.cli.spelling import DEVICE_HELP
+
 if TYPE_CHECKING:
     from paraforge.embeddings.fine_tuning.transfer import Variant
 
@@ -51,9 +53,9 @@ def evaluate(
     ),
     fine_tune_set: list[str] = typer.Option(
         [],
-        "--fine-tune-set",
+        "--set",
         metavar="KEY=VALUE,...",
-        help="a setting of the training; of several values the development examples choose, e.g. "
+        help="a setting of --fine-tune; of several values the development examples choose, e.g. "
         "learning_rate=0.001,0.0003; docs/evaluation.md has all",
     ),
     fine_tune_work: Path | None = typer.Option(
@@ -72,7 +74,7 @@ def evaluate(
     output: Path | None = typer.Option(None, "--output", "-o", help="write all figures to this file as JSON"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
     seed: int = typer.Option(1, min=0, help="of the transfer tasks: folds, development examples"),
-    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
     force: bool = typer.Option(False, "--force", help="replace the file of --output"),
 ) -> None:
     """Evaluate a model of sentence embeddings; every figure is x 100.
@@ -114,6 +116,7 @@ def evaluate(
     from paraforge.evaluation.evaluate import evaluate as run
     from paraforge.files import write_json
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.learning.devices import chosen_device
     from paraforge.loading import open_model
 
     if older_json is not None:
@@ -130,7 +133,7 @@ def evaluate(
     with graceful_interrupts():
         result = run(
             model,
-            partial(open_model, device=device),
+            partial(open_model, device=chosen_device(device)),
             sts=sts,
             word_lists=similarity,
             transfer=transfer,
@@ -153,9 +156,7 @@ def _variants(wanted: bool, starts: list[str], penalties: list[float], settings:
 
     if not wanted:
         if starts != ["trained"] or penalties or settings:
-            raise ConfigurationError(
-                ["--fine-tune-from, --fine-tune-penalty and --fine-tune-set need --fine-tune"]
-            )
+            raise ConfigurationError(["--fine-tune-from, --fine-tune-penalty and --set need --fine-tune"])
         return []
     from paraforge.embeddings.fine_tuning.transfer import make_variants
 
@@ -163,8 +164,6 @@ def _variants(wanted: bool, starts: list[str], penalties: list[float], settings:
     for setting in settings:
         key, equals, values = setting.partition("=")
         if not equals or not key or not values:
-            raise ConfigurationError(
-                [f"--fine-tune-set {setting}: KEY=VALUE,... is expected, e.g. epochs=20"]
-            )
+            raise ConfigurationError([f"--set {setting}: KEY=VALUE,... is expected, e.g. epochs=20"])
         grid[key] = values.split(",")
     return make_variants(starts, penalties, grid)

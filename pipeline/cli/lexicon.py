@@ -104,9 +104,9 @@ def extract(
 
 @app.command()
 def lookup(
-    words: list[str] = typer.Argument(metavar="WORD...", help="words to look up"),
+    words: list[str] = typer.Argument(metavar="WORD", help="words to look up"),
     lexicon: Path = typer.Option(LEXICON, "--lexicon", "-l", help="directory of the lexicon"),
-    limit: int = typer.Option(20, "--limit", "-n", min=1, help="paraphrases shown of a word"),
+    count: int = typer.Option(20, "--count", "-n", min=1, help="paraphrases shown of a word"),
     minimum_pairs: int = typer.Option(1, help="least number of pairs of an entry"),
     by_cross: bool = typer.Option(False, "--by-cross", help="order by cross-sentence PMI"),
     as_json: bool = typer.Option(False, "--json", help="print JSON, one object a word"),
@@ -121,7 +121,7 @@ def lookup(
     from paraforge.lexicon.lookup import Lexicon
 
     opened = Lexicon(lexicon)
-    found = opened.lookup(words, limit, minimum_pairs, "cross_pmi" if by_cross else "adjusted_pmi")
+    found = opened.lookup(words, count, minimum_pairs, "cross_pmi" if by_cross else "adjusted_pmi")
     missing = 0
     for word, entries in found.items():
         if as_json:
@@ -162,11 +162,11 @@ def _table(word: str, entries: pa.Table) -> str:
 @app.command()
 def compare(
     lexicon: Path = typer.Argument(help="directory of the lexicon"),
-    ppdb: Path = typer.Argument(metavar="PPDB-FILE", help="PPDB lexical file, or a list of word pairs"),
+    ppdb: Path = typer.Argument(metavar="PPDB", help="PPDB lexical file, or a list of word pairs"),
     words: list[str] = typer.Option(
         list(TABLE_12_WORDS), "--word", "-w", help="word to show; those of the paper's Table 12 by default"
     ),
-    limit: int = typer.Option(20, "--limit", "-n", min=1, help="paraphrases shown of a word"),
+    count: int = typer.Option(20, "--count", "-n", min=1, help="paraphrases shown of a word"),
     minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry that is shown"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
@@ -184,9 +184,9 @@ def compare(
 
     reference = read_reference_lexicon(ppdb)
     opened = Lexicon(lexicon)
-    found = opened.lookup(words, limit, minimum_pairs)
+    found = opened.lookup(words, count, minimum_pairs)
     shown = {
-        word: {"reference": reference.paraphrases(word)[:limit], "lexicon": entries["paraphrase"].to_pylist()}
+        word: {"reference": reference.paraphrases(word)[:count], "lexicon": entries["paraphrase"].to_pylist()}
         for word, entries in found.items()
     }
     shared = agreement(opened, reference)

@@ -1,4 +1,4 @@
-"""``paraforge model``: import a ready translation model, show one, and check one."""
+"""``paraforge model``: import a ready translation model, check one, and show any model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 
 @app.callback()
 def _model() -> None:
-    """Ready translation models: import, show, check; see docs/models.md."""
+    """Ready translation models: import and check; any model: show. See docs/models.md."""
 
 
 @app.command("import")
@@ -71,26 +71,36 @@ def import_command(
 
 @app.command()
 def show(
-    model: Path = typer.Argument(metavar="MODEL", help="directory of a model, e.g. models/nmt"),
-    as_json: bool = typer.Option(False, "--json", help="print model.json"),
+    model: Path = typer.Argument(metavar="MODEL", help="directory of any model, e.g. models/nmt"),
+    as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
-    """Show what a model is: where it is from, languages, engines, tags, sizes, fingerprint."""
+    """Show what a model is: of a translation model where it is from, languages, engines, tags, sizes.
+
+    Of embeddings, decoders, SIF, word vectors and exports it shows the architecture, sizes and what they were
+    trained on. Nothing is loaded.
+
+    \b
+    Examples:
+      paraforge model show models/nmt
+      paraforge model show models/embeddings/word --json
+    """
     import json
 
-    from paraforge.models.description import describe_model
+    from paraforge.models.showing import describe
 
-    description = describe_model(model)
+    description = describe(model)
     if as_json:
         typer.echo(json.dumps(description, indent=2, ensure_ascii=False))
         return
+    width = max(map(len, description), default=0)
     for name, value in description.items():
-        typer.echo(f"{name:>22}  {value}")
+        typer.echo(f"{name:>{width}}  {value}")
 
 
 @app.command()
 def check(
     model: Path = typer.Argument(metavar="MODEL", help="directory of a model, e.g. models/nmt"),
-    sentence: str = typer.Argument("", metavar="[SENTENCE]", help="translate it, too"),
+    sentence: str = typer.Argument("", metavar="SENTENCE", help="translate it, too"),
     engine: str = typer.Option("ctranslate2", help="engine that opens it"),
     beam: int = typer.Option(4, min=1, max=128, help="width of the beam"),
     compute_type: str = typer.Option("float32", help="float32, int8, ... or auto: the fastest"),
@@ -98,7 +108,7 @@ def check(
         None, metavar="FILE", help="TSV, or a directory of ingested shards: compare with float32 on a sample"
     ),
     columns: str = typer.Option("0,1", help="of the TSV: reference and foreign side, counted from 0"),
-    sentences: int = typer.Option(1000, min=200, help="sentences of the sample"),
+    count: int = typer.Option(1000, "--count", "-n", min=200, help="sentences of the sample"),
     limit: float = typer.Option(0.02, min=0, help="nats a token that may be lost"),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
 ) -> None:
@@ -128,7 +138,7 @@ def check(
         best = found.hypotheses[0]
         typer.echo(f"{best.score:.4f}  {best.text}")
     if bitext is not None:
-        _check_quantisation(model, bitext, columns, beam, compute_type, sentences, limit, threads)
+        _check_quantisation(model, bitext, columns, beam, compute_type, count, limit, threads)
 
 
 def _check_quantisation(

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import typer
 
+from paraforge.cli.spelling import DEVICE_HELP
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()
 def neighbours(
     model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
-    queries: list[str] = typer.Argument(metavar="WORD|SENTENCE...", help="what to find neighbours of"),
+    queries: list[str] = typer.Argument(metavar="WORD|SENTENCE", help="what to find neighbours of"),
     among: Path | None = typer.Option(
         None, metavar="FILE", help="candidates, one a line; by default the model's words"
     ),
     count: int = typer.Option(10, "--count", "-n", min=1, help="neighbours of each"),
-    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
     """Nearest neighbours by cosine.
@@ -33,9 +35,10 @@ def neighbours(
     from paraforge.embeddings.model import SentenceModel
     from paraforge.embeddings.use.neighbours import neighbours as find
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.learning.devices import chosen_device
 
     with graceful_interrupts():
-        found = find(SentenceModel.open(model, device), queries, among, count)
+        found = find(SentenceModel.open(model, chosen_device(device)), queries, among, count)
     if as_json:
         content = {query: [asdict(one) for one in best] for query, best in zip(queries, found, strict=True)}
         typer.echo(json.dumps(content, ensure_ascii=False, indent=2))

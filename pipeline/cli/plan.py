@@ -13,7 +13,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def plan(
     overrides: list[str] = typer.Argument(
         None,
-        metavar="[GROUP=CHOICE | KEY=VALUE]...",
+        metavar="GROUP=CHOICE|KEY=VALUE",
         help="plan for other choices than params.yaml has, as for 'paraforge configure'",
     ),
     price: float = typer.Option(None, min=0, help="price of a device for an hour, in any currency"),

@@ -22,7 +22,7 @@ def query(
     ),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
     force: bool = typer.Option(False, "--force", help="replace the file of --output"),
-    limit: int = typer.Option(SHOWN_ROWS, min=1, help="rows that a table shows at most"),
+    count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="rows that a table shows at most"),
     memory: str = typer.Option("600MB", help="memory DuckDB may use; what is larger goes to temporary files"),
     threads: int = typer.Option(0, min=0, help="threads; 0 is one a core"),
     allow_files: bool = typer.Option(
@@ -63,14 +63,14 @@ def query(
             check_output_file(output, force, table("a table", kind, rows.schema.names))
         if kind == TABLE:
             terminal = on_terminal(output)
-            shown, more = render_table(rows, limit, text_width(terminal, WIDTH), terminal)
+            shown, more = render_table(rows, count, text_width(terminal, WIDTH), terminal)
             write_or_print(shown, output)
             if more:
                 typer.echo(
-                    f"the first {limit:,} rows; --limit shows more, --output FILE writes all", err=True
+                    f"the first {count:,} rows; --count shows more, --output FILE writes all", err=True
                 )
         elif output is None:
             write_text(rows, sys.stdout, kind)
         else:
-            count = write_rows(rows, output, kind)
-            typer.echo(f"{output}: {count:,} rows", err=True)
+            written = write_rows(rows, output, kind)
+            typer.echo(f"{output}: {written:,} rows", err=True)

@@ -18,7 +18,7 @@ _TEXTS = ("reference", "translation")
 @app.command()
 def sample(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
-    count: int = typer.Option(20, "-n", "--count", min=1, help="pairs"),
+    count: int = typer.Option(20, "--count", "-n", min=1, help="pairs"),
     band: str | None = typer.Option(
         None, help="scores, e.g. 0.6-0.8: above the first number, not above the second"
     ),

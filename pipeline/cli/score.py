@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from paraforge.cli.spelling import DEVICE_HELP
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
@@ -26,7 +28,7 @@ def score(
     sentence_transformer: Path | None = typer.Option(
         None, help="add the cosine under the sentence-transformers model in this directory"
     ),
-    device: str = typer.Option("cpu", help="where that model runs: cpu, cuda, cuda:1 ..."),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
     force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
 ) -> None:
@@ -45,6 +47,7 @@ def score(
     """
     from paraforge.cli.outputs import check_output_file, table
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.learning.devices import chosen_device
     from paraforge.scoring.score_file import check_input, is_parquet, score_file
     from paraforge.scoring.vector_cache import table_directory
     from paraforge.shards.resources import available_cores
@@ -70,7 +73,7 @@ def score(
                 "identify_language": identify_language or bool(languages),
                 "languages": [code.strip() for code in languages.split(",")] if languages else None,
                 "sentence_transformer_directory": sentence_transformer,
-                "device": device,
+                "device": "cpu" if sentence_transformer is None else chosen_device(device),
             },
             columns,
             header,

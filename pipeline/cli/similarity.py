@@ -10,6 +10,8 @@ from pathlib import Path
 
 import typer
 
+from paraforge.cli.spelling import DEVICE_HELP
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
@@ -23,7 +25,7 @@ def similarity(
     second: Path | None = typer.Argument(None, help="the second sentences, one a line"),
     columns: str = typer.Option("0,1", help="the two columns of the TSV, counted from 0"),
     output: Path | None = typer.Option(None, "--output", "-o", help="write here; standard output if not"),
-    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
     """Cosine of both sentences of every pair, a number a line, in order; 0 where one has no token.
@@ -41,6 +43,7 @@ def similarity(
     from paraforge.errors import ConfigurationError
     from paraforge.files import atomic_path
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.learning.devices import chosen_device
     from paraforge.loading import load_fixed
 
     check_output_file(output, force, text_lines("numbers, one a line", r"-?\d+\.\d{6}", repeated=True))
@@ -48,7 +51,7 @@ def similarity(
         left, right = (int(number) for number in columns.split(","))
     except ValueError:
         raise ConfigurationError([f"--columns {columns}: two columns, such as 0,1"]) from None
-    opened = load_fixed(model, device)
+    opened = load_fixed(model, chosen_device(device))
     cosines = (
         cosines_of_table(opened, first, (left, right))
         if second is None

@@ -23,7 +23,7 @@ _SHORT_BAR = 16
 
 @app.command()
 def summary(
-    project: Path = typer.Argument(Path(), metavar="[PROJECT]", help="directory of the project"),
+    project: Path = typer.Argument(Path(), metavar="PROJECT", help="directory of the project"),
 ) -> None:
     """Show what the last run gave: counts in and out, BLEU, score bands, ten pairs, where the corpus is.
 

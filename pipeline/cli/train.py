@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.cli.spelling import DEVICE_HELP
+
 if TYPE_CHECKING:
     from paraforge.embeddings.data import TrainingData
     from paraforge.embeddings.parameters import ModelParameters
@@ -41,7 +43,7 @@ def train(
     keep_leaked: bool = typer.Option(
         False, "--keep-leaked", help="only report pairs with a sentence of a development or test set"
     ),
-    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
     checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
     work: Path = typer.Option(Path("work"), help="where pairs and checkpoints are kept until the end"),
@@ -64,6 +66,7 @@ def train(
     from paraforge.embeddings.train_model import train_model
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.learning.devices import chosen_device
     from paraforge.logs import configure_logging
     from paraforge.shards.resources import Resources
 
@@ -80,7 +83,7 @@ def train(
             data,
             output,
             Resources(threads=threads, work=work),
-            device=device,
+            device=chosen_device(device),
             checkpoint_seconds=checkpoint_seconds,
         )
     typer.echo("\n".join(_lines(report)))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.cli.spelling import DEVICE_HELP
+
 if TYPE_CHECKING:
     from paraforge.unrolling.parameters import DecodersParameters
     from paraforge.unrolling.sentences import SentenceFile
@@ -59,7 +61,7 @@ def train_decoders(
     ),
     patience: int = typer.Option(0, min=0, help="end after so many evaluations without gain; 0: never"),
     seed: int = typer.Option(1, min=0, help="of initial values and order"),
-    device: str = typer.Option("cpu", help="cpu, cuda, cuda:1, ..."),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
     checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
     work: Path = typer.Option(Path("work"), help="where triples and checkpoints are kept until the end"),
@@ -91,6 +93,7 @@ def train_decoders(
     from paraforge.embeddings.data import TrainingData
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.learning.devices import chosen_device
     from paraforge.logs import configure_logging
     from paraforge.shards.resources import Resources
     from paraforge.unrolling.train_decoders import train_decoders as train
@@ -134,7 +137,7 @@ def train_decoders(
             output,
             Resources(threads=threads, work=work),
             judges=judges,
-            device=device,
+            device=chosen_device(device),
             checkpoint_seconds=checkpoint_seconds,
         )
     typer.echo("\n".join(_lines(report)))

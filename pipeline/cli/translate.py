@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from paraforge.cli.spelling import DEVICE_HELP
+
 if TYPE_CHECKING:
     from paraforge.translation.calibration.loss import Check
 
@@ -38,14 +40,17 @@ def translate(
     length_penalty: float = typer.Option(1.0, min=0, help="score = log-probability / length ** penalty"),
     max_source_tokens: int = typer.Option(1024, min=2, help="a longer source is cut"),
     max_target_tokens: int = typer.Option(256, min=2, help="a longer hypothesis is cut"),
-    device: str = typer.Option("auto", help="auto, cpu, cuda, cuda:1, ..."),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
     batch_tokens: int = typer.Option(0, min=0, help="source tokens of a batch; 0 lets the engine choose"),
     check: str = typer.Option(
         "fallback", help="of int8 and int16: fallback to float32 where they lose too much, error, or skip"
     ),
     setting: list[str] = typer.Option(
-        [], metavar="NAME=VALUE", help="a setting of the engine, as params.yaml has it under its name"
+        [],
+        "--set",
+        metavar="KEY=VALUE",
+        help="a setting of the engine, as params.yaml has it under its name",
     ),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
@@ -65,7 +70,7 @@ def translate(
       paraforge translate news.cs.gz news.tsv --model models/nmt
       paraforge translate news.cs news.tsv.gz --model models/nmt --compute-type int8
       paraforge translate news.cs nbest.tsv --model models/nmt --nbest 12
-      paraforge translate news.cs varied.tsv --model models/nmt --engine torch --nbest 3 --setting groups=3
+      paraforge translate news.cs varied.tsv --model models/nmt --engine torch --nbest 3 --set groups=3
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
     from paraforge.cli.outputs import check_output_file, text_lines
@@ -125,7 +130,7 @@ def _check(given: str) -> Check:
 
 
 def _settings(given: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` as names and values, which are written as in YAML."""
+    """``KEY=VALUE`` as names and values, which are written as in YAML."""
     import yaml
 
     from paraforge.errors import ConfigurationError
@@ -134,6 +139,6 @@ def _settings(given: Sequence[str]) -> dict[str, Any]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ConfigurationError([f"--setting {text}: write NAME=VALUE"])
+            raise ConfigurationError([f"--set {text}: KEY=VALUE is expected"])
         found[name.strip()] = yaml.safe_load(value) if value else ""
     return found

@@ -11,7 +11,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command()
 def verify(
-    corpora: list[Path] = typer.Argument(metavar="CORPUS...", help="directories of published corpora"),
+    corpora: list[Path] = typer.Argument(metavar="CORPUS", help="directories of published corpora"),
     workers: int = typer.Option(0, min=0, help="threads; 0 is one a core"),
 ) -> None:
     """Check published corpora: files, checksums, rows, columns, counts.

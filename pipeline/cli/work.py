@@ -25,7 +25,7 @@ def _work() -> None:
 
 @app.command("list")
 def list_command(
-    project: Path = typer.Argument(Path(), metavar="[PROJECT]", help="directory of the project"),
+    project: Path = typer.Argument(Path(), metavar="PROJECT", help="directory of the project"),
     work: Path | None = typer.Option(None, "--work", help="work directory; by default resources.work"),
 ) -> None:
     """Show what each step keeps: what the last run used, what is unfinished, and what is old.
@@ -46,7 +46,7 @@ def list_command(
 
 @app.command()
 def prune(
-    project: Path = typer.Argument(Path(), metavar="[PROJECT]", help="directory of the project"),
+    project: Path = typer.Argument(Path(), metavar="PROJECT", help="directory of the project"),
     steps: list[str] = typer.Option([], "--step", help="only this step; may be given several times"),
     unfinished: bool = typer.Option(
         False, "--unfinished", help="also what a run left that has not finished: it then begins anew"

@@ -5,6 +5,20 @@ from __future__ import annotations
 from paraforge.errors import ConfigurationError
 
 
+def chosen_device(name: str) -> str:
+    """The device that a user names; for `auto` a GPU where there is one.
+
+    Raises:
+        ConfigurationError: no such device.
+    """
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    check_device(name)
+    return name
+
+
 def check_device(name: str) -> None:
     """Look for a device before anything is computed.
 

@@ -119,7 +119,7 @@ class TestGoingOn:
     def test_otherwise_than_it_was_drawn(self, corpus: Path, tmp_path: Path) -> None:
         database = tmp_path / "annotations.sqlite"
         open_evaluation(corpus, database, 5, 3, None)
-        with pytest.raises(InputError, match="drawn with --pairs 5"):
+        with pytest.raises(InputError, match="drawn with --count 5"):
             open_evaluation(corpus, database, 6, None, None)
         with pytest.raises(InputError, match="drawn with --seed 3"):
             open_evaluation(corpus, database, None, 4, None)

@@ -61,10 +61,10 @@ def make_variants(
         ConfigurationError: there is no such parameter, or a value is not allowed; all are named.
     """
     settings = settings or {}
-    problems = [f"--fine-tune-set {key}: give --fine-tune-from" for key in settings if key == "start"]
+    problems = [f"--set {key}: give --fine-tune-from" for key in settings if key == "start"]
     if penalties:
         problems += [
-            f"--fine-tune-set {key}: --fine-tune-penalty sets it"
+            f"--set {key}: --fine-tune-penalty sets it"
             for key in ("lambda_words", "lambda_composition")
             if key in settings
         ]
@@ -94,7 +94,7 @@ def _parameters(content: Mapping[str, Any]) -> FineTuningParameters:
             key = ".".join(map(str, problem["loc"]))
             if problem["type"] == "extra_forbidden":
                 known = ", ".join(sorted(FineTuningParameters.model_fields.keys() - {"start"}))
-                problems.append(f"--fine-tune-set {key}: there is no such parameter; there are {known}")
+                problems.append(f"--set {key}: there is no such parameter; there are {known}")
             else:
                 problems.append(f"fine-tuning, {key}: {problem['input']!r}: {problem['msg']}")
         raise ConfigurationError(problems) from error

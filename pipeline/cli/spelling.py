@@ -1,0 +1,56 @@
+"""How options are written: one spelling of one idea in every command, and what was written before."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+DEVICE_HELP = "where the model runs: cpu, cuda, cuda:1, ...; auto is a GPU where there is one"
+
+OLD_SPELLINGS: dict[str, dict[str, str]] = {
+    "annotate": {"--pairs": "--count"},
+    "diff": {"--examples": "--count"},
+    "doctor": {"--mend": "--repair"},
+    "evaluate": {"--fine-tune-set": "--set"},
+    "lexicon": {"--limit": "--count"},
+    "model": {"--sentences": "--count"},
+    "query": {"--limit": "--count"},
+    "translate": {"--setting": "--set"},
+}
+"""By command, options of the release before: they are understood and not shown."""
+
+
+def respelled(args: list[str]) -> list[str]:
+    """The arguments of a command, its name first, with old spellings of options replaced."""
+    old = OLD_SPELLINGS.get(args[0], {}) if args else {}
+    end = args.index("--") if "--" in args else len(args)
+    found = []
+    for arg in args[:end]:
+        name, equals, value = arg.partition("=")
+        found.append(f"{old.get(name, name)}{equals}{value}")
+    return found + args[end:]
+
+
+def name_values(command: Any) -> None:
+    """Give every argument and option of a command, or of the commands of a group, a name for its value.
+
+    Names are in capitals: what the parameter was given, otherwise the argument's name or the option's type.
+    """
+    for inner in getattr(command, "commands", {}).values():
+        name_values(inner)
+    for parameter in command.params:
+        if parameter.metavar is None and not getattr(parameter, "is_flag", False):
+            argument = parameter.param_type_name == "argument"
+            parameter.metavar = parameter.name.upper() if argument else _metavar(parameter)
+
+
+def _metavar(option: Any) -> str:
+    # Of an older typer the option has a type of click, with a name.
+    kind = option.type_descriptor.annotation if hasattr(option, "type_descriptor") else option.type
+    name = (kind.__name__ if isinstance(kind, type) else str(getattr(kind, "name", kind))).lower()
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "|".join(str(choice.value) for choice in kind)
+    for metavar, words in {"PATH": ("path",), "N": ("int",), "X": ("float",)}.items():
+        if any(word in name for word in words):
+            return metavar
+    return "TEXT"
