@@ -1,9 +1,10 @@
-"""What holds for every command: nothing that exists is replaced without --force, and with it only what the
-command itself makes."""
+"""What holds for every command: one idea is written in one way, nothing that exists is replaced without
+--force, and with it only what the command itself makes."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from paraforge.cli import COMMANDS, app
+from paraforge.cli.spelling import OLD_SPELLINGS, respelled
 from paraforge.errors import ParaforgeError
 from tests.project import digests
 from tests.selection.published import publish_pairs
@@ -80,6 +82,45 @@ def test_who_writes_a_file_has_force(name: str) -> None:
         assert "--force" in options
     if any(one.name == "output" and one.opts[0].startswith("-") for one in command.params):
         assert {"--output", "-o"} <= options
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_one_idea_is_written_in_one_way(name: str) -> None:
+    for parameter in dict(commands())[name].params:
+        options = set(parameter.opts)
+        if "-n" in options or "--count" in options:
+            assert options == {"-n", "--count"}
+        if "--json" in options:
+            assert parameter.is_flag
+        if "--device" in options:
+            assert parameter.default == "auto"
+        if "KEY=VALUE" in (parameter.metavar or "") and parameter.param_type_name == "option":
+            assert options == {"--set"}
+        if not getattr(parameter, "is_flag", False) and "|" not in parameter.metavar:
+            # A name in capitals, or a form with some.
+            assert re.fullmatch(r"[A-Z_]+( |\.\.\.|[A-Z_=,.])*", parameter.metavar), parameter.name
+        assert not options & set(OLD_SPELLINGS.get(name.split()[0], {}))
+
+
+def test_spellings_of_the_release_before() -> None:
+    assert respelled(["translate", "a", "b", "--setting", "x=1", "--setting=y=2", "--", "--setting"]) == [
+        *("translate", "a", "b", "--set", "x=1", "--set=y=2", "--", "--setting")
+    ]
+    root: Any = typer.main.get_command(app)
+    for name, spellings in OLD_SPELLINGS.items():
+        command = root.get_command(None, name)
+        inner = getattr(command, "commands", {"": command}).values()
+        known = {option for one in inner for parameter in one.params for option in parameter.opts}
+        assert set(spellings.values()) <= known
+        assert not set(spellings) & known
+
+
+def test_the_overview_has_every_command_in_a_section() -> None:
+    shown = RUNNER.invoke(app, ["--help"]).stdout
+    titles = re.findall(r"^(\w+):$", shown, re.M)
+    assert titles == ["Options", "Corpus", "Translation", "Embeddings", "Lexicon", "Project"]
+    listed = re.findall(r"^  ([a-z-]+) ", shown.partition("Corpus:")[2], re.M)
+    assert listed == list(COMMANDS) and len(set(listed)) == len(listed)
 
 
 @pytest.fixture(scope="module")
