@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import random
 import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from paraforge import interrupts
-from paraforge.errors import Interrupted
+from tests.here import inside, run_stage
 from tests.project import digests, make_project, stage_names
 
 # What each stage publishes; nmt without a model and report keep nothing in the work directory.
@@ -44,42 +40,6 @@ def overwrite(path: Path) -> None:
 
 def empty_object(path: Path) -> None:
     path.write_bytes(b"{}")
-
-
-def run_stage(name: str, after: int | None = None) -> bool:
-    """Run a stage here, stopped at its n-th look for a signal if that is said; whether it ended."""
-    sys.argv = [name, *stage_names()[name]]
-    previous = interrupts._stop
-    if after is not None:
-        interrupts._stop = Countdown(after)  # type: ignore[assignment]
-    try:
-        importlib.import_module(f"stages.{name}").main()
-    except Interrupted:
-        return False
-    finally:
-        interrupts._stop = previous
-    return True
-
-
-class Countdown:
-    """An event that is set after it has been looked at so many times."""
-
-    def __init__(self, looks: int) -> None:
-        self.looks = looks
-
-    def is_set(self) -> bool:
-        self.looks -= 1
-        return self.looks < 0
-
-
-@contextlib.contextmanager
-def inside(project: Path) -> Iterator[None]:
-    arguments = sys.argv
-    try:
-        with contextlib.chdir(project):
-            yield
-    finally:
-        sys.argv = arguments
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,136 @@
+"""What every step gives on a small corpus, to compare with what it gave; see ``python -m tests.golden``.
+
+Texts, whole numbers and truth values are kept as a hash, floating-point columns by mean and deviation, as the
+last digits differ from machine to machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from safetensors.numpy import load_file
+from typer.testing import CliRunner
+
+from paraforge import versions
+from paraforge.cli import app
+from tests.here import inside, run_stage
+from tests.project import ROOT, make_project, stage_names
+
+GOLDEN = Path(__file__).with_name("golden.json")
+# Trained only where fairseq is, for minutes: see tests/nmt. The project here has no model.
+NOT_RUN = {"nmt"}
+DECODERS = ["--word-dimension", "8", "--vocabulary", "60", "--updates", "6", "--batch-size", "8"]
+
+
+def describe(directory: Path) -> dict[str, Any]:
+    """Content of all files of an output."""
+    exact = hashlib.sha256()
+    floats: dict[str, list[float]] = {}
+    for path in sorted(directory.rglob("*") if directory.is_dir() else [directory]):
+        name = path.name if path == directory else str(path.relative_to(directory))
+        for column, values in _arrays(path):
+            if values.dtype.kind == "f":
+                finite = values[np.isfinite(values)].astype(np.float64)
+                if finite.size:
+                    floats[f"{name} {column}"] = [float(finite.mean()), float(finite.std()), finite.size]
+            else:
+                exact.update(f"{name} {column} {values.tolist()!r}".encode())
+        if path.suffix == ".html":
+            exact.update(re.sub(r"[\d.,]+", "#", path.read_text(encoding="utf-8")).encode())
+    return {"exact": exact.hexdigest(), "floats": floats}
+
+
+def _arrays(path: Path) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    if path.suffix == ".parquet":
+        table = pq.read_table(path, partitioning=None)
+        for name in table.column_names:
+            column = table[name]
+            kind = np.float64 if pa.types.is_floating(column.type) else object
+            yield name, np.array(column.to_pylist(), dtype=kind)
+    elif path.suffix == ".npy":
+        yield "", np.load(path, allow_pickle=False)
+    elif path.suffix == ".safetensors":
+        yield from sorted(load_file(path).items())
+
+
+def current() -> dict[str, dict[str, Any]]:
+    """By stage: its number in versions.py and its output."""
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    found = {}
+    with tempfile.TemporaryDirectory() as place:
+        project = make_project(
+            Path(place) / "project",
+            "embeddings.models.word.encoder.dimension=8",
+            "lexicon.minimum_pairs=1",
+            pairs=150,
+        )
+        with inside(project):
+            for name in stage_names():
+                assert run_stage(name), name
+                outputs = [out for out in stages[name]["outs"] if isinstance(out, str)]
+                paths = [Path(out.replace("${item.name}", "word")) for out in outputs]
+                if name not in NOT_RUN:
+                    found[name] = {
+                        "version": getattr(versions, name.upper()),
+                        "deps": [dep.split("/")[1] for dep in stages[name]["deps"]],
+                        "outputs": {path.name: describe(path) for path in paths},
+                    }
+            text = [f"the {number % 9} dogs see the {number % 7} cats" for number in range(80)]
+            Path("text.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
+            done = CliRunner().invoke(app, ["train-decoders", "text.txt", "decoders", *DECODERS])
+            assert done.exit_code == 0, done.output
+            outputs_of_decoders = {"decoders": describe(Path("decoders"))}
+            found["decoders"] = {"version": versions.DECODERS, "deps": [], "outputs": outputs_of_decoders}
+    return found
+
+
+def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two outputs have the same content, but for the last digits."""
+    if one["exact"] != other["exact"] or one["floats"].keys() != other["floats"].keys():
+        return False
+    return all(
+        np.allclose(values, other["floats"][name], rtol=2e-3, atol=1e-5)
+        for name, values in one["floats"].items()
+    )
+
+
+def changes(now: dict[str, dict[str, Any]], before: dict[str, dict[str, Any]]) -> list[str]:
+    """What to do about the stages that are not as they were."""
+    outputs = {name: output for stage in before.values() for name, output in stage["outputs"].items()}
+    changed = {
+        name
+        for stage in now.values()
+        for name, output in stage["outputs"].items()
+        if name not in outputs or not same(output, outputs[name])
+    }
+    found = []
+    for name, stage in now.items():
+        old = before.get(name)
+        if old is None or old["version"] != stage["version"]:
+            found.append(f"{name} is new or has another number: run 'python -m tests.golden'")
+        elif changed & stage["outputs"].keys() and changed & {*stage["deps"]}:
+            found.append(f"{name} has another input: run 'python -m tests.golden'")
+        elif changed & stage["outputs"].keys():
+            found.append(
+                f"{name} gives another output for the same input: raise {name.upper()} in versions.py"
+            )
+    return found
+
+
+if __name__ == "__main__":
+    content = current()
+    if GOLDEN.exists():
+        refused = [line for line in changes(content, json.loads(GOLDEN.read_text())) if "raise" in line]
+        if refused:
+            raise SystemExit("\n".join(refused))
+    GOLDEN.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -1,0 +1,49 @@
+"""Stages run in this process: quicker than processes of their own, and stopped where a test wants it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from paraforge import interrupts
+from paraforge.errors import Interrupted
+from tests.project import stage_names
+
+
+def run_stage(name: str, after: int | None = None) -> bool:
+    """Run a stage here, stopped at its n-th look for a signal if that is said; whether it ended."""
+    sys.argv = [name, *stage_names()[name]]
+    previous = interrupts._stop
+    if after is not None:
+        interrupts._stop = Countdown(after)  # type: ignore[assignment]
+    try:
+        importlib.import_module(f"stages.{name}").main()
+    except Interrupted:
+        return False
+    finally:
+        interrupts._stop = previous
+    return True
+
+
+class Countdown:
+    """An event that is set after it has been looked at so many times."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def is_set(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+@contextlib.contextmanager
+def inside(project: Path) -> Iterator[None]:
+    arguments = sys.argv
+    try:
+        with contextlib.chdir(project):
+            yield
+    finally:
+        sys.argv = arguments

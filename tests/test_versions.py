@@ -1,0 +1,39 @@
+"""A step whose output changes has another number: without it, finished work of before would be reused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from paraforge import versions
+from tests.golden import GOLDEN, NOT_RUN, changes, current
+
+BEFORE: dict[str, dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_outputs_are_as_their_numbers_say() -> None:
+    assert changes(current(), BEFORE) == []
+
+
+def test_every_number_has_its_output() -> None:
+    names = {name.lower() for name in vars(versions) if name.isupper()}
+    assert BEFORE.keys() == names - NOT_RUN
+
+
+@pytest.mark.parametrize("stage", BEFORE)
+def test_a_change_without_a_number_is_seen(stage: str) -> None:
+    now = copy.deepcopy(BEFORE)
+    name, output = next(iter(now[stage]["outputs"].items()))
+    if output["floats"]:
+        values = next(iter(output["floats"].values()))
+        values[1] = 1.01 * values[1] + 0.1
+    else:
+        output["exact"] = "0" * 64
+    assert any(line.startswith(f"{stage} ") and "raise" in line for line in changes(now, BEFORE)), name
+    now[stage]["version"] += 1
+    assert not any("raise" in line for line in changes(now, BEFORE) if line.startswith(f"{stage} "))
