@@ -51,7 +51,7 @@ def train(
 ) -> None:
     """Train sentence embeddings on paraphrase pairs.
 
-    Killed at any time, the same command goes on from its last checkpoint. OUTPUT appears when the model is
+    Killed at any time, the same command resumes from its last checkpoint. OUTPUT appears when the model is
     finished.
 
     \b
@@ -171,5 +171,5 @@ def _lines(report: EmbeddingsReport) -> list[str]:
     if report.skipped:
         lines.append(f"{report.skipped:,} pairs left out: a side without a token")
     if report.passed_over:
-        lines.append(f"{report.passed_over:,} times a pair was passed over: nothing could be its negative")
+        lines.append(f"{report.passed_over:,} times a pair was skipped: no text could be its negative")
     return [*lines, *score_lines(report.best_score, report.years)]

@@ -31,7 +31,7 @@ def train_decoders(
     ),
     vocabulary: int = typer.Option(20_000, min=1, help="most frequent words that have a vector"),
     epochs: int = typer.Option(1, min=1, help="passes over the text"),
-    updates: int = typer.Option(0, min=0, help="end after so many updates; 0: after the epochs"),
+    updates: int = typer.Option(0, min=0, help="largest number of updates; 0: all of the epochs"),
     batch_size: int = typer.Option(128, min=1, help="sentences of an update"),
     learning_rate: float = typer.Option(0.0008, help="of Adam"),
     precision: str = typer.Option(
@@ -59,7 +59,7 @@ def train_decoders(
     evaluate_every: int = typer.Option(
         0, min=0, help="updates between evaluations; 0: at the end of each epoch"
     ),
-    patience: int = typer.Option(0, min=0, help="end after so many evaluations without gain; 0: never"),
+    patience: int = typer.Option(0, min=0, help="evaluations without gain that end the training; 0: never"),
     seed: int = typer.Option(1, min=0, help="of initial values and order"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
@@ -77,7 +77,7 @@ def train_decoders(
     A GRU decoder is read by unrolling: its first N states are the sentence's vector. Which N is chosen when
     the model is used: MODEL@unrolled:N; see docs/unrolling.md. Vectors are compared by their dot product.
 
-    Killed at any time, the same command goes on from its last checkpoint. OUTPUT appears when the model is
+    Killed at any time, the same command resumes from its last checkpoint. OUTPUT appears when the model is
     finished. The defaults are the paper's sizes, for a GPU; the second example is for a laptop.
 
     \b

@@ -1,5 +1,5 @@
-"""Packing of mega-batches and mini-batches, and encoding a mega-batch; all that can be done before or
-beside training."""
+"""Packing of mega-batches and mini-batches, and encoding a mega-batch: what can be done before training or
+in another thread."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def encoded_parts(
 
 
 def _parts(lengths: Tensor, tokens: int) -> Iterator[tuple[int, int]]:
-    """Cut sentences into runs of about so many tokens."""
+    """Cut sentences into runs of about this many tokens."""
     totals = lengths.cumsum(0)
     wanted = torch.arange(tokens, int(totals[-1]) + tokens, tokens)
     cuts = torch.searchsorted(totals, wanted).tolist()

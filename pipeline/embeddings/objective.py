@@ -146,20 +146,20 @@ class PairObjective:
         return record.seen
 
     def finish(self, record: Record) -> None:
-        """Say how many pairs had nothing to be told from.
+        """Warn of pairs that had no negative.
 
         Raises:
-            InputError: none had.
+            InputError: no pair had one.
         """
         if not record.updates:
             raise InputError(
-                f"nothing to learn: of {record.seen:,} pairs none has another to be told from, since "
-                "all texts beside it in its mega-batch are identical to one of its own",
+                f"nothing to learn: none of {record.seen:,} pairs has a negative, since all other texts in "
+                "its mega-batch are identical to one of its own",
                 remedy="Train on more pairs that differ.",
             )
         if passed_over := record.counts["passed_over"]:
             logger.warning(
-                "%s of %s pairs seen were passed over: no text in their mega-batch that could be a negative",
+                "%s of %s pairs seen were skipped: no text in their mega-batch could be a negative",
                 f"{passed_over:,}",
                 f"{record.seen:,}",
             )

@@ -67,7 +67,7 @@ def build_paragram(
 
     Raises:
         InputError: a vector or pair file is wrong, or there is no pair to train on.
-        Interrupted: SIGTERM or Ctrl-C; training goes on from its checkpoint when the stage runs again.
+        Interrupted: SIGTERM or Ctrl-C; training resumes from its checkpoint when the stage runs again.
         WorkLockedError: another process is at it.
     """
     begin = time.perf_counter()

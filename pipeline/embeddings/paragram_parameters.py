@@ -32,7 +32,7 @@ class ParagramParameters(BaseModel):
         None,
         min_length=1,
         description="vectors to use as they are: word2vec, GloVe or paragram format, plain or compressed; "
-        "$NAME stands for an environment variable",
+        "$NAME is replaced by the environment variable",
     )
     initial_vectors: FilePath | None = Field(
         None,
@@ -57,7 +57,7 @@ class ParagramParameters(BaseModel):
         if self.vectors is None and not self.corpus_pairs and not self.pair_files:
             raise ValueError("give vectors, or pairs to train on: corpus_pairs or pair_files")
         if self.vectors is not None and self.initial_vectors is not None:
-            raise ValueError("vectors are used as they are: initial_vectors has no meaning beside them")
+            raise ValueError("vectors are used as they are: initial_vectors cannot be given too")
         if self.training.lambda_words and self.initial_vectors is None:
             raise ValueError("training.lambda_words needs initial_vectors")
         return self

@@ -28,7 +28,7 @@ class VocabularyParameters(_Section):
 
     minimum_count: int = Field(2, ge=1, description="a rarer unit is unknown")
     maximum_size: int = Field(
-        50_000, ge=1, description="at most so many units, the most frequent; the unknown unit comes on top"
+        50_000, ge=1, description="largest number of units, the most frequent ones; the unknown unit is added"
     )
 
 
@@ -67,7 +67,7 @@ class TrainingParameters(_Section):
     )
     exclude_identical: bool = Field(
         True,
-        description="a text identical to a side of the pair is no negative of it, wherever it stands",
+        description="a text identical to a side of the pair is not a negative of it, on either side",
     )
     optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
     learning_rate: float = Field(0.001, gt=0, description="Adam 0.001, AdaGrad 0.05")
@@ -123,7 +123,9 @@ class TrainingParameters(_Section):
 class PairFileParameters(_Section):
     """A file of pairs: PPDB (`LHS ||| phrase ||| paraphrase ||| ...`) or TSV, plain or gz."""
 
-    path: FilePath = Field(min_length=1, description="the file; $NAME stands for an environment variable")
+    path: FilePath = Field(
+        min_length=1, description="the file; $NAME is replaced by the environment variable"
+    )
     format: Literal["auto", "ppdb", "tsv"] = Field(
         "auto", description="ppdb or tsv; auto looks at the first line for |||"
     )
@@ -197,7 +199,7 @@ class EmbeddingsParameters(_Section):
         if not self.corpus_pairs and not self.pair_files:
             raise ValueError("there is nothing to train on: give corpus_pairs or pair_files")
         if len(set(self.names)) != len(self.names):
-            raise ValueError("names: a name stands there twice")
+            raise ValueError("names: a name is given twice")
         for name in self.names:
             if name not in self.models:
                 raise ValueError(f"names: there is no model '{name}'; models has {', '.join(self.models)}")

@@ -80,7 +80,7 @@ class Schedule:
         return np.concatenate([shuffled[fits][np.argsort(place, kind="stable")], shuffled[~fits]])
 
     def mini_batches_of(self, updates: int) -> int:
-        """M after so many updates."""
+        """M after this many updates."""
         return self.mega_batch if not self.anneal else min(self.mega_batch, 1 + updates // self.anneal)
 
     def following(self, epoch: int, position: int, updates: int) -> MegaBatch | None:

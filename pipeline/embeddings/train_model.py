@@ -118,15 +118,15 @@ def train_model(
 ) -> EmbeddingsReport:
     """Train a model into a directory, which is replaced as a whole when the model is finished.
 
-    The pairs, checkpoints and finished models of a training lie in `resources.work`/embeddings/KEY, the key
-    being the hash of all that the result depends on: the same call goes on where a killed one stopped, and
-    a call with other parameters or data begins afresh.
+    Pairs, checkpoints and finished models are in `resources.work`/embeddings/KEY. The key is the hash of all
+    that the result depends on: the same call resumes where a killed one stopped, and a call with other
+    parameters or data starts anew.
 
     Raises:
         InputError: a file is missing or wrong, there is no pair to train on, the initial vectors do not fit.
         ConfigurationError: the parts of the encoder do not fit each other, or there is no such device.
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
-        WorkLockedError: another process is at the same training.
+        WorkLockedError: another process runs the same training.
     """
     check_device(device)
     report = run_once(

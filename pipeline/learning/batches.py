@@ -87,7 +87,7 @@ class Bags:
         return offsets_of(torch.bincount(self.ids))
 
     def to(self, device: torch.device | str) -> Bags:
-        """The same batch on another device, with all that has been worked out about it."""
+        """The same batch on another device, with all that has been computed about it."""
         moved = Bags(self.ids.to(device, non_blocking=True), self.offsets.to(device, non_blocking=True))
         for name in _DERIVED:
             if name in self.__dict__:

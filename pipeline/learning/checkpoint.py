@@ -141,7 +141,7 @@ class Checkpoints:
                 raise InputError(
                     "the checkpoint is of another run: its data or parameters differ",
                     directory,
-                    remedy="Remove it to start afresh, or give another directory.",
+                    remedy="Remove it to start anew, or give another directory.",
                 )
             try:
                 return read_tensors(directory / _TENSORS, expected), state

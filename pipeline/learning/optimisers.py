@@ -1,7 +1,7 @@
 """Adam and AdaGrad over vector tables, of which a mini-batch touches few rows, and over the other parameters.
 
 A mini-batch of 100 pairs touches about 2,000 of 50,000 words. AdaGrad leaves a row without gradient as it
-is, so updating the touched rows alone is exact. Adam does not: a row goes on moving by its momentum and
+is, so updating the touched rows alone is exact. Adam does not: a row keeps moving by its momentum and
 its moments fade. Three ways:
 
 * `dense` updates every row at every step: Kingma and Ba's Adam to the letter, and slow.

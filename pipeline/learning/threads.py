@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def torch_threads(threads: int) -> Iterator[None]:
-    """Run the block with so many threads inside each operation of this Python thread."""
+    """Run the block with this many threads inside each operation of this Python thread."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -25,7 +25,7 @@ def negative_log_likelihood(
         the sentence of a context that a bag of words is predicted from.
     products: type that matrix products are done in, bfloat16 where the processor has it.
 
-    The gradient is worked out along with the value, piece by piece, so that the logits are never whole in
+    The gradient is computed along with the value, piece by piece, so that the logits are never whole in
     memory.
     """
     result: Tensor = _NegativeLogLikelihood.apply(states, weight, bias, words, products)  # type: ignore[no-untyped-call]

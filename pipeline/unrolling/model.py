@@ -68,7 +68,7 @@ class DecoderModel:
 
     @property
     def representation(self) -> RepresentationParameters:
-        """What stands for a sentence, and how two are compared."""
+        """What represents a sentence, and how two are compared."""
         return self.parameters.reading
 
     @property

@@ -23,7 +23,7 @@ def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]
     """Directory, and the representation where one is named behind the last `@`.
 
     Raises:
-        InputError: something else stands there.
+        InputError: it is something else.
     """
     path = Path(name)
     before, at, text = str(name).rpartition("@")

@@ -113,7 +113,7 @@ class SentencePredictor(nn.Module):
         context = self.encode(batch.current)
         sides = (batch.previous, batch.following)
         if not self.decoders and len(self.outputs) == 1:
-            # The same distribution for both neighbours: it is worked out once.
+            # The same distribution for both neighbours: it is computed once.
             return self._loss(context, 0, joined(sides), products)
         return torch.stack(
             [self._loss_of_side(context, side, words, products) for side, words in enumerate(sides)]

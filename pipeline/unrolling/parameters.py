@@ -48,7 +48,7 @@ class NetworkParameters(_Section):
 
 
 class RepresentationParameters(_Section):
-    """What stands for a sentence, and how two of them are compared."""
+    """What represents a sentence, and how two of them are compared."""
 
     kind: Literal["context", "unrolled", "mean"] = Field(
         "unrolled",
@@ -71,7 +71,7 @@ class PredictionParameters(_Section):
 
     epochs: int = Field(1, ge=1, description="passes over the triples")
     updates: int | None = Field(
-        None, ge=1, description="end after so many updates, where that is before the end of the epochs"
+        None, ge=1, description="largest number of updates, where that is fewer than the epochs have"
     )
     batch_size: int = Field(128, ge=1, description="triples of an update")
     learning_rate: float = Field(0.0008, gt=0, description="of Adam")

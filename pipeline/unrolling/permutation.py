@@ -25,7 +25,7 @@ class Permutation:
         self._keys = generator_for(seed, ORDER, epoch).integers(1 << 63, size=_ROUNDS, dtype=np.uint64)
 
     def __call__(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """What stands at these places (0 to size - 1), int64, as many as `places`."""
+        """The numbers at these places (0 to size - 1), int64, as many as `places`."""
         values = self._shuffle(places.astype(np.uint64))
         beyond = np.flatnonzero(values >= self.size)
         while len(beyond):

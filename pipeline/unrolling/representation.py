@@ -1,4 +1,4 @@
-"""What stands for a sentence: the encoder's context, or the states of the unrolled decoders (DD 3.3,
+"""What represents a sentence: the encoder's context, or the states of the unrolled decoders (DD 3.3,
 Figure 1, Appendix C)."""
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ def train_decoders(
 ) -> DecodersReport:
     """Train a model into a directory, which is replaced as a whole when the model is finished.
 
-    Triples, checkpoints and finished models lie in `resources.work`/decoders/KEY, the key being the hash of
-    all that the result depends on: the same call goes on where a killed one stopped.
+    Triples, checkpoints and finished models are in `resources.work`/decoders/KEY. The key is the hash of all
+    that the result depends on: the same call resumes where a killed one stopped.
 
     judges: its development sets choose the model, its test sets are evaluated on at the end.
 
@@ -82,7 +82,7 @@ def train_decoders(
         InputError: a file is missing or wrong, or has no three sentences in a row.
         ConfigurationError: no such device.
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
-        WorkLockedError: another process is at the same training.
+        WorkLockedError: another process runs the same training.
     """
     judges = judges or TrainingData()
     check_device(device)

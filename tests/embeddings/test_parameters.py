@@ -21,7 +21,7 @@ from tests.project import ROOT
     ("changes", "message"),
     [
         ({"names": ["word", "other"]}, "there is no model 'other'; models has word"),
-        ({"names": ["word", "word"]}, "stands there twice"),
+        ({"names": ["word", "word"]}, "is given twice"),
         ({"names": []}, "at least 1 item"),
         ({"names": ["../x"], "models": {"../x": {}}}, "names a directory"),
         ({"corpus_pairs": False}, "nothing to train on"),

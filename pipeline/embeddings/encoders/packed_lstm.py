@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 _Step = tuple[slice, slice | None]
-"""Rows of a step; and of those, as rows of the step that it follows, how many go on: None at the start."""
+"""Rows of a step; and of those, as rows of the step that it follows, how many continue: None at the start."""
 
 
 def packed_lstm(

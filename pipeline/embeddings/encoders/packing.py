@@ -65,7 +65,7 @@ def pack(bags: Bags) -> PackedSentences:
     lengths = bags.lengths
     sorted_sentences = lengths.argsort(descending=True, stable=True)
     device, tokens = lengths.device, len(bags.ids)
-    # torch wants the sizes on the CPU. They are worked out there, so that a GPU is waited for once.
+    # torch wants the sizes on the CPU. They are computed there, so that a GPU is waited for once.
     on_cpu = lengths.cpu()
     longest = int(on_cpu.max()) if len(on_cpu) else 0
     # How many sentences are longer than t: the sorted lengths, counted.

@@ -60,7 +60,7 @@ def export_model(directory: Path, output: Path, format: Format) -> None:
             usage, library = _code(_IMPORT, "SentenceTransformer"), _LIBRARY
         else:
             _write_own(directory, model, target)
-            usage = "Needs Paraforge installed beside sentence-transformers:\n\n" + _code(
+            usage = "Needs Paraforge in addition to sentence-transformers:\n\n" + _code(
                 _IMPORT, "SentenceTransformer", ", trust_remote_code=True"
             )
             library = _LIBRARY

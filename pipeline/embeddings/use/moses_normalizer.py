@@ -2,7 +2,7 @@
 
 sacremoses substitutes over the whole sentence, one rule after the other; each rule, in the end, puts spaces
 between characters. Here each is one substitution of the empty string at the places where it would, known by
-what stands before and behind. The two can differ only in several commas between digits, and in three or more
+what comes before and after. The two can differ only in several commas between digits, and in three or more
 apostrophes each a letter apart (`a'b'c'd`): there sacremoses leaves some where they are, because a match of
 its rules swallows the neighbour that the next one needs.
 """
@@ -85,7 +85,7 @@ def substitutions() -> list[tuple[str, str]]:
 
 
 def _tokens_of_marks() -> str:
-    """Tokens, now parted by spaces, that have no letter and no digit."""
+    """Tokens, now separated by spaces, that have no letter and no digit."""
     characters = (chr(code) for code in range(sys.maxunicode + 1))
     kept = character_class(character for character in characters if LETTER_OR_DIGIT.match(character))
     return rf"(?<![^ ])[^ {kept}]+(?![^ ])"
@@ -104,7 +104,7 @@ def _apostrophes(alpha: str, number: str) -> str:
     mark = f"[^{alpha}{number}]"
     alone = [(mark, letter), (letter, no_letter)]
     places = [f"(?<={left})(?='{right})|(?<={left}')(?={right})" for left, right in alone]
-    # What stands between two apostrophes, or the second one, has been swallowed by the first one's match.
+    # What is between two apostrophes, or the second one, has been swallowed by the first one's match.
     swallowed = f"(?<!{no_letter}')(?<!{no_letter}'{no_letter})"
     places.append(f"(?<={no_letter}){swallowed}(?='{no_letter})")
     places.append(f"(?<={no_letter}')(?<!{no_letter}'')(?<!{no_letter}'{no_letter}')(?={no_letter})")

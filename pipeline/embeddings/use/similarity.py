@@ -1,5 +1,5 @@
-"""Similarities of pairs of sentences that stand in files, block by block: cosines, or what a model has in
-their place."""
+"""Similarities of pairs of sentences in files, block by block: cosines, or what a model compares
+by instead."""
 
 from __future__ import annotations
 
