@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import fnmatch
 import json
 import logging
+import lzma
 import shutil
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from paraforge.bitext.readers.moses import MosesSource
 from paraforge.bitext.readers.tmx import TmxSource
 from paraforge.bitext.readers.tsv import TsvSource
 from paraforge.bitext.source import ONLY, FileSource
-from paraforge.errors import InputError, require
+from paraforge.errors import InputError, one_line, require
 from paraforge.files import atomic_path, read_json, write_json
 from paraforge.text.paths import expand
 
@@ -31,6 +33,12 @@ logger = logging.getLogger(__name__)
 
 _ARCHIVES = ("zip", "tar", "tar.gz", "tgz")
 _ENTRY = "entry.json"
+# What the standard library raises about archives: RuntimeError for a password or an unknown compression,
+# ValueError for names and numbers that cannot be, OSError for places outside of the file.
+_DAMAGED = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError,
+    OverflowError, OSError,
+)  # fmt: skip
 
 
 def fetch(source: CatalogueSource, cache: Path) -> tuple[FileSource, list[dict[str, Path]]]:
@@ -210,14 +218,18 @@ def _member(archive: Path, pattern: str) -> Iterator[tuple[str, BinaryIO]]:
             return
         with tarfile.open(archive) as tar:
             files = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
+            while tar.fileobj is not None and tar.fileobj.read(1 << 20):
+                pass  # to the end, where the compressed data has its checksum
             name = _only(archive, pattern, fnmatch.filter(list(files), pattern))
             content = tar.extractfile(files[name])
             assert content is not None  # it is a regular file
             with content:
                 yield name, cast("BinaryIO", content)
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError) as error:
+    except _DAMAGED as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise  # of the machine, such as a full disk
         raise InputError(
-            f"damaged or unreadable archive: {error}",
+            f"damaged or unreadable archive: {one_line(error)}",
             archive,
             remedy="Remove it and run the same command again.",
         ) from error

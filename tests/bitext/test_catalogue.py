@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import os
+import random
 import sys
 import tarfile
 import threading
@@ -206,3 +207,32 @@ def test_the_real_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert found["languages"] == ["ces", "eng"]
     assert found["tags"] == [["ces", "cs"], ["eng", "en"]]
     assert found["url"].endswith("europarl-v9.cs-en.tsv.gz")
+
+
+@pytest.mark.parametrize("kind", ["zip", "lzma.zip", "tgz"])
+def test_damaged_archives_give_the_exact_text_or_one_line(tmp_path: Path, kind: str) -> None:
+    texts = {"*.cs": CS * 40, "*.en": EN * 40}
+    archive = tmp_path / f"corpus.{kind}"
+    if kind == "tgz":
+        tarred(archive, a__cs=texts["*.cs"], a__en=texts["*.en"])
+    else:
+        method = zipfile.ZIP_LZMA if kind.startswith("lzma") else zipfile.ZIP_DEFLATED
+        with zipfile.ZipFile(archive, "w", method) as opened:
+            for name, text in texts.items():
+                opened.writestr(name.replace("*", "a"), text)
+    whole = archive.read_bytes()
+    chance = random.Random(kind)
+    refused = 0
+    for number in range(250):
+        damaged = bytearray(whole)
+        for _ in range(chance.randint(1, 2)):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        archive.write_bytes(damaged[: chance.choice([len(damaged), chance.randrange(len(damaged))])])
+        try:
+            paths = catalogue._extract(archive, list(texts), tmp_path / str(number), "txt")
+        except InputError as error:
+            refused += 1
+            assert str(error).startswith(str(archive)) and "\n" not in str(error)
+        else:
+            assert [path.read_text(encoding="utf-8") for path in paths] == list(texts.values())
+    assert refused > 100
