@@ -82,7 +82,9 @@ def current() -> dict[str, dict[str, Any]]:
                 if name not in NOT_RUN:
                     found[name] = {
                         "version": getattr(versions, name.upper()),
-                        "deps": [dep.split("/")[1] for dep in stages[name]["deps"]],
+                        "deps": [
+                            dep.split("/")[1] for dep in stages[name]["deps"] if not dep.startswith("inputs")
+                        ],
                         "outputs": {path.name: describe(path) for path in paths},
                     }
             text = [f"the {number % 9} dogs see the {number % 7} cats" for number in range(80)]
