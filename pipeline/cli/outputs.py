@@ -21,8 +21,15 @@ from paraforge.errors import InputError
 from paraforge.files import atomic_path
 
 _READ_BYTES = 1 << 16
-# A file in a directory with one of these is part of it, and is replaced by what makes the whole alone.
-_WHOLE_DIRECTORIES = ("_manifest.json", "_shards.json", "manifest.json", "shards.json", "table.json")
+# A file in a directory with one of these, which has this key, is part of it, and is replaced by what makes
+# the whole alone.
+_WHOLE_DIRECTORIES = {
+    "_manifest.json": ("files",),
+    "manifest.json": ("files",),
+    "_shards.json": ("shards",),
+    "shards.json": ("shards",),
+    "table.json": ("words",),
+}
 
 
 @dataclass(frozen=True)
@@ -99,10 +106,10 @@ def check_output_file(output: Path | None, force: bool, kind: FileKind | None = 
         return
     if not output.is_file():
         _refuse(output, "not a file")
-    marks = (*_WHOLE_DIRECTORIES, *(directory.description for directory in _DIRECTORY_KINDS))
-    mark = next((mark for mark in marks if (output.parent / mark).is_file()), None)
-    if mark is not None:
-        _refuse(output, f"part of the directory that {mark} describes")
+    marks = _WHOLE_DIRECTORIES | {directory.description: directory.keys for directory in _DIRECTORY_KINDS}
+    for mark, keys in marks.items():
+        if _describes(output.parent / mark, keys):
+            _refuse(output, f"part of the directory that {mark} describes")
     if kind is not None and output.stat().st_size and not _is_one(kind, output):
         _refuse(output, f"not {kind.what}")
 
@@ -196,6 +203,16 @@ def _refusal(output: Path, kind: DirectoryKind) -> str | None:
     names = (path.relative_to(output).as_posix() for path in output.rglob("*") if not path.is_dir())
     foreign = [name for name in names if not any(fnmatch.fnmatchcase(name, pattern) for pattern in known)]
     return f"{min(foreign)} was put into it" if foreign else None
+
+
+def _describes(path: Path, keys: Sequence[str]) -> bool:
+    """Whether a file describes its directory; a damaged one may have."""
+    try:
+        return _has_keys(json.loads(path.read_text(encoding="utf-8")), keys)
+    except (ValueError, RecursionError):
+        return True
+    except OSError:
+        return False
 
 
 def _is_one(kind: FileKind, path: Path) -> bool:

@@ -131,11 +131,27 @@ def test_only_a_file_of_the_commands_own_kind_is_replaced(name: str, kind: FileK
     check_output_file(output, True, kind)
 
 
-@pytest.mark.parametrize("mark", ["manifest.json", "shards.json", "lexicon.json", "encoder.json"])
-def test_a_part_of_a_published_directory_is_not_replaced(mark: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mark", "content"),
+    [
+        ("_manifest.json", {"files": []}),
+        ("manifest.json", {"files": []}),
+        ("_shards.json", {"shards": []}),
+        ("lexicon.json", {"entries": 0, "files": []}),
+        ("encoder.json", {"architecture": {}, "vocabularies": {}}),
+        ("modules.json", []),
+    ],
+)
+def test_a_part_of_a_published_directory_is_not_replaced(mark: str, content: object, tmp_path: Path) -> None:
     part = tmp_path / "shard-00000.parquet"
     _write_own("parquet", part)
-    (tmp_path / mark).write_text("{}")
-    for output in (part, tmp_path / mark):
-        with pytest.raises(InputError, match=f"part of the directory that {mark} describes"):
-            check_output_file(output, True)
+    for text in (json.dumps(content), "damaged"):
+        (tmp_path / mark).write_text(text)
+        for output in (part, tmp_path / mark):
+            with pytest.raises(InputError, match=f"part of the directory that {mark} describes"):
+                check_output_file(output, True)
+
+
+def test_a_file_that_only_has_the_name_of_a_description_describes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "sif.json").write_text('{"model": "models/sif", "kind": "SIF"}')
+    check_output_file(tmp_path / "sif.json", True, json_object("an evaluation", "model", "kind"))
