@@ -7,6 +7,8 @@ import pkgutil
 from importlib.metadata import entry_points
 from typing import Any
 
+from paraforge.errors import InputError
+
 
 def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
     """Subclasses of ``base`` that the modules of a package define, in the order of the modules' names.
@@ -27,9 +29,22 @@ def found_modules(package: str) -> dict[str, str]:
 
 
 def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
-    """Subclasses of ``base`` that a module defines."""
+    """Subclasses of ``base`` that a module defines.
+
+    Raises:
+        InputError: it is another package's, and cannot be imported.
+    """
+    try:
+        imported = importlib.import_module(module)
+    except Exception as error:
+        if module.startswith("paraforge."):
+            raise
+        raise InputError(
+            f"the module '{module}', an entry point of an installed package, cannot be imported: {error}",
+            remedy="Repair that package, or uninstall it.",
+        ) from error
     return [
         value
-        for value in vars(importlib.import_module(module)).values()
+        for value in vars(imported).values()
         if isinstance(value, type) and issubclass(value, base) and value.__module__ == module
     ]

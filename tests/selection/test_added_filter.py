@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.selection.corpora import cut, random_pairs, write_corpus
+from tests.selection.published import publish_pairs
 
 MODULE = '''
 from dataclasses import dataclass
@@ -78,14 +79,20 @@ print(json.dumps({
 """
 
 
-def test_a_filter_of_another_package(tmp_path: Path) -> None:
-    package = tmp_path / "site"
+def install(root: Path, module: str) -> dict[str, str]:
+    """An environment in which a package with this module is installed."""
+    package = root / "site"
     (package / "questions-1.0.dist-info").mkdir(parents=True)
     (package / "questions-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: questions\n")
     (package / "questions-1.0.dist-info" / "entry_points.txt").write_text(
         "[paraforge.filters]\nquestions = questions\n"
     )
-    (package / "questions.py").write_text(MODULE)
+    (package / "questions.py").write_text(module)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
+
+
+def test_a_filter_of_another_package(tmp_path: Path) -> None:
+    environment = install(tmp_path, MODULE)
     pairs = random_pairs(200, seed=2)
     texts = [f"{text}?" if place % 3 else text for place, text in enumerate(pairs["reference"].to_pylist())]
     place = pairs.column_names.index("reference")
@@ -99,7 +106,7 @@ def test_a_filter_of_another_package(tmp_path: Path) -> None:
     )
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])},
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -111,3 +118,17 @@ def test_a_filter_of_another_package(tmp_path: Path) -> None:
     assert seen["words"] == "a question"
     assert "|no:questions|" in seen["signature"]
     assert seen["documented"]
+
+
+def test_a_package_that_is_broken(tmp_path: Path) -> None:
+    publish_pairs(tmp_path / "data", rows=50)
+    ran = subprocess.run(
+        [sys.executable, "-c", "from paraforge.cli import main; main()", "summary", str(tmp_path)],
+        env=install(tmp_path, "import no_such_module"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "'questions'" in ran.stderr and "Repair that package" in ran.stderr
+    assert "Traceback" not in ran.stderr
