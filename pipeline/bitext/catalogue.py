@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import errno
 import fnmatch
 import json
 import logging
-import lzma
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -25,20 +22,15 @@ from paraforge.bitext.readers.moses import MosesSource
 from paraforge.bitext.readers.tmx import TmxSource
 from paraforge.bitext.readers.tsv import TsvSource
 from paraforge.bitext.source import ONLY, FileSource
-from paraforge.errors import InputError, one_line, require
+from paraforge.errors import InputError, require
 from paraforge.files import atomic_path, read_json, write_json
+from paraforge.text.compression import archive_errors
 from paraforge.text.paths import expand
 
 logger = logging.getLogger(__name__)
 
 _ARCHIVES = ("zip", "tar", "tar.gz", "tgz")
 _ENTRY = "entry.json"
-# What the standard library raises about archives: RuntimeError for a password or an unknown compression,
-# ValueError for names and numbers that cannot be, OSError for places outside of the file.
-_DAMAGED = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError,
-    OverflowError, OSError,
-)  # fmt: skip
 
 
 def fetch(source: CatalogueSource, cache: Path) -> tuple[FileSource, list[dict[str, Path]]]:
@@ -209,7 +201,7 @@ def _extract(archive: Path, patterns: list[str], directory: Path, kind: str) -> 
 @contextlib.contextmanager
 def _member(archive: Path, pattern: str) -> Iterator[tuple[str, BinaryIO]]:
     """Open the one file of a zip or tar archive whose name matches."""
-    try:
+    with archive_errors(archive, "Remove it and run the same command again."):
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as opened:
                 name = _only(archive, pattern, fnmatch.filter(opened.namelist(), pattern))
@@ -225,14 +217,6 @@ def _member(archive: Path, pattern: str) -> Iterator[tuple[str, BinaryIO]]:
             assert content is not None  # it is a regular file
             with content:
                 yield name, cast("BinaryIO", content)
-    except _DAMAGED as error:
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise  # of the machine, such as a full disk
-        raise InputError(
-            f"damaged or unreadable archive: {one_line(error)}",
-            archive,
-            remedy="Remove it and run the same command again.",
-        ) from error
 
 
 def _only(archive: Path, pattern: str, matches: list[str]) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-import lzma
 import stat
 import tarfile
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -16,6 +14,7 @@ from typing import IO
 
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
+from paraforge.text.compression import archive_errors
 
 # Weights hardly shrink and vocabularies shrink fourfold: whatever swells a hundredfold is no model.
 MOST_RATIO = 100
@@ -52,17 +51,11 @@ def unpacked(path: Path, beside: Path) -> Iterator[Path]:
     beside.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=beside) as name:
         folder = Path(name)
-        try:
+        with archive_errors(path):
             if zipfile.is_zipfile(path):
                 _unpack_zip(path, folder)
             else:
                 _unpack_tar(path, folder)
-        except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError) as error:
-            raise InputError(f"damaged or truncated archive: {error}", path) from error
-        except OSError as error:
-            if error.errno is not None:
-                raise  # a full disk is no fault of the archive
-            raise InputError(f"damaged or truncated archive: {error}", path) from error
         inside = list(folder.iterdir())
         try:
             yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
@@ -165,6 +158,9 @@ def _unpack_tar(path: Path, folder: Path) -> None:
             target = _target(folder, member.name, path)
             with _member(path, member.name), source:
                 _copy(source, target, bound)
+        # The checksum of compressed data is at its end, behind the last member.
+        while archive.fileobj is not None and (block := archive.fileobj.read(_BLOCK)):
+            bound.take(len(block))
 
 
 def _copy(source: IO[bytes], target: Path, bound: _Bound) -> None:

@@ -153,7 +153,7 @@ def test_a_damaged_archive(tmp_path: Path, server: tuple[Path, str], monkeypatch
     spoilt[45] ^= 0xFF
     (files / "corpus.zip").write_bytes(bytes(spoilt))
     found = entry(url=f"{address}/corpus.zip", in_paths=["*.cs", "*.en"], in_ext="txt")
-    with pytest.raises(InputError, match="damaged or unreadable archive"):
+    with pytest.raises(InputError, match="damaged or truncated archive"):
         rows(tmp_path, monkeypatch, found)
 
 

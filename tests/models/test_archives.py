@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
+import random
 import stat
 import tarfile
 import zipfile
@@ -131,3 +134,31 @@ def test_damaged_archives(tmp_path: Path) -> None:
         unpacked(tmp_path / "cut.tar.gz", tmp_path),
     ):
         pass
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar.bz2", "tar.xz"])
+def test_damage_anywhere_is_found(tmp_path: Path, kind: str) -> None:
+    """Also in a member's compressed bytes, where it may still unpack to as many bytes as before."""
+    chance = random.Random(kind)
+    content = "".join(chance.choice("abcdefgh \n") for _ in range(3_000)).encode()
+    path = tmp_path / f"a.{kind}"
+    if kind == "zip":
+        _zip(path, ("a", content))
+    else:
+        _tar(path, "a", content)
+        whole = gzip.decompress(path.read_bytes())
+        path.write_bytes({"gz": gzip, "bz2": bz2, "xz": lzma}[kind[4:]].compress(whole))
+    packed = path.read_bytes()
+    refused = 0
+    for _ in range(150):
+        damaged = bytearray(packed)
+        damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            with unpacked(path, tmp_path) as folder:
+                # Its name has no checksum in a zip file's local header, and is not used.
+                assert [one.read_bytes() for one in folder.iterdir()] == [content]
+        except InputError as error:
+            refused += 1
+            assert str(error).startswith(str(path)) and "\n" not in str(error)
+    assert refused > 100
