@@ -20,7 +20,7 @@ from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 
 EVIL = '<script>alert("x")</script><img src=x onerror=alert(1)>&{{ 7*7 }}'
-VOID = {"meta", "br", "img", "link", "input", "hr"}
+VOID = {"wbr", "meta", "br", "img", "link", "input", "hr"}
 
 
 class Page(HTMLParser):
