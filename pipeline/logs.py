@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 LOG_DIRECTORY = Path("logs")
-# What these say of themselves stays out of people's sight; their warnings do not.
+# What these say of themselves stays out of people's sight, and so do their tracebacks, which an error of ours
+# follows. Their warnings do not.
 _NOISY = ("distributed", "asyncio", "tornado", "fsspec", "urllib3")
 
 
@@ -60,9 +61,12 @@ def say_result(text: str) -> None:
 
 
 def _is_important(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.WARNING or getattr(record, "result", False)
+    shown = record.levelno >= logging.WARNING or getattr(record, "result", False)
+    return shown and _is_ours_or_a_warning(record)
 
 
 def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
     """Whether to show a record; distributed sets the levels of its loggers anew when it is imported."""
-    return record.levelno >= logging.WARNING or record.name.partition(".")[0] not in _NOISY
+    if record.name.partition(".")[0] not in _NOISY:
+        return True
+    return record.levelno >= logging.WARNING and record.exc_info is None

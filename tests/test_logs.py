@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.logs import configure_logging
+from paraforge.logs import configure_logging, say_result
 
 
 @pytest.fixture(autouse=True)
@@ -38,3 +38,29 @@ def test_a_library_that_sets_its_level_anew_is_kept_from_sight(
     assert capsys.readouterr().err == "score: memory is short\nscore: 20,000 pairs\n"
     kept = (tmp_path / "score.log").read_text()
     assert all(text in kept for text in ("closing comms", "memory is short", "20,000 pairs"))
+
+
+@pytest.mark.parametrize("brief", [True, False])
+def test_tracebacks_of_a_library_are_in_the_file_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], brief: bool
+) -> None:
+    """A scheduler that is lost gives two of them, and then an error of ours."""
+    configure_logging("score", tmp_path, brief=brief)
+    try:
+        raise ConnectionError("gone")
+    except ConnectionError:
+        logging.getLogger("distributed.utils").exception("")
+    logging.getLogger("paraforge.shards").error("the connection to the scheduler was lost")
+    assert capsys.readouterr().err == "score: the connection to the scheduler was lost\n"
+    assert "ConnectionError: gone" in (tmp_path / "score.log").read_text()
+
+
+def test_a_brief_console_has_warnings_and_the_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("score", tmp_path, brief=True)
+    logging.getLogger("paraforge.scoring.score").info("details")
+    logging.getLogger("paraforge.scoring.score").warning("no score at all")
+    say_result("5 of 7 pairs scored")
+    assert capsys.readouterr().err == "score: no score at all\nscore: 5 of 7 pairs scored\n"
+    assert "details" in (tmp_path / "score.log").read_text()

@@ -174,7 +174,7 @@ class Jobs:
             while waiting or pending or suspects:
                 if stop_requested():
                     raise Interrupted()
-                with watched_connection():
+                with watched_connection(), client.as_current():
                     out = workers.tasks_out()
                     while waiting and len(pending) < out:
                         index = waiting.popleft()

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +16,14 @@ import pytest
 from paraforge import interrupts
 from paraforge.errors import IncompleteError, InputError, Interrupted
 from paraforge.shards.resources import Resources
-from paraforge.shards.scheduler import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Jobs, job_memory, open_jobs
+from paraforge.shards.scheduler import (
+    LEAST_JOB_MEMORY,
+    MOST_JOB_MEMORY,
+    Jobs,
+    job_memory,
+    open_jobs,
+    report_rows,
+)
 
 
 def square(number: int) -> int:
@@ -34,6 +47,7 @@ def die(number: int) -> int:
     os._exit(1)
 
 
+PROJECTS = {"one": 20, "two": 7}
 ARGUMENTS = [(number,) for number in range(8)]
 SQUARES = {number: number * number for number in range(8)}
 
@@ -97,3 +111,67 @@ def test_on_a_cluster_that_is_there() -> None:
     ):
         assert jobs.distributed
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
+
+
+def tell(rows: int, seconds: float) -> int:
+    for _ in range(rows):
+        report_rows(1)
+        time.sleep(seconds / rows)
+    return rows
+
+
+class Shown:
+    """What a display was told."""
+
+    def __init__(self) -> None:
+        self.units = 0
+
+    def update(self, amount: int) -> None:
+        self.units += amount
+
+
+@pytest.mark.slow
+def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import Client, LocalCluster
+
+    shown: dict[str, Shown] = {}
+
+    @contextmanager
+    def progress(description: str, **_: object) -> Iterator[Shown]:
+        shown[description] = Shown()
+        yield shown[description]
+
+    monkeypatch.setattr("paraforge.shards.scheduler.progress", progress)
+
+    def project(name: str, address: str, rows: int) -> None:
+        with Client(address, set_as_default=False) as client:
+            jobs = Jobs(client)
+            arguments = [(rows, 0.4)] * 6
+            found = dict(jobs.run(tell, arguments, description=name, sizes=[rows] * 6))
+            assert found == dict.fromkeys(range(6), rows)
+
+    with (
+        warnings.catch_warnings(action="error", category=UserWarning),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": ":0"},
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        runs = [
+            pool.submit(project, name, cluster.scheduler_address, rows) for name, rows in PROJECTS.items()
+        ]
+        for run in runs:
+            run.result()
+    assert {name: one.units for name, one in shown.items()} == {"one": 6 * 20, "two": 6 * 7}
+
+
+@pytest.mark.slow
+def test_a_second_cluster_on_a_host_warns_of_nothing() -> None:
+    resources = Resources(workers=2, in_process_rows=0)
+    with warnings.catch_warnings(record=True) as caught, open_jobs(resources, 10), open_jobs(resources, 10):
+        pass
+    assert [str(one.message) for one in caught if "8787" in str(one.message)] == []
