@@ -25,8 +25,8 @@ from paraforge.publication.statistics import Statistics, describe, merge
 from paraforge.selection.fate import kept_mask
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.passes import inputs_digest
+from paraforge.shards.pool import in_order, threads_for
 from paraforge.shards.resources import Resources
-from paraforge.shards.scheduler import in_order, threads_for
 from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
 from paraforge.shards.step import check_bytes
 from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard

@@ -22,7 +22,7 @@ from paraforge.publication.manifest import (
 )
 from paraforge.publication.statistics import count_sources
 from paraforge.selection.fate import Counts
-from paraforge.shards.scheduler import in_order
+from paraforge.shards.pool import in_order
 from paraforge.shards.schema import SCHEMA_VERSION
 from paraforge.shards.store import index_path, read_parquet
 

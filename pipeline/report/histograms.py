@@ -11,8 +11,8 @@ import numpy as np
 from paraforge.publication.datasets import Dataset
 from paraforge.publication.manifest import KEPT, REJECTED
 from paraforge.report.svg import Bar, Cell
+from paraforge.shards.pool import in_order
 from paraforge.shards.resources import available_cores
-from paraforge.shards.scheduler import in_order
 from paraforge.shards.schema import LABELS
 from paraforge.shards.store import read_parquet
 from paraforge.statistics.counts import BANDS, HEAT_X, HEAT_Y, SCALES, Figures, added, by_source, figures_of

@@ -22,7 +22,7 @@ from paraforge.selection.filters.bounds import ScoreFilter
 from paraforge.selection.filters.decile import decile_column
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.quantiles import Parts, equal_parts, ordered_keys, value_of_key
-from paraforge.shards.scheduler import in_order
+from paraforge.shards.pool import in_order
 from paraforge.shards.schema import COLUMNS
 from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.shards.work import replaced_directory

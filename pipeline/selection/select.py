@@ -17,8 +17,8 @@ from paraforge.selection.filters.language import LANGUAGES
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.passes import STEP, Selection, SelectReport
 from paraforge.selection.reasons import explain_reasons
+from paraforge.shards.pool import threads_for
 from paraforge.shards.resources import Resources
-from paraforge.shards.scheduler import threads_for
 from paraforge.shards.step import check_bytes
 from paraforge.shards.store import ShardView
 from paraforge.shards.work import WorkDirectory

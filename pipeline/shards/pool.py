@@ -1,12 +1,15 @@
-"""A stream of pieces worked on by other processes: in order, in bounded memory, without a cluster."""
+"""A stream of pieces worked on by threads or processes: in order, in bounded memory, without a cluster."""
 
 from __future__ import annotations
 
 import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any, TypeVar
+
+from paraforge.interrupts import check_interrupt
+from paraforge.shards.resources import Resources
 
 PieceT = TypeVar("PieceT")
 ResultT = TypeVar("ResultT")
@@ -42,3 +45,39 @@ def in_processes(
         finally:
             for future in window:
                 future.cancel()
+
+
+def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> Iterator[ResultT]:
+    """Yield ``function(0)`` ... ``function(count - 1)`` in order, computed by ``threads`` threads.
+
+    Reading, filtering, compressing and hashing a shard run outside the interpreter lock, so threads use all
+    cores and nothing is copied between processes. No more than twice as many results as threads wait to be
+    taken.
+
+    Raises:
+        Interrupted: SIGTERM or Ctrl-C; what is being computed is finished first.
+    """
+    if threads <= 1 or count <= 1:
+        for index in range(count):
+            check_interrupt()
+            yield function(index)
+        return
+    waiting: deque[Future[ResultT]] = deque()
+    with ThreadPoolExecutor(threads, "shards") as pool:
+        try:
+            for index in range(count):
+                check_interrupt()
+                waiting.append(pool.submit(function, index))
+                if len(waiting) == 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                check_interrupt()
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def threads_for(resources: Resources, rows: int) -> int:
+    """Threads for a corpus of so many rows: one for a small corpus, which is done before threads pay."""
+    return 1 if rows <= resources.in_process_rows else resources.worker_count()

@@ -10,15 +10,15 @@ import traceback
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from paraforge.errors import IncompleteError, Interrupted, ParaforgeError
-from paraforge.interrupts import check_interrupt, stop_requested
+from paraforge.interrupts import stop_requested
 from paraforge.progress import Progress, progress
 from paraforge.shards.cluster import ATTEMPTS, Workers, connect, watched_connection
+from paraforge.shards.pool import in_order
 from paraforge.shards.resources import Resources
 
 if TYPE_CHECKING:
@@ -300,42 +300,6 @@ def open_jobs(
         return
     with connect(resources, count if jobs is None else min(count, jobs), gpu, at_once) as client:
         yield Jobs(client, gpu=gpu)
-
-
-def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> Iterator[ResultT]:
-    """Yield ``function(0)`` ... ``function(count - 1)`` in order, computed by ``threads`` threads.
-
-    Reading, filtering, compressing and hashing a shard run outside the interpreter lock, so threads use all
-    cores and nothing is copied between processes. No more than twice as many results as threads wait to be
-    taken.
-
-    Raises:
-        Interrupted: SIGTERM or Ctrl-C; what is being computed is finished first.
-    """
-    if threads <= 1 or count <= 1:
-        for index in range(count):
-            check_interrupt()
-            yield function(index)
-        return
-    waiting: deque[Future[ResultT]] = deque()
-    with ThreadPoolExecutor(threads, "shards") as pool:
-        try:
-            for index in range(count):
-                check_interrupt()
-                waiting.append(pool.submit(function, index))
-                if len(waiting) == 2 * threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                check_interrupt()
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-def threads_for(resources: Resources, rows: int) -> int:
-    """Threads for a corpus of so many rows: one for a small corpus, which is done before threads pay."""
-    return 1 if rows <= resources.in_process_rows else resources.worker_count()
 
 
 MOST_JOB_MEMORY = 1 << 30
