@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.results import append
 from paraforge.shards.dvc_files import LOCK, RUNNING
 from tests.project import digests, make_project, project_environment
 
@@ -72,7 +73,7 @@ def killed_run(project: Path, dice: random.Random, longest: float, log: Path) ->
             cut += 1
             command = ["paraforge", "work", "list"]
             subprocess.run(
-                command, cwd=project, env=project_environment(project), capture_output=True, check=True
+                command, cwd=project, env=project_environment(project), capture_output=True, check=False
             )
 
 
@@ -85,7 +86,7 @@ def main() -> None:
     chosen = parser.parse_args()
     dice = random.Random(chosen.seed)
     changes = ["embeddings.models.word.encoder.dimension=16", "lexicon.minimum_pairs=1"]
-    total = total_cut = different = 0
+    done = total = total_cut = different = 0
     with tempfile.TemporaryDirectory(prefix="paraforge-kills-") as place:
         undisturbed = make_project(Path(place) / "undisturbed", *changes, pairs=chosen.pairs)
         started = time.monotonic()
@@ -95,18 +96,25 @@ def main() -> None:
         seconds = time.monotonic() - started
         wanted = outputs(undisturbed)
         print(f"undisturbed: {seconds:.0f} s, {len(wanted)} files", flush=True)
-        for run in range(1, chosen.runs + 1):
-            project = make_project(Path(place) / f"run{run}", *changes, pairs=chosen.pairs)
-            kills, cut = killed_run(project, dice, seconds / 2, log)
-            total, total_cut = total + kills, total_cut + cut
-            found = outputs(project)
-            wrong = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
-            different += bool(wrong)
-            print(f"run {run}: {kills} kills, {wrong or 'identical'}", flush=True)
-            shutil.rmtree(project)
-    print(
-        f"{chosen.runs} runs, {total} kills, {total_cut} cut files of DVC, {different} runs with other bytes"
-    )
+        try:
+            for run in range(1, chosen.runs + 1):
+                project = make_project(Path(place) / f"run{run}", *changes, pairs=chosen.pairs)
+                kills, cut = killed_run(project, dice, seconds / 2, log)
+                found = outputs(project)
+                wrong = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
+                done, total, total_cut = done + 1, total + kills, total_cut + cut
+                different += bool(wrong)
+                print(f"run {run}: {kills} kills, {wrong or 'identical'}", flush=True)
+                shutil.rmtree(project)
+        finally:  # also of what was done when it is stopped
+            if done:
+                figures = {
+                    "runs": done,
+                    "kills": total,
+                    "cut_files": total_cut,
+                    "runs_that_differ": different,
+                }
+                append("kills", "all stages", figures, seeds=[chosen.seed], pairs=chosen.pairs)
     raise SystemExit(1 if different else 0)
 
 
