@@ -11,12 +11,11 @@ from typing import Any
 
 from paraforge.bitext.ingest import ingest
 from paraforge.configuration import Parameters
-from paraforge.decoding.engines import is_model_free, open_translator
-from paraforge.decoding.translator import Placement, Translator
+from paraforge.decoding.engines import is_model_free
 from paraforge.errors import InputError
 from paraforge.files import read_json
 from paraforge.models.importing import import_model
-from paraforge.models.model import MODEL_INDEX, TranslationModel, open_model
+from paraforge.models.model import MODEL_INDEX
 from paraforge.nmt.stage import training_key
 from paraforge.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
 from paraforge.planning.measurement import Measurement, Rate, measure, row_seconds
@@ -178,7 +177,7 @@ def make_plan(
             choice, corpus, population.sentences, section.quantisation, workplace, resources
         )
         measurement = measure(
-            lambda: _open(choice, workplace),
+            lambda: choice.open(workplace.placement(workplace.devices[0])),
             population,
             seconds=seconds,
             precision=precision,
@@ -205,14 +204,6 @@ def make_plan(
     cluster = spot_cluster(facts, max(devices))
     best = best_task_size(compare_task_sizes(max(facts.sentences, 1_000_000), cluster, runs=2))
     return Plan(choice, workplace.devices[0], facts, measurement, found, best, progress, left)
-
-
-def _open(choice: EngineChoice, workplace: Workplace) -> Translator:
-    opened: TranslationModel | None = None
-    if not is_model_free(choice.engine) and choice.model is not None:
-        opened = open_model(choice.model, choice.engine, verify=False)
-    placement = Placement(workplace.devices[0], workplace.threads, workplace.batch_tokens, workplace.graphs)
-    return open_translator(choice.engine, opened, choice.options, placement, choice.settings)
 
 
 def _facts(

@@ -14,7 +14,7 @@ import pyarrow as pa
 from paraforge.decoding.engines import EngineModule, engine_module, is_model_free, open_translator
 from paraforge.decoding.finished_batches import kept_batches
 from paraforge.decoding.positions import limited_options
-from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement, Translator
 from paraforge.errors import IncompleteError, InputError
 from paraforge.models.model import TranslationModel, open_model
 from paraforge.models.subwords import libraries as subword_libraries
@@ -67,6 +67,11 @@ class EngineChoice:
         # An engine without a model has its settings in place of weights.
         settings = {} if not self.settings or is_model_free(self.engine) else {"settings": self.settings}
         return {"engine": self.engine, **self.options.description(), **settings}
+
+    def open(self, placement: Placement) -> Translator:
+        """The engine with its model, loaded."""
+        model = None if self.model is None else open_model(self.model, self.engine, verify=False)
+        return open_translator(self.engine, model, self.options, placement, self.settings)
 
     def libraries(self) -> tuple[str, ...]:
         """The distributions whose version decides the result."""
@@ -160,6 +165,10 @@ class Workplace:
     batch_tokens: int
     graphs: bool = False
 
+    def placement(self, device: str) -> Placement:
+        """Where and with how much the engine of one process runs."""
+        return Placement(device, self.threads, self.batch_tokens, self.graphs)
+
     @property
     def on_gpu(self) -> bool:
         """Whether workers have to hold a GPU."""
@@ -217,11 +226,7 @@ def device_of_worker(workplace: Workplace) -> str:
 
 def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
     """Load the model on this worker's device; gives the function from sentences to hypotheses."""
-    placement = Placement(
-        device_of_worker(workplace), workplace.threads, workplace.batch_tokens, workplace.graphs
-    )
-    model = None if choice.model is None else open_model(choice.model, choice.engine, verify=False)
-    translator = open_translator(choice.engine, model, choice.options, placement, choice.settings)
+    translator = choice.open(workplace.placement(device_of_worker(workplace)))
     if workplace.on_gpu:
         # Nothing that is there now is ever garbage, and looking through it takes a tenth of a second.
         gc.freeze()

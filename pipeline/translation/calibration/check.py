@@ -166,7 +166,7 @@ def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
 def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
     """Gives the function that translates a sample on this worker's device, first quantised, then in full."""
     assert choice.model is not None
-    placement = Placement(device_of_worker(workplace), workplace.threads, workplace.batch_tokens)
+    placement = workplace.placement(device_of_worker(workplace))
     model = open_model(choice.model, choice.engine, verify=False)
 
     def translate_sample(table: pa.Table) -> pa.Table:

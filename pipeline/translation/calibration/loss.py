@@ -11,8 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from paraforge.decoding.engines import ctranslate2
-from paraforge.decoding.positions import limited_options
+from paraforge.decoding.engines import ctranslate2, open_translator
 from paraforge.decoding.translator import DecodingOptions, Hypothesis, Placement
 from paraforge.errors import IncompleteError, InputError
 from paraforge.models.model import TranslationModel
@@ -105,8 +104,9 @@ def translated_both_ways(
 
     def opened(compute_type: str) -> ctranslate2.CTranslate2Translator:
         chosen = options.with_changes(compute_type=compute_type)
-        chosen = limited_options(ctranslate2.resolve(chosen, placement), model)
-        return ctranslate2.open_engine(model, chosen, placement, {})
+        translator = open_translator(ctranslate2.NAME, model, chosen, placement)
+        assert isinstance(translator, ctranslate2.CTranslate2Translator)  # it can also score
+        return translator
 
     quantised = _best(opened(options.compute_type), sentences)
     # The first model is gone before the second is loaded: a device may have room for one.

@@ -168,13 +168,12 @@ def test_a_run_that_was_killed_goes_on_as_it_was_decided(
 ) -> None:
     whole, expected = run(tmp_path / "whole", corpus, tiny_ctranslate2, parameters())
 
-    def stop() -> None:
-        if len(garbled) > 700:  # past the sample
-            raise Interrupted()
+    def stop() -> bool:
+        return len(garbled) > 700  # past the sample
 
     garbled.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(batching, "check_interrupt", stop)
+        patch.setattr(batching, "stop_requested", stop)
         with pytest.raises(Interrupted):
             run(tmp_path / "parts", corpus, tiny_ctranslate2, parameters())
     # On another machine int8 may be as good as float32: nobody asks it.
@@ -192,12 +191,11 @@ def test_a_run_that_was_killed_goes_on_as_it_was_decided(
 def test_a_sample_that_was_interrupted_or_lost_is_measured_again(
     corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop() -> None:
-        if len(garbled) > 100:
-            raise Interrupted()
+    def stop() -> bool:
+        return len(garbled) > 100
 
     with monkeypatch.context() as patch:
-        patch.setattr(batching, "check_interrupt", stop)
+        patch.setattr(batching, "stop_requested", stop)
         with pytest.raises(Interrupted):
             run(tmp_path, corpus, tiny_ctranslate2, parameters())
     first, expected = run(tmp_path, corpus, tiny_ctranslate2, parameters())
