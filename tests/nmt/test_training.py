@@ -194,7 +194,11 @@ def test_patience_ends_a_run(
         training={"maximum_updates": 1000},
         validation={"every_updates": 1, "patience": 3},
     )
+    messages: list[dict[str, Any]] = []
+    monkeypatch.setattr(trainer, "report", lambda **values: messages.append(values))
     assert run.train() == "patience"
+    run._report()  # as at the end, right after a validation
+    assert all(message.get("loss", 1) > 0 for message in messages)
     assert [row["bleu"] for row in run.history] == [1.0, 3.0, 2.0, 2.5, 2.0]
     kept = sorted(path.name for path in (tmp_path / "run" / "snapshots").iterdir())
     # The best and the last two, which may be averaged.
