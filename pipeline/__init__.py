@@ -8,8 +8,11 @@ scores = model.similarity(["A dog runs."], ["It is raining."])
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from paraforge.loading import Model
@@ -31,3 +34,17 @@ def load(name: str | Path, device: str = "cpu") -> Model:
     from paraforge.loading import load as load_by_name
 
     return load_by_name(name, device)
+
+
+class _FormerModule(ModuleType):
+    """The module of exported models, under the name that it had before the package was called `paraforge`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "ParaforgeEncoder":
+            raise AttributeError(name)  # others look at every module that there is
+        return importlib.import_module("paraforge.embeddings.sentence_transformers_module").ParaforgeEncoder
+
+
+# There is no package `pipeline` for it: a user may have one.
+_FORMER = "pipeline.embeddings.sentence_transformers_module"
+sys.modules.setdefault(_FORMER, _FormerModule(_FORMER))

@@ -20,7 +20,9 @@ def configure(
         metavar="GROUP=CHOICE|KEY=VALUE",
         help="what to choose, e.g. corpus=tatoeba translate.beam=4",
     ),
-    configs: Path = typer.Option(Path("configs"), metavar="DIR", help="directory of the groups"),
+    configs: Path = typer.Option(
+        None, metavar="DIR", help="directory of the groups; by default configs/ here, or the package's own"
+    ),
     output: Path = typer.Option(Path("params.yaml"), "--output", "-o", metavar="FILE", help="file to write"),
     show: bool = typer.Option(False, "--show", help="print instead of writing"),
     groups: bool = typer.Option(False, "--groups", help="list the groups and their choices"),
@@ -45,12 +47,13 @@ def configure(
     from paraforge.cli.outputs import FileKind, check_output_file
     from paraforge.configuration.checks import check_files as check
     from paraforge.configuration.choices import reconfigure
-    from paraforge.configuration.composition import choices
+    from paraforge.configuration.composition import choices, configs_directory
     from paraforge.configuration.inputs import INPUTS, link_inputs
     from paraforge.configuration.stages import stages_to_run
     from paraforge.errors import ConfigurationError
     from paraforge.files import atomic_path
 
+    configs = configs_directory(configs)
     if groups:
         for group, names in choices(configs).items():
             typer.echo(f"{group}: {', '.join(names)}")

@@ -32,7 +32,9 @@ def plan(
         None, metavar="DIR", help="plan for these ingested shards, whatever the parameters say"
     ),
     model: Path = typer.Option(None, metavar="DIR", help="plan with this model, whatever the parameters say"),
-    configs: Path = typer.Option(Path("configs"), help="directory of the groups"),
+    configs: Path = typer.Option(
+        None, metavar="DIR", help="directory of the groups; by default configs/ here, or the package's own"
+    ),
     parameters_path: Path = typer.Option(Path("params.yaml"), "--params", help="parameters to plan for"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
@@ -68,8 +70,9 @@ def plan(
 
     if overrides:
         from paraforge.configuration.choices import reconfigure
+        from paraforge.configuration.composition import configs_directory
 
-        parameters = reconfigure(configs, overrides, parameters_path).parameters
+        parameters = reconfigure(configs_directory(configs), overrides, parameters_path).parameters
     else:
         parameters = load_parameters(parameters_path)
     counts = [part.strip() for part in devices.split(",")]

@@ -20,6 +20,14 @@ _HYDRA_BEHAVIOUR = "1.1"
 _GLOBAL = "# @package _global_"
 
 
+def configs_directory(given: Path | None) -> Path:
+    """The directory of the groups: the one that is named, the project's own, or the package's."""
+    package = Path(__file__).resolve().parents[1]
+    # An installed package has it inside, a clone beside itself.
+    places = [Path("configs"), package / "configs", package.parent / "configs"]
+    return given or next((place for place in places if place.is_dir()), places[0])
+
+
 def choices(configs: Path) -> dict[str, list[str]]:
     """The groups of a configuration directory, each with its choices, both sorted."""
     if not configs.is_dir():
