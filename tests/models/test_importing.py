@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from paraforge.errors import InputError
-from paraforge.models.importing import import_model
+from paraforge.models.importing import import_model, usable_model
+from paraforge.models.model import open_model
+from tests.models.ready import write_m2m100
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:
@@ -26,3 +29,27 @@ def test_tags_are_not_given_to_a_model_of_our_own(tiny_fairseq: Path, tmp_path: 
     import_model(tiny_fairseq, tmp_path / "nmt")
     with pytest.raises(InputError, match="it has its tags already"):
         import_model(tmp_path / "nmt", tmp_path / "other", affixes={"source_prefix": ["x"]})
+
+
+def test_a_model_of_many_languages_is_not_converted_for_any_two_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = write_m2m100(tmp_path / "m2m")
+    with pytest.raises(InputError, match=r"between several languages .*--from LANGUAGE --to LANGUAGE"):
+        usable_model(folder, "ctranslate2")
+    assert not list((tmp_path / "cache").rglob("model.json"))
+    converted = usable_model(folder, "ctranslate2", source_language="de", target_language="en")
+    assert open_model(converted).source_prefix == ("__de__",)
+
+
+def test_messages_name_the_archive_and_no_temporary_place(tiny_fairseq: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        for file in tiny_fairseq.iterdir():
+            content = b"nothing" if file.name == "checkpoint.pt" else file.read_bytes()
+            archive.writestr(f"model/{file.name}", content)
+    with pytest.raises(InputError) as caught:
+        import_model(tmp_path / "model.zip", tmp_path / "nmt")
+    assert str(caught.value).startswith(f"{tmp_path / 'model.zip'}/model/checkpoint.pt: ")
+    assert ".unpacked-" not in str(caught.value)
+    assert ".tmp" not in str(caught.value)
