@@ -168,6 +168,7 @@ def test_what_will_run(project: Path) -> None:
         (["nmt.training.warmup=4"], r"nmt\.training\.warmup: .*did you mean 'warmup_updates'\?"),
         (["x"], "neither GROUP=CHOICE nor KEY=VALUE"),
         (["nmt.model=/nowhere"], r"nmt\.model: /nowhere: no such file"),
+        (["nmt.model=mine.tsv"], r"nmt\.model: mine\.tsv: not a model that can be imported"),
         (["nmt.model=models/mine"], r"nmt\.model: models/mine: no such file"),
         (["paragram.vectors=missing.txt"], r"paragram\.vectors: missing\.txt: no such file"),
         (["paragram.vectors=$NOT_SET/v.txt"], r"paragram\.vectors: .*NOT_SET is not set"),
