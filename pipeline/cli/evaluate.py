@@ -19,8 +19,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def evaluate(
     model: str = typer.Argument(
         help="a trained model, SIF or sentence-transformers directory, a file or directory of word vectors "
-        "(which are averaged), or a baseline: tfidf, tfidf-trigrams, jaccard; of trained decoders also with "
-        "@context, @unrolled:3 or @mean:3 behind it, and :cosine behind that"
+        "(which are averaged), or a baseline: tfidf, tfidf-trigrams, jaccard, chrf; of trained decoders also "
+        "with @context, @unrolled:3 or @mean:3 behind it, and :cosine behind that"
     ),
     older_json: Path | None = typer.Argument(None, hidden=True),
     sts: list[Path] = typer.Option(

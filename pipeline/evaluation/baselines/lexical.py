@@ -1,5 +1,4 @@
-"""Yardsticks that need no training: cosine of TF-IDF vectors of words or character trigrams, and the Jaccard
-index of words."""
+"""Yardsticks that need no training: TF-IDF cosines of words or character trigrams, Jaccard, chrF."""
 
 from __future__ import annotations
 
@@ -12,11 +11,12 @@ import numpy.typing as npt
 
 from paraforge.errors import require
 
-Baseline = Literal["tfidf", "tfidf-trigrams", "jaccard"]
+Baseline = Literal["tfidf", "tfidf-trigrams", "jaccard", "chrf"]
 BASELINES: Final[dict[Baseline, str]] = {
     "tfidf": "cosine of TF-IDF vectors of words",
     "tfidf-trigrams": "cosine of TF-IDF vectors of the character trigrams inside words",
     "jaccard": "words that both sentences have / words that either has",
+    "chrf": "chrF of the second sentence with the first one as its reference",
 }
 _LEAST_SENTENCES: Final = 2
 _NO_WORD: Final = "\ufffd\ufffd\ufffd"
@@ -73,11 +73,29 @@ def _jaccard(first: str, second: str) -> float:
     return len(left & right) / len(left | right) if left or right else 0.0
 
 
-def make_baseline(name: Baseline, texts: Sequence[str]) -> TfIdf | Jaccard:
+class ChrF:
+    """chrF as sacreBLEU computes it (character n-grams of 1 to 6, beta 2): the second sentence of a pair is
+    the translation, the first one its reference."""
+
+    def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
+        """0 to 1."""
+        from sacrebleu.metrics.chrf import CHRF
+
+        metric = CHRF()
+        scores = [
+            metric.sentence_score(translation, [reference]).score
+            for reference, translation in zip(first, second, strict=True)
+        ]
+        return np.array(scores, dtype=np.float64) / 100
+
+
+def make_baseline(name: Baseline, texts: Sequence[str]) -> TfIdf | Jaccard | ChrF:
     """The baseline of this name.
 
     texts: what TF-IDF is fitted on: all sentences of the evaluated sets.
     """
     if name == "jaccard":
         return Jaccard()
+    if name == "chrf":
+        return ChrF()
     return TfIdf(texts, "words" if name == "tfidf" else "trigrams")

@@ -62,6 +62,31 @@ def test_jaccard() -> None:
     assert words_and_marks("It's 5 o'clock!") == ["it", "'", "s", "5", "o", "'", "clock", "!"]
 
 
+def test_chrf_against_its_definition() -> None:
+    """F-score with beta 2 of the means of precision and recall of character n-grams, 1 to 6; orders that a
+    side has no n-gram of are left out."""
+
+    def slow(reference: str, translation: str) -> float:
+        sides = [text.replace(" ", "") for text in (translation, reference)]
+        precision, recall = [], []
+        for order in range(1, 7):
+            found, wanted = (
+                Counter(text[i : i + order] for i in range(len(text) - order + 1)) for text in sides
+            )
+            if found and wanted:
+                precision.append((found & wanted).total() / found.total())
+                recall.append((found & wanted).total() / wanted.total())
+        p, r = np.mean(precision), np.mean(recall)
+        return float(5 * p * r / (4 * p + r)) if p + r else 0.0
+
+    references = ["The dog runs.", "a cat sits", "what a strange thing", "xyz"]
+    translations = ["The dog sits.", "a cat sits", "a strange cat", "abc"]
+    model = make_baseline("chrf", [])
+    expected = [slow(*pair) for pair in zip(references, translations, strict=True)]
+    np.testing.assert_allclose(model.similarity(references, translations), expected, atol=1e-9)
+    assert expected[1] == 1 and expected[3] == 0
+
+
 def test_tf_idf_of_nothing() -> None:
     assert TfIdf([""]).similarity(["dog"], ["dog"]).tolist() == [0]
 

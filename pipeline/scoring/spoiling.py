@@ -1,0 +1,129 @@
+"""Wrong translations made from right ones, and how well a score tells the two apart.
+
+What a score is worth shows on translations that are known to be wrong: those of other sentences of similar
+length, and the same ones damaged as failing models damage them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.errors import InputError
+
+_REPLACED: Final = 0.6
+_PIECE: Final = 4
+_REPEATS: Final = (4, 12)
+
+
+def rows_of_similar_length(
+    references: Sequence[str], translations: Sequence[str], seed: int = 1
+) -> npt.NDArray[np.int64]:
+    """For each row another one whose translation has a similar number of words, int64 (rows,).
+
+    That row has another reference and another translation. Rows are ordered by the number of words, at random
+    where it is the same; a row takes the next one in this order that differs, or the last one before it.
+
+    Raises:
+        InputError: a row that no other one differs from.
+    """
+    order = np.array([len(text.split()) for text in translations], dtype=np.int64)
+    shuffled = np.random.default_rng(seed).permutation(len(order))
+    order = shuffled[np.argsort(order[shuffled], kind="stable")]
+    sides = [np.unique(np.array(texts, dtype=object), return_inverse=True)[1][order]
+             for texts in (references, translations)]  # fmt: skip
+    places = np.arange(len(order))
+    chosen = np.full(len(order), -1, dtype=np.int64)
+    for distance in range(1, len(order)):
+        for step in (distance, -distance):
+            open_places = places[chosen < 0]
+            open_places = open_places[(open_places + step >= 0) & (open_places + step < len(order))]
+            differs = np.logical_and(*(side[open_places] != side[open_places + step] for side in sides))
+            chosen[open_places[differs]] = open_places[differs] + step
+        if (chosen >= 0).all():
+            break
+    if (chosen < 0).any():
+        raise InputError("a pair that no other pair differs from in both texts: give more pairs")
+    rows = np.empty(len(order), dtype=np.int64)
+    rows[order] = order[chosen]
+    return rows
+
+
+def other_sentence(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
+    """The translation of another sentence of similar length; see :func:`rows_of_similar_length`."""
+    return [translations[row] for row in rows_of_similar_length(references, translations, seed)]
+
+
+def replaced_words(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
+    """60 % of the words, at least one, replaced by words drawn from the other rows' translations.
+
+    Raises:
+        InputError: only one row has words.
+    """
+    rng = random.Random(seed)
+    rows = [text.split() for text in translations]
+    pool = [word for row in rows for word in row]
+    spoilt, first = [], 0
+    for row in rows:
+        words, others = list(row), len(pool) - len(row)
+        if not others:
+            raise InputError("there are no other translations to take words from: give more pairs")
+        for place in rng.sample(range(len(row)), min(len(row), max(1, round(_REPLACED * len(row))))):
+            drawn = rng.randrange(others)
+            words[place] = pool[drawn if drawn < first else drawn + len(row)]
+        first += len(row)
+        spoilt.append(" ".join(words))
+    return spoilt
+
+
+def stutter(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
+    """The first half of the words, then the last four characters of the last of them 4 to 12 times more."""
+    rng = random.Random(seed)
+    spoilt = []
+    for text in translations:
+        words = text.split()
+        kept = " ".join(words[: max(1, len(words) // 2)])
+        spoilt.append(kept + kept.split(" ")[-1][-_PIECE:] * rng.randint(*_REPEATS))
+    return spoilt
+
+
+def half_of_words(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
+    """Half of the words, drawn at random, in their order; a single word stays as it is."""
+    rng = random.Random(seed)
+    spoilt = []
+    for text in translations:
+        words = text.split()
+        kept = rng.sample(range(len(words)), min(len(words), max(1, len(words) // 2)))
+        spoilt.append(" ".join(words[place] for place in sorted(kept)))
+    return spoilt
+
+
+SPOILINGS: Final[dict[str, Callable[[Sequence[str], Sequence[str], int], list[str]]]] = {
+    "other_sentence": other_sentence,
+    "replaced_words": replaced_words,
+    "stutter": stutter,
+    "half_of_words": half_of_words,
+}
+"""Each takes references, their translations and a seed, and gives a wrong translation for each row."""
+
+
+def area(right: npt.NDArray[np.floating], wrong: npt.NDArray[np.floating]) -> float:
+    """Area under the ROC curve of scores of right and of wrong translations, 0 to 1.
+
+    The probability that a right one has the higher score than a wrong one, ties counting one half: 1 where
+    some threshold separates them, 0.5 where the score knows nothing.
+
+    Raises:
+        ValueError: a side without scores, or a score that is NaN.
+    """
+    from scipy.stats import rankdata
+
+    scores = np.concatenate([right, wrong])
+    if not len(right) or not len(wrong) or np.isnan(scores).any():
+        raise ValueError(f"{len(right)} and {len(wrong)} scores, {int(np.isnan(scores).sum())} of them NaN")
+    ranks = rankdata(scores)[: len(right)].sum()
+    return float((ranks - len(right) * (len(right) + 1) / 2) / (len(right) * len(wrong)))
