@@ -71,6 +71,14 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
     return digest.hexdigest()
 
 
+def sha256_directory(directory: Path) -> str:
+    """SHA-256 over the names and contents of a directory's files, hexadecimal."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(directory).as_posix()} {sha256_file(path)}\n".encode())
+    return digest.hexdigest()
+
+
 def hash_json(value: Any) -> str:
     """SHA-256 of a JSON value in a canonical form: sorted keys, no spaces, no NaN."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

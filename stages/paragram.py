@@ -1,4 +1,4 @@
-"""DVC stage ``paragram``: the word vectors of the paraphrase score, read from a file or trained."""
+"""DVC stage ``paragram``: the word vectors or the model of the paraphrase score, given or trained."""
 
 from __future__ import annotations
 

@@ -46,6 +46,9 @@ def _translate(content: Content) -> Iterator[str]:
 
 
 def _paragram(content: Content) -> Iterator[str]:
+    if content["model"]:
+        yield f"a trained model ({content['model']}) of {content['dimension']} dimensions, as given"
+        return
     how = f"trained on {content['pairs']:,} pairs" if content["trained"] else "as given"
     yield f"{content['words']:,} word vectors of {content['dimension']} numbers, {how}"
 

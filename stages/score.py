@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from paraforge.loading import load_fixed
 from paraforge.scoring.score import score
 from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
@@ -18,6 +19,7 @@ def main() -> None:
         vectors=Path("models/paragram"),
         output=Path("data/scored"),
         resources=parameters.resources,
+        open_model=load_fixed,
     )
     write_metrics("score", report)
 

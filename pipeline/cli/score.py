@@ -16,7 +16,8 @@ def score(
     input_path: Path = typer.Argument(metavar="INPUT", help="TSV (plain, gz, bz2, xz, zst) or Parquet"),
     output: Path = typer.Argument(metavar="OUTPUT", help="Parquet file to write"),
     vectors: Path = typer.Option(
-        help="word vectors: a file (word2vec, GloVe or paragram format) or a table such as models/paragram"
+        help="word vectors: a file (word2vec, GloVe or paragram format) or a table such as models/paragram; "
+        "or a trained model's directory"
     ),
     reference: str = typer.Option("", help="reference column: a TSV's number from 0 (default 0) or a name"),
     translation: str = typer.Option("", help="translation column: a TSV's number (default 1) or a name"),
@@ -48,8 +49,10 @@ def score(
     from paraforge.cli.outputs import check_output_file, table
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
+    from paraforge.loading import load_fixed
     from paraforge.scoring.score_file import check_input, is_parquet, score_file
     from paraforge.scoring.vector_cache import table_directory
+    from paraforge.scoring.vectors import TABLE_NAME
     from paraforge.shards.resources import available_cores
 
     check_input(input_path)
@@ -64,12 +67,14 @@ def score(
             "reference": _tsv_column(reference or "0", "--reference", header),
             "translation": _tsv_column(translation or "1", "--translation", header),
         }
+    directory = table_directory(vectors)
     with graceful_interrupts():
         rows = score_file(
             input_path,
             output,
             {
-                "vectors": table_directory(vectors),
+                "vectors": directory,
+                "open_model": None if (directory / TABLE_NAME).is_file() else load_fixed,
                 "identify_language": identify_language or bool(languages),
                 "languages": [code.strip() for code in languages.split(",")] if languages else None,
                 "sentence_transformer_directory": sentence_transformer,

@@ -1,5 +1,8 @@
-"""Stage paragram: paragram-phrase word vectors, read from a file or trained on paraphrase pairs (W16, Eq. 1
-and 11)."""
+"""Stage paragram: what the paraphrase score is computed with.
+
+A sentence model that is given, or word vectors, read from a file or trained on paraphrase pairs (W16, Eq. 1
+and 11).
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,12 @@ import numpy.typing as npt
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.initial import random_table, table_from_vectors
+from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import build_pair_store, open_pair_store
 from paraforge.embeddings.paragram_parameters import ParagramParameters
 from paraforge.errors import InputError
-from paraforge.files import hash_json, sha256_file
+from paraforge.files import hash_json, sha256_directory, sha256_file
 from paraforge.learning.runs import MODEL, open_or_build, run_once
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
@@ -39,8 +43,10 @@ _RAREST_SHARE = 0.1
 class ParagramReport:
     """What the stage gave.
 
-    trained: whether the vectors were trained here. pairs, skipped, passed_over (how often a pair had no
-        other text that could be its negative), loss (of each epoch) and pairs_per_second are of the training.
+    words: units of a model's tables. unknown: the word that stands for words without a vector. model: kind
+        of the sentence model that is given. trained: whether the vectors were trained here. pairs, skipped,
+        passed_over (how often a pair had no other text that could be its negative), loss (of each epoch) and
+        pairs_per_second are of the training.
     """
 
     words: int
@@ -49,6 +55,7 @@ class ParagramReport:
     fingerprint: str
     trained: bool
     seconds: float
+    model: str | None = None
     pairs: int = 0
     skipped: int = 0
     loss: list[float | None] = field(default_factory=list)
@@ -59,18 +66,20 @@ class ParagramReport:
 def build_paragram(
     parameters: ParagramParameters, translated: Path, output: Path, resources: Resources
 ) -> ParagramReport:
-    """Make the table of word vectors that the paraphrase score is computed with.
+    """Make the model or table of word vectors that the paraphrase score is computed with.
 
     translated: the corpus' shards, read where parameters.corpus_pairs is set.
-    output: directory of the table (see `WordVectors`); replaced as a whole.
+    output: directory of the table (see `WordVectors`) or model (see `SentenceModel`); replaced as a whole.
     resources: never change a byte of the result.
 
     Raises:
-        InputError: a vector or pair file is wrong, or there is no pair to train on.
+        InputError: the model, a vector or pair file is wrong, or there is no pair to train on.
         Interrupted: SIGTERM or Ctrl-C; training resumes from its checkpoint when the stage runs again.
         WorkLockedError: another process is at it.
     """
     begin = time.perf_counter()
+    if parameters.model is not None:
+        return _use_model(Path(expand(parameters.model)), output, begin)
     if parameters.vectors is not None:
         vectors = _use_given(Path(expand(parameters.vectors)), output)
         return _report(vectors, False, begin)
@@ -85,6 +94,23 @@ def build_paragram(
         scratch=("pairs", "checkpoints"),
     )
     return _report(WordVectors.open(output), True, begin, **details)
+
+
+def _use_model(path: Path, output: Path, begin: float) -> ParagramReport:
+    """Copy a trained model that can be opened."""
+    model = SentenceModel.open(path)
+    with replaced_directory(output) as temporary:
+        for file in sorted(path.iterdir()):
+            link_or_copy(file, temporary / file.name)
+    return ParagramReport(
+        words=sum(map(len, model.vocabularies.values())),
+        dimension=model.dimension,
+        unknown=None,
+        fingerprint=sha256_directory(output),
+        trained=False,
+        seconds=time.perf_counter() - begin,
+        model=model.parameters.kind,
+    )
 
 
 def _use_given(path: Path, output: Path) -> WordVectors:

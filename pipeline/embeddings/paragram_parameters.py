@@ -1,4 +1,4 @@
-"""Section ``paragram`` of params.yaml: the paragram-phrase vectors, read from a file or trained."""
+"""Section ``paragram`` of params.yaml: what the paraphrase score is computed with, given or trained."""
 
 from __future__ import annotations
 
@@ -24,10 +24,16 @@ class ParagramTrainingParameters(TrainingParameters):
 
 
 class ParagramParameters(BaseModel):
-    """Where a vector file is given it is read as it is; otherwise vectors are trained on pairs."""
+    """A model or a vector file that is given is used as it is; otherwise vectors are trained on pairs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    model: FilePath | None = Field(
+        None,
+        min_length=1,
+        description="directory of a trained sentence model (models/embeddings/NAME) to score with, in place "
+        "of word vectors",
+    )
     vectors: FilePath | None = Field(
         None,
         min_length=1,
@@ -54,8 +60,11 @@ class ParagramParameters(BaseModel):
 
     @model_validator(mode="after")
     def _something_to_do(self) -> ParagramParameters:
-        if self.vectors is None and not self.corpus_pairs and not self.pair_files:
-            raise ValueError("give vectors, or pairs to train on: corpus_pairs or pair_files")
+        given = self.model is not None or self.vectors is not None
+        if not given and not self.corpus_pairs and not self.pair_files:
+            raise ValueError("give a model, vectors, or pairs to train on: corpus_pairs or pair_files")
+        if self.model is not None and (self.vectors is not None or self.initial_vectors is not None):
+            raise ValueError("the model is used as it is: vectors and initial_vectors cannot be given too")
         if self.vectors is not None and self.initial_vectors is not None:
             raise ValueError("vectors are used as they are: initial_vectors cannot be given too")
         if self.training.lambda_words and self.initial_vectors is None:

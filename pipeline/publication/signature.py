@@ -39,8 +39,7 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     given = [key for key in ("beam", "nbest") if options.get(key) is not None]
     fields += [(key, format(options[key], ".10g")) for key in given]
     fields.append(("tok", TOKENISER))
-    vectors = short_fingerprint(score, "vectors")
-    fields.append(("score", f"paragram:{vectors}" if vectors else "none"))
+    fields.append(("score", _scorer(score)))
     fingerprints = chosen.get("fingerprints") or {}
     fields += [one.signature(fingerprints.get(one.reason)) for one in select.filters]
     fields.append(("v", __version__))
@@ -66,6 +65,14 @@ def _translator(description: Description) -> str:
     if not model or engine == "none":
         return "given"  # the pairs came with their translations
     return f"fake:{model}" if engine == "fake" else model
+
+
+def _scorer(score: Description) -> str:
+    """What the paraphrase score was computed with: word vectors, or a trained model."""
+    for kind, name in (("paragram", "vectors"), ("model", "model")):
+        if fingerprint := short_fingerprint(score, name):
+            return f"{kind}:{fingerprint}"
+    return "none"
 
 
 def _sources(names: Sequence[str]) -> str:

@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.files import sha256_directory
 from paraforge.scoring.pairs import Pairs
 from paraforge.scoring.parameters import ScoreParameters
-from paraforge.scoring.scorer import Scorer, ScorerChoice, scorer_types
+from paraforge.scoring.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
 from paraforge.scoring.scorers import language, sentence_transformer
-from paraforge.scoring.vectors import WordVectors
+from paraforge.scoring.vectors import TABLE_NAME, WordVectors
 from paraforge.shards.cluster import worker_number
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import COLUMNS, schema_of
@@ -51,15 +52,23 @@ class ScoreReport:
     seconds: float
 
 
-def build_scorers(vectors: Path | WordVectors, **choice: Any) -> list[Scorer]:
+OpenModel = Callable[[Path], SentenceEncoder]
+"""Opens a trained model from its directory; importable at top level, as it is sent to workers."""
+
+
+def build_scorers(
+    vectors: Path | WordVectors | SentenceEncoder, open_model: OpenModel | None = None, **choice: Any
+) -> list[Scorer]:
     """Load the scorers that are wanted, with what they need.
 
     Args:
-        vectors: directory of a word-vector table, or the table.
+        vectors: directory of a word-vector table or of a trained model, or either of them.
+        open_model: opens the model's directory.
         choice: the other fields of :class:`~paraforge.scoring.scorer.ScorerChoice`.
     """
-    table = vectors if isinstance(vectors, WordVectors) else WordVectors.open(vectors)
-    chosen = ScorerChoice(table, **choice)
+    if isinstance(vectors, Path):
+        vectors = WordVectors.open(vectors) if open_model is None else open_model(vectors)
+    chosen = ScorerChoice(vectors, **choice)
     built = [scorer.build(chosen) for scorer in scorer_types()]
     return [scorer for scorer in built if scorer is not None]
 
@@ -99,8 +108,10 @@ def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[
     return lambda table: score_table(table, scorers)
 
 
-def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources) -> Step:
-    """The step that scores translated rows.
+def score_step(
+    parameters: ScoreParameters, vectors: Path, resources: Resources, open_model: OpenModel | None = None
+) -> Step:
+    """The step that scores translated rows; see :func:`score`.
 
     Raises:
         InputError: the vectors or the sentence-transformers model are missing or damaged.
@@ -116,7 +127,12 @@ def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources)
                 language.PACKAGE,
                 language.EXTRA,
             )
-    fingerprints = {"vectors": WordVectors.open(vectors, verify=True).fingerprint}
+    if open_model is None or (vectors / TABLE_NAME).is_file():
+        open_model = None
+        fingerprints = {"vectors": WordVectors.open(vectors, verify=True).fingerprint}
+    else:
+        open_model(vectors)  # complains here, not in a worker
+        fingerprints = {"model": sha256_directory(vectors)}
     if identify:
         fingerprints["language"] = language.fingerprint()
         language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
@@ -138,6 +154,7 @@ def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources)
         build=build_shard_function,
         arguments={
             "vectors": vectors.resolve(),
+            "open_model": open_model,
             "identify_language": identify,
             "languages": parameters.languages,
             "sentence_transformer_directory": None if model is None else model.resolve(),
@@ -147,7 +164,8 @@ def score_step(parameters: ScoreParameters, vectors: Path, resources: Resources)
         device=devices[0],
         libraries=(
             *([language.PACKAGE] if identify else []),
-            *(["sentence-transformers", "torch"] if model is not None else []),
+            *(["sentence-transformers"] if model is not None else []),
+            *(["torch"] if model is not None or open_model is not None else []),
         ),
     )
 
@@ -160,18 +178,24 @@ def _added_scorers() -> dict[str, list[str]]:
 
 
 def score(
-    parameters: ScoreParameters, translated: Path, vectors: Path, output: Path, resources: Resources
+    parameters: ScoreParameters,
+    translated: Path,
+    vectors: Path,
+    output: Path,
+    resources: Resources,
+    open_model: OpenModel | None = None,
 ) -> ScoreReport:
     """Score the shards of `translated` into `output`.
 
     Args:
         parameters: section `score`.
         translated: shard directory with reference, translation, rejected and failed.
-        vectors: directory of a word-vector table.
+        vectors: directory of a word-vector table, or of a trained model.
         output: shard directory to publish, row-aligned with `translated`.
         resources: where to run.
+        open_model: opens a trained model's directory; without it, `vectors` is a table.
     """
-    report = run_step(score_step(parameters, vectors, resources), [translated], output, resources)
+    report = run_step(score_step(parameters, vectors, resources, open_model), [translated], output, resources)
     counts = _Counts()
     for table in ShardDirectory(output).tables(
         ["reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch"]

@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.plugins import found_classes
@@ -17,19 +19,26 @@ if TYPE_CHECKING:
     from paraforge.scoring.vectors import WordVectors
 
 
+class SentenceEncoder(Protocol):
+    """A trained model that can score pairs."""
+
+    def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
+        """Vectors of a pyarrow string array, (texts, dimension); zeros for a text that has none."""
+
+
 @dataclass(frozen=True)
 class ScorerChoice:
     """What is chosen of scorers.
 
     Attributes:
-        vectors: the table of word vectors.
+        vectors: what the paraphrase score is the cosine under: a table of word vectors, or a trained model.
         identify_language: add the languages of both sides.
         languages: codes of the languages to tell apart; None for all.
         sentence_transformer_directory: add the cosine under this model.
         device: where that model runs.
     """
 
-    vectors: WordVectors
+    vectors: WordVectors | SentenceEncoder
     identify_language: bool = False
     languages: Sequence[str] | None = None
     sentence_transformer_directory: Path | None = None

@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.paragram import build_paragram, settle_unknown
 from paraforge.embeddings.paragram_parameters import ParagramParameters
 from paraforge.errors import InputError, Interrupted
+from paraforge.files import sha256_directory
 from paraforge.learning import loop
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
@@ -140,6 +145,22 @@ def test_given_vectors_are_taken_as_they_are(tmp_path: Path) -> None:
     assert files(tmp_path / "copy") == files(tmp_path / "output")
 
 
+def test_a_given_model_is_copied(tmp_path: Path) -> None:
+    words = Vocabulary([UNKNOWN, "a", "b"])
+    encoder = build_encoder(AverageParameters(dimension=4), lambda part, number: torch.ones(3, 4), seed=0)
+    SentenceModel(encoder, AverageParameters(dimension=4), {"word": words}).save(tmp_path / "model")
+    settings = ParagramParameters(model=str(tmp_path / "model"))
+    resources = Resources(work=tmp_path / "work")
+    report = build_paragram(settings, tmp_path / "none", tmp_path / "output", resources)
+    assert (report.trained, report.model, report.words, report.dimension) == (False, "average", 3, 4)
+    assert files(tmp_path / "output") == files(tmp_path / "model")
+    assert SentenceModel.open(tmp_path / "output").dimension == 4
+    (tmp_path / "model" / "word.vocabulary.json").write_text("{")
+    with pytest.raises(InputError, match=r"word\.vocabulary\.json"):
+        build_paragram(settings, tmp_path / "none", tmp_path / "output", resources)
+    assert report.fingerprint == sha256_directory(tmp_path / "output")  # as it was
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [("a 1 2\nb 1\n", "vectors.txt:2"), ("a 1 2\nb 1 nan\n", "vectors.txt:2"), ("", "empty")],
@@ -165,7 +186,9 @@ def test_missing_files_are_named_before_training(tmp_path: Path) -> None:
     ("values", "message"),
     [
         ({"corpus_pairs": False}, "pairs to train on"),
-        ({"vectors": "a", "initial_vectors": "b"}, "initial_vectors has no meaning"),
+        ({"vectors": "a", "initial_vectors": "b"}, "initial_vectors cannot be given"),
+        ({"vectors": "a", "model": "b"}, "the model is used as it is"),
+        ({"initial_vectors": "a", "model": "b"}, "the model is used as it is"),
         ({"training": {"lambda_words": 1}}, "needs initial_vectors"),
         ({"training": {"batch_size": 1}}, "no negatives"),
         ({"pair_files": [{"path": "a", "columns": [1, 1]}]}, "two different columns"),

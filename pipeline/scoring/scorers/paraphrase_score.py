@@ -1,4 +1,5 @@
-"""The paraphrase score: cosine of both sides' averaged word vectors (ParaNMT-50M, section 3.1)."""
+"""The paraphrase score: cosine of both sides' averaged word vectors (ParaNMT-50M, section 3.1), or of their
+vectors under a trained model."""
 
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.scoring.cosine import cosine_of_rows
-from paraforge.scoring.scorer import Scorer, ScorerChoice
+from paraforge.scoring.encoded import encoded_cosine
+from paraforge.scoring.scorer import Scorer, ScorerChoice, SentenceEncoder
+from paraforge.scoring.vectors import FloatArray, WordVectors
 from paraforge.shards.column import column
 
 if TYPE_CHECKING:
     from paraforge.scoring.pairs import Pairs
-    from paraforge.scoring.vectors import FloatArray, WordVectors
     from paraforge.text.tokens import TokenColumn
 
 # Bounds the memory of a block's sentence vectors: 2 x 4096 x 300 float32 are 10 MB.
@@ -24,27 +26,32 @@ _BLOCK_ROWS: Final = 4096
 class ParaphraseScore(Scorer):
     """Cosine of the mean vectors of the tokens of the reference and of the translation.
 
-    A token without a vector takes the unknown word's, where the table has one, otherwise it is left out. A
-    side without any vector, or whose vectors sum to zero, has no score.
+    Of word vectors: a token without a vector takes the unknown word's, where the table has one, otherwise it
+    is left out. A side without any vector, or whose vectors sum to zero, has no score. Of a trained model:
+    the cosine of the vectors that it gives both texts.
     """
 
     fields = (
         column(
-            "paraphrase_score", pa.float32(), "cosine of the averaged paragram-phrase vectors of both sides"
+            "paraphrase_score",
+            pa.float32(),
+            "cosine of the averaged paragram-phrase vectors of both sides, or of a model's",
         ),
     )
     place = 20
 
-    def __init__(self, vectors: WordVectors) -> None:
+    def __init__(self, vectors: WordVectors | SentenceEncoder) -> None:
         self._vectors = vectors
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> ParaphraseScore:
-        """With the table that is chosen."""
+        """With the table or model that is chosen."""
         return cls(choice.vectors)
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, -1 to 1; null where a side has no vector."""
+        if not isinstance(self._vectors, WordVectors):
+            return {"paraphrase_score": encoded_cosine(self._vectors.encode, pairs)}
         rows = self._vectors.rows(pairs.reference_tokens.vocabulary)
         # The shard's own part of the table, with a row of zeros for tokens to leave out: small and in memory.
         table_rows, compact = np.unique(rows, return_inverse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.errors import InputError, require
-from paraforge.files import sha256_file
-from paraforge.scoring.cosine import cosine_of_rows
+from paraforge.files import sha256_directory
+from paraforge.scoring.encoded import encoded_cosine
 from paraforge.scoring.scorer import Scorer, ScorerChoice
 from paraforge.shards.column import column
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 PACKAGE: Final = "sentence_transformers"
 EXTRA: Final = "sentence-transformers"
-# Bounds the memory of embeddings: 2 x 4096 x 1024 float32 are 32 MB.
-_BLOCK_ROWS: Final = 4096
 
 
 class SentenceTransformerCosine(Scorer):
@@ -54,24 +51,13 @@ class SentenceTransformerCosine(Scorer):
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, -1 to 1; null where an embedding is all zeros."""
-        cosine = np.full(len(pairs), np.nan, dtype=np.float32)
-        for first in range(0, len(pairs), _BLOCK_ROWS):
-            block = slice(first, first + _BLOCK_ROWS)
-            cosine[block] = cosine_of_rows(
-                self._embed(pairs.reference.slice(first, _BLOCK_ROWS)),
-                self._embed(pairs.translation.slice(first, _BLOCK_ROWS)),
-            )
-        return {"cosine": pa.array(cosine, mask=np.isnan(cosine))}
+        return {"cosine": encoded_cosine(self._embed, pairs)}
 
     def _embed(self, texts: Any) -> npt.NDArray[np.float32]:
-        distinct = texts.dictionary_encode()
         embeddings = self._model.encode(
-            distinct.dictionary.to_pylist(),
-            batch_size=self._batch_size,
-            convert_to_numpy=True,
-            show_progress_bar=False,
+            texts.to_pylist(), batch_size=self._batch_size, convert_to_numpy=True, show_progress_bar=False
         )
-        return np.asarray(embeddings, dtype=np.float32)[distinct.indices.to_numpy()]
+        return np.asarray(embeddings, dtype=np.float32)
 
 
 def load_sentence_transformer(directory: Path, device: str = "cpu") -> Any:
@@ -108,7 +94,4 @@ def check_directory(directory: Path) -> None:
 def fingerprint(directory: Path) -> str:
     """SHA-256 over the names and contents of the model's files."""
     check_directory(directory)
-    digest = hashlib.sha256()
-    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
-        digest.update(f"{path.relative_to(directory).as_posix()} {sha256_file(path)}\n".encode())
-    return digest.hexdigest()
+    return sha256_directory(directory)
