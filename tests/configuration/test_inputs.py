@@ -184,7 +184,7 @@ NAMED = {
     "statistics": {"background": {"path": "%"}, "parses": [{"path": "%"}]},
 }
 # Not beside what NAMED has: of one field, or of one source, there are two kinds.
-OTHERS = {"nmt": {"bitext": "%"}, "paragram": {"initial_vectors": "%"}}
+OTHERS = [{"nmt": {"bitext": "%"}, "paragram": {"initial_vectors": "%"}}, {"paragram": {"model": "%"}}]
 
 
 def named_somewhere(value: Any, names: Iterator[int]) -> Any:
@@ -202,7 +202,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Parameters]
     monkeypatch.chdir(tmp_path)
     content = yaml.safe_load(compose(ROOT / "configs", ["translation=sample"]))
     found = []
-    for changes in (NAMED, OTHERS):
+    for changes in (NAMED, *OTHERS):
         changed = named_somewhere(changes, iter(range(100)))
         sections = {name: {**section, **changed.get(name, {})} for name, section in content.items()}
         found.append(check_parameters(sections, "here"))
