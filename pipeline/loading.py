@@ -16,7 +16,7 @@ from paraforge.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.similarity.comparing import Adaptive, CosineModel, OpenedModel
-from paraforge.learning.devices import check_device
+from paraforge.learning.devices import check_device, chosen_device
 from paraforge.scoring.vector_cache import table_directory
 from paraforge.scoring.vectors import TABLE_NAME, WordVectors
 from paraforge.unrolling.naming import is_decoder_model
@@ -113,11 +113,13 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     sentences: what a TF-IDF baseline is fitted on.
 
     Raises:
-        ConfigurationError: no such device.
+        ConfigurationError: no such device. `auto` is chosen only where the model computes with torch, which
+            takes seconds to import.
         InputError: nothing of the kind, or damaged; pickles are never opened.
         MissingPackageError: a package that it needs is not installed.
     """
-    check_device(device)
+    if device != "auto":
+        check_device(device)
     for baseline, kind in BASELINES.items():
         if name == baseline:
             return OpenedModel(name, kind, make_baseline(baseline, sentences))
@@ -131,7 +133,9 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
         average = sif.average if isinstance(sif, SifOfEachSet) else sif
         return OpenedModel(name, describe_average(sif), sif, average.vectors)
     if (path / _SENTENCE_TRANSFORMERS).is_file():
-        return OpenedModel(name, "sentence-transformers", SentenceTransformerEmbedder(path, device))
+        return OpenedModel(
+            name, "sentence-transformers", SentenceTransformerEmbedder(path, chosen_device(device))
+        )
     _refuse_pickle(path)
     if (path / TABLE_NAME).is_file() or path.is_file():
         vectors = WordVectors.open(table_directory(path))
@@ -166,7 +170,7 @@ def _open_trained(path: Path, device: str) -> OpenedModel:
     from paraforge.embeddings.model import SentenceModel
     from paraforge.embeddings.use.export import is_word_average, word_vectors
 
-    model = SentenceModel.open(path, device)
+    model = SentenceModel.open(path, chosen_device(device))
     words = word_vectors(model) if is_word_average(model) else None
     kind = f"trained {model.parameters.kind}, {model.dimension} dimensions"
     return OpenedModel(str(path), kind, model, words)
@@ -175,7 +179,7 @@ def _open_trained(path: Path, device: str) -> OpenedModel:
 def _open_decoders(name: str, device: str) -> OpenedModel:
     from paraforge.unrolling.model import DecoderModel
 
-    model = DecoderModel.open(name, device)
+    model = DecoderModel.open(name, chosen_device(device))
     network = model.parameters.network
     kind = (
         f"trained decoders, {network.encoder}-{network.decoder}, read by {model.representation}, "

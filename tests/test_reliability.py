@@ -66,7 +66,7 @@ def test_the_summary_is_of_the_published_corpus(finished: Path, tmp_path: Path) 
     run("dvc", "repro", "translate", cwd=project)
     unfinished = run("paraforge", "summary", cwd=project).stdout
     told = " ".join(unfinished.split())
-    assert "figures that may be theirs are left out:" in told and "translate. 'dvc repro'" in told
+    assert "figures that may be theirs are left out:" in told and "translate. Run 'dvc repro'" in told
     assert "fake, beam" not in unfinished
     # Killed before DVC took note of what the stage wrote.
     shutil.copy(finished / "dvc.lock", project)

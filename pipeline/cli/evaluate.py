@@ -116,7 +116,6 @@ def evaluate(
     from paraforge.evaluation.evaluate import evaluate as run
     from paraforge.files import write_json
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.learning.devices import chosen_device
     from paraforge.loading import open_model
 
     if older_json is not None:
@@ -133,7 +132,7 @@ def evaluate(
     with graceful_interrupts():
         result = run(
             model,
-            partial(open_model, device=chosen_device(device)),
+            partial(open_model, device=device),
             sts=sts,
             word_lists=similarity,
             transfer=transfer,

@@ -73,7 +73,8 @@ def test_files_of_a_corpus_are_not_replaced(own_corpus: Path, command: str, name
 @pytest.mark.parametrize("form", ["table", "csv", "json", "jsonl"])
 def test_ctrl_c_ends_a_query(corpus: Path, form: str) -> None:
     """In a process of its own, as a signal that a library swallows would otherwise hang the tests."""
-    command = [sys.executable, "-c", "from paraforge.cli import main; main()", "query", str(corpus), LONG]
+    code = "import sys; sys.argv[0] = 'paraforge'; from paraforge.cli import main; main()"
+    command = [sys.executable, "-c", code, "query", str(corpus), LONG]
     with subprocess.Popen([*command, "-f", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         timer = threading.Timer(1.5, process.send_signal, (signal.SIGINT,))
         timer.start()

@@ -235,11 +235,11 @@ def test_by_hand(tiny_ctranslate2: Path, corpus: Path, tmp_path: Path, garbled: 
     (tmp_path / "test.tsv").write_text(pairs, encoding="utf-8")
 
     def check_model(*arguments: str | Path) -> Any:
-        command = ["check", tiny_ctranslate2, "--sentences", "200", "--threads", "1", *arguments]
+        command = ["check", tiny_ctranslate2, "--count", "200", "--threads", "1", *arguments]
         return CliRunner().invoke(app, [str(argument) for argument in command])
 
     lost = check_model("--compute-type", "int8", "--bitext", tmp_path / "test.tsv", "--columns", "1,0")
-    assert lost.exit_code == 1
+    assert lost.exit_code == 1, lost.output
     assert "int8 compared with float32 on 200 sentences" in lost.output
     assert "a run would use float32" in lost.output
     kept = check_model("--compute-type", "int8_float32", "--bitext", corpus, "--limit", "50")
