@@ -35,6 +35,20 @@ def test_trigrams_by_hand() -> None:
 
 @given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028"), max_size=12), max_size=6))
 @settings(max_examples=60, deadline=None)
+def test_words_stand_twice_behind_their_trigrams(texts: list[str]) -> None:
+    half = len(texts) // 2
+    parts = [pa.array(part, pa.string()) for part in (texts[:half], texts[half:])]
+    first, second = make_units("word_trigram").cut(*parts)
+    expected = [
+        [*plain_trigrams(text), *(f"\t{token}" for token in tokenize(text) for _ in range(2))]
+        for text in texts
+    ]
+    assert first.rows() + second.rows() == expected
+    assert first.vocabulary == second.vocabulary
+
+
+@given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028"), max_size=12), max_size=6))
+@settings(max_examples=60, deadline=None)
 def test_trigrams_are_slices_of_the_padded_tokens(texts: list[str]) -> None:
     half = len(texts) // 2
     first, second = Trigrams().cut(pa.array(texts[:half], pa.string()), pa.array(texts[half:], pa.string()))
