@@ -11,7 +11,7 @@ from paraforge.plugins import found_classes
 
 
 class Cleaning(Section):
-    """What is mended and what is refused. Each refusal is counted by its reason."""
+    """What is repaired and what is refused; refusals are counted by reason."""
 
     malformed: Literal["error", "reject"] = Field(
         "error",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from paraforge.corpus.diff import SCORES
 from paraforge.publication.datasets import Dataset
 from paraforge.publication.manifest import KEPT, REJECTED
 from paraforge.report.svg import Bar, Cell
@@ -21,16 +22,6 @@ OTHERS = "other sources"
 ALL = "all sources"
 HEAT_STEP = ((HEAT_X.high - HEAT_X.low) / HEAT_X.bins, (HEAT_Y.high - HEAT_Y.low) / HEAT_Y.bins)
 LONGEST = 60
-_MEANS = (
-    "paraphrase_score",
-    "overlap_1",
-    "overlap_2",
-    "overlap_3",
-    "copy_rate",
-    "translation_score",
-    "reference_tokens",
-    "translation_tokens",
-)
 
 Pairs = tuple[Figures, Figures]
 """Figures of kept and of refused pairs."""
@@ -119,7 +110,7 @@ class Histograms:
         """Means over kept and over refused pairs."""
         sides = (self.kept.moments, self.refused.moments)
         found = []
-        for column in _MEANS:
+        for column in SCORES:
             kept, refused = (side[column].mean if column in side else None for side in sides)
             if kept is not None or refused is not None:
                 found.append((LABELS[column], kept, refused))

@@ -1,4 +1,4 @@
-"""The background that the inverse document frequency is taken over: a file, or references of the corpus."""
+"""The background corpus for inverse document frequencies: a file, or references of the corpus itself."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Statistics:
         figures: bands, histograms and heat map, by source.
         deciles: moments of the averaged columns, by ranking score and tenth.
         sample: sentences of the sample, at most, of a source.
-        background: what the IDF was taken over: name and sentences.
+        background: the corpus that the IDF was computed from: name and number of sentences.
         parse_entropy_missing: why there is no parse entropy, or None where there is.
     """
 

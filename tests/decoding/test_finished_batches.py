@@ -13,19 +13,9 @@ from paraforge.decoding.finished_batches import kept_batches
 from paraforge.decoding.translator import Hypotheses
 from paraforge.errors import Interrupted
 from tests.decoding.test_batching import Upper
+from tests.here import Countdown
 
 SENTENCES = [" ".join(["word"] * (number % 7)) + f" {number}" for number in range(60)]
-
-
-class Countdown:
-    """An event that is set after it has been looked at so many times."""
-
-    def __init__(self, looks: int) -> None:
-        self.looks = looks
-
-    def is_set(self) -> bool:
-        self.looks -= 1
-        return self.looks < 0
 
 
 @pytest.fixture

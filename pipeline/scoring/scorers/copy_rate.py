@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CopyRate(Scorer):
-    """Share of the translation's tokens that stand in the reference too, each as often as it stands there.
+    """Share of the translation's tokens that are also in the reference, each at most as often as it is there.
 
     Size of the multiset intersection of both sides' tokens / tokens of the translation. It differs from the
     unigram overlap where the translation is longer than its reference: a reference that is contained in a
