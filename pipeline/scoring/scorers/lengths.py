@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ class Lengths(Scorer):
         column("reference_tokens", pa.int32(), "Moses tokens of the reference"),
         column("translation_tokens", pa.int32(), "Moses tokens of the translation"),
     )
-    labels = {  # noqa: RUF012
+    labels: ClassVar[Mapping[str, str]] = {
         "reference_tokens": "tokens of the reference",
         "translation_tokens": "tokens of the translation",
     }

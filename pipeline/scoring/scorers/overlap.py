@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ class Overlap(Scorer):
         column("overlap_2", pa.float32(), "bigram overlap"),
         column("overlap_3", pa.float32(), "trigram overlap"),
     )
-    labels = {  # noqa: RUF012
+    labels: ClassVar[Mapping[str, str]] = {
         "overlap_1": "unigram overlap",
         "overlap_2": "bigram overlap",
         "overlap_3": "trigram overlap",
