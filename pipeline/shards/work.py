@@ -202,7 +202,13 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
     All new directories are complete before the first is put in place, and no old one is removed before the
     last new one is. Where the file system can exchange two names there is no moment without the output.
     A process that is killed between two outputs leaves one old and one new.
+
+    Raises:
+        InputError: an output is a plain file, which this project never makes here.
     """
+    for output in outputs:
+        if output.is_file() and not output.is_symlink():
+            raise InputError(f"{output}: a file where a directory is to be written; move it elsewhere first")
     temporaries = []
     try:
         for output in outputs:
@@ -224,8 +230,8 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
 
 def _put_in_place(new: Path, output: Path) -> None:
     """Rename ``new`` to ``output``; a directory that was there is ``new`` afterwards."""
-    if output.is_symlink() or output.is_file():
-        output.unlink()
+    if output.is_symlink():
+        output.unlink()  # what it leads to stays
     if not output.exists():
         try:
             new.rename(output)

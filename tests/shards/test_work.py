@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from paraforge.errors import WorkLockedError
+from paraforge.errors import InputError, WorkLockedError
 from paraforge.shards.store import ShardDirectory
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
 
@@ -96,6 +96,19 @@ def test_a_failed_replacement_leaves_the_old_directory(tmp_path: Path) -> None:
         (temporary / "half").write_text("new")
         raise RuntimeError
     assert [path.name for path in tmp_path.iterdir()] == ["out"] and (output / "kept").exists()
+
+
+def test_a_file_of_the_user_is_not_replaced_by_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "thesis").write_text("years of work")
+    refused = pytest.raises(InputError, match="thesis: a file where a directory is to be written")
+    with refused, replaced_directories(tmp_path / "other", tmp_path / "thesis"):
+        pass
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "file").write_text("kept")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with replaced_directory(tmp_path / "link") as new:
+        (new / "file").write_text("new")
+    assert contents(tmp_path) == {"thesis": "years of work", "target/file": "kept", "link/file": "new"}
 
 
 def contents(root: Path) -> dict[str, str]:
