@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paraforge.loading import Model
+    from paraforge.evaluation.similarity.comparing import Model
 
 __all__ = ["__version__", "load"]
 __version__ = "0.1.0"

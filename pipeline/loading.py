@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from paraforge.evaluation.baselines.lexical import BASELINES, make_baseline
 from paraforge.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
 from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.similarity.comparing import Adaptive, CosineModel, OpenedModel
+from paraforge.evaluation.similarity.comparing import Adaptive, CosineModel, Model, OpenedModel
 from paraforge.learning.devices import check_device, chosen_device
 from paraforge.scoring.vector_cache import table_directory
 from paraforge.scoring.vectors import TABLE_NAME, WordVectors
@@ -28,29 +28,6 @@ _KNOWN = (
     f"Give a trained model, a directory of word vectors ({TABLE_NAME}), of SIF ({SIF_DESCRIPTION}) or of "
     f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a vector file, or one of {', '.join(BASELINES)}."
 )
-
-
-class Model(Protocol):
-    """What has vectors of sentences, whatever it was made by.
-
-    dimension: of a vector. uses_threads: whether a second thread is worth its cost inside torch's operations.
-    """
-
-    @property
-    def dimension(self) -> int: ...
-
-    @property
-    def uses_threads(self) -> bool: ...
-
-    def encode(self, texts: str | Sequence[str] | Any, /) -> npt.NDArray[np.float32]:
-        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
-        a single text, (dimension,); zeros for a text that has none."""
-
-    def similarity(
-        self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
-    ) -> npt.NDArray[np.float32]:
-        """Each text of `first` with the one at the same place of `second`, (texts,): the cosine, or what the
-        model compares its vectors by; 0 where one has none."""
 
 
 class SentenceTransformerEmbedder(CosineModel):

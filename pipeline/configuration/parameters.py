@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from paraforge.bitext.parameters import IngestParameters
-from paraforge.embeddings.paragram_parameters import ParagramParameters
-from paraforge.embeddings.parameters import EmbeddingsParameters
+from paraforge.embeddings.parameters import EmbeddingsParameters, ParagramParameters
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.publication.parameters import PublishParameters

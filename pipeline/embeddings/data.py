@@ -79,8 +79,8 @@ class TrainingData:
     def leakage_filter(self) -> LeakageFilter:
         """Looks for pairs with a sentence of any of the sets.
 
-        Sets are told apart by role and content, whatever their files are called: `test (development)` and
-        `test (foreign)` are two. A set that is given in several roles counts once.
+        Sets are told apart by role and content, not by their files' names; one that is given in several roles
+        counts once.
         """
         roles: dict[str, list[str]] = {}
         sets: dict[str, SentencePairs] = {}
@@ -98,11 +98,8 @@ class TrainingData:
         )
 
     def blocks(self) -> Iterator[PairBlock]:
-        """All pairs, block by block, corpora first; leaked ones are among them.
-
-        Raises:
-            InputError: a file or corpus is missing, damaged or of another form.
-        """
+        """All pairs, block by block, corpora first, leaked ones too; InputError where a source is missing or
+        damaged."""
         for corpus in self.corpora:
             yield from _corpus_blocks(corpus)
         for number, file in enumerate(self.pair_files):
@@ -113,11 +110,7 @@ class TrainingData:
 
     def fingerprint(self) -> str:
         """Hash of the pairs' files as bytes, and of each role's sets: their names, sentences and scores; 64
-        hexadecimal digits. The same files in other roles have another fingerprint.
-
-        Raises:
-            InputError: a file is missing, or a set cannot be read.
-        """
+        hexadecimal digits. Raises InputError where one cannot be read."""
         files = []
         for file in self.pair_files:
             path = Path(expand(file.path))

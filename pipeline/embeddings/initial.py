@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.errors import InputError
 from paraforge.scoring.vectors import WordVectors
 from paraforge.text.vocabulary import Vocabulary
@@ -19,8 +20,8 @@ logger = logging.getLogger(__name__)
 def random_table(rows: int, dimension: int, scale: float, seed: int) -> Tensor:
     """Normal numbers with standard deviation `scale`, (rows, dimension) float32.
 
-    The cosine does not see the scale, but the optimiser does: Adam moves an element by about its learning
-    rate a step, so the scale over the learning rate is how many steps it takes to leave the start.
+    Adam moves an element by about its learning rate: scale / rate is how many steps it takes to leave the
+    start.
     """
     numbers = np.random.default_rng([seed, rows, dimension]).standard_normal((rows, dimension), np.float32)
     return torch.from_numpy(numbers * np.float32(scale))
@@ -29,8 +30,8 @@ def random_table(rows: int, dimension: int, scale: float, seed: int) -> Tensor:
 def frequency_weights(counts: npt.NDArray[np.int64], a: float) -> npt.NDArray[np.float32]:
     """a / (a + p) of every unit (Arora 2017), p its probability; a unit that never occurs has the largest.
 
-    Random vectors that are scaled by these make the untrained mean a frequency-weighted bag of units under
-    a random projection: what training never touches still counts for what it is worth.
+    Random vectors scaled by these make the untrained mean a frequency-weighted bag of units under a random
+    projection.
 
     counts: occurrences of each unit, int64 (vocabulary,), not all 0.
     """
@@ -38,11 +39,18 @@ def frequency_weights(counts: npt.NDArray[np.int64], a: float) -> npt.NDArray[np
     return (a / (a + probability)).astype(np.float32)
 
 
-def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) -> Tensor:
-    """Each unit's vector from a table; a unit without one starts with the unknown word's vector where the
-    table has one, otherwise at random, with the standard deviation of the vectors that were found.
+def initial_table(part: VectorParameters, counts: npt.NDArray[np.int64], seed: int) -> Tensor:
+    """The random start that an encoder's parameters ask for, of units that occur so often."""
+    table = random_table(len(counts), part.dimension, part.initial_scale, seed)
+    if part.initial_frequency is not None:
+        table.numpy()[:] *= frequency_weights(counts, part.initial_frequency)[:, None]
+    return table
 
-    Returns (vocabulary, vectors.dimension) float32.
+
+def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) -> Tensor:
+    """Each unit's vector from a table, (vocabulary, dimension) float32; a unit without one starts with the
+    unknown word's, or at random with the standard deviation of those found.
+
     Raises InputError where not a single unit has a vector, or a vector is not finite.
     """
     rows = vectors.known_rows(vocabulary.units)
@@ -64,11 +72,7 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
 
 
 def check_finite(module: nn.Module) -> None:
-    """Look at all parameters before a training begins.
-
-    Raises:
-        InputError: one holds NaN or infinity.
-    """
+    """Raise InputError where a parameter holds NaN or infinity before a training begins."""
     for name, value in module.named_parameters():
         if not bool(torch.isfinite(value).all()):
             raise InputError(f"the initial values of {name} hold NaN or infinity")

@@ -51,12 +51,10 @@ class SentenceModel:
         sentencepiece_model: Path | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        """A model in memory.
+        """A model in memory; InputError where a table and its vocabulary differ in size, or SentencePiece's
+        model is missing.
 
         about: what else is kept with it: training parameters, scores, data signature.
-
-        Raises:
-            InputError: a table and its vocabulary differ in size, or a SentencePiece model is missing.
         """
         self.encoder = encoder.eval()
         self.parameters = parameters
@@ -89,10 +87,8 @@ class SentenceModel:
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
-        a single text, (dimension,).
-
-        A text without any token has the zero vector. The mean of a text's vectors does not depend on the
-        other texts.
+        a single text, (dimension,); zeros for a text without any token. A mean does not depend on the other
+        texts.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -122,10 +118,7 @@ class SentenceModel:
         return batch
 
     def save(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
-        """Write the model; what stood at `directory` is replaced as a whole.
-
-        about: what to keep with it in place of `self.about`.
-        """
+        """Write the model with `about`, or `self.about`; what was at `directory` is replaced as a whole."""
         with replaced_directory(directory) as temporary:
             write_json(
                 temporary / _DESCRIPTION,
@@ -153,8 +146,7 @@ class SentenceModel:
 
         Raises:
             ConfigurationError: no such device.
-            InputError: not a model's directory (a pickled checkpoint is never opened), damaged, of another
-                architecture than it says, a vocabulary of another size, or NaN in its vectors.
+            InputError: not a model's directory (a pickle is never opened), or damaged.
         """
         check_device(device)
         directory = Path(directory)

@@ -30,9 +30,8 @@ class ForbiddenCandidates:
     """For every sentence of a mega-batch the sentences that may not be its negative.
 
     Sentences 0 .. n - 1 are the left sides and n .. 2n - 1 the right sides of n pairs. Sentence k may not
-    take itself or the other side of its pair. With `identity`, it may take no text that it is known to be a
-    paraphrase of either: none that is identical to itself or to its other side, and none whose own other
-    side is identical to k. Who is forbidden to whom is symmetric.
+    take itself or the other side of its pair; with `identity`, no text identical to either, and none whose
+    own other side is identical to k. Who is forbidden to whom is symmetric.
 
     identity: int64 or uint64 (2n,), equal for identical sentences, or None.
     """
@@ -141,20 +140,17 @@ def choose_negatives(
     precision: Precision = "float32",
     pool: ThreadPoolExecutor | None = None,
 ) -> Tensor:
-    """The negative of every left side and, two-sided, of every right side.
-
-    Candidates are both sides of all other pairs; a sentence's own sides are never chosen.
+    """The negative of every left side and, two-sided, of every right side, among both sides of all other
+    pairs.
 
     embeddings: (2 * pairs, dimension), all left sides, then all right sides, under the current parameters.
     forbidden: which candidates are not allowed; by default the sentence itself and its partner alone.
-    generator: source of MIX's random numbers; they depend on it and on `pairs` alone, not on the embeddings.
-    precision: of the products. With bfloat16 a cosine is right to about 0.004, so a near-maximum may be
-        taken.
+    generator: of MIX's random numbers, which do not depend on the embeddings; ValueError where MIX has none.
+    precision: of the products. With bfloat16 a cosine is right to about 0.004.
     pool: threads that share the blocks; the choice does not depend on it.
 
     Returns int64 (pairs,) or (2 * pairs,): numbers of sentences, as counted in `embeddings`; -1 where a
     sentence has no candidate (a single pair, or nothing but texts identical to it).
-    Raises ValueError where MIX has no generator.
     """
     if len(embeddings) != 2 * pairs:
         raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
@@ -203,12 +199,8 @@ def _search_directly(unit: Tensor, anchors: int, forbidden: ForbiddenCandidates)
 def _search_by_strips(
     unit: Tensor, rough: Tensor, forbidden: ForbiddenCandidates, pool: ThreadPoolExecutor | None
 ) -> Tensor:
-    """The same with half of the products: cos(a, b) = cos(b, a).
-
-    Each cosine of two strips of sentences serves both. First only the maximum of every sentence over every
-    strip is found, which vectorises (a maximum with its place does not); then the strip with the highest
-    maximum is searched, in full precision.
-    """
+    """The same with half of the products, since cos(a, b) = cos(b, a): first the maximum of every sentence
+    over every strip, then the strip with the highest one in full precision."""
     sentences = len(unit)
     strips = -(-sentences // STRIP)
     padded = strips * STRIP

@@ -27,11 +27,11 @@ from paraforge.embeddings.parameters import TrainingParameters
 from paraforge.embeddings.regularisation import Regularisation
 from paraforge.embeddings.schedule import MIX, Schedule, generator_for
 from paraforge.errors import InputError
+from paraforge.learning.devices import torch_threads
 from paraforge.learning.divergence import diverged
 from paraforge.learning.loop import Record, Step, Trainer
 from paraforge.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
 from paraforge.learning.prefetch import prefetched
-from paraforge.learning.threads import torch_threads
 
 logger = logging.getLogger(__name__)
 
@@ -45,15 +45,10 @@ def encoder_trainer(
     device: str = "cpu",
     **options: Any,
 ) -> Trainer[PackedMegaBatch, Encoder]:
-    """A run that trains an encoder; its result is the same to the bit on any number of threads for averaging
-    encoders on the CPU; with compositional parameters, and on a GPU, for one number of threads and one
-    machine.
+    """A run that trains an encoder; `options` are `Trainer`'s. For averaging encoders on the CPU the result
+    is the same to the bit on any number of threads, otherwise for one number of threads and one machine.
 
-    threads: of negative search and, for compositional encoders, of everything.
-    options: of `Trainer`.
-
-    Raises:
-        InputError: the encoder's tables do not fit the pairs' vocabularies, or hold NaN.
+    Raises InputError where the encoder's tables do not fit the pairs' vocabularies, or hold NaN.
     """
     return Trainer(PairObjective(encoder, store, parameters, threads, device), **options)
 
@@ -62,8 +57,8 @@ class PairObjective:
     """The task of the training loop. A batch is a mega-batch, which takes as many updates as it has
     mini-batches.
 
-    It counts `passed_over`, pairs seen without any candidate for a negative, which were not trained on, and
-    `empty_batches`, mini-batches of nothing but such pairs.
+    It counts `passed_over`, pairs seen without a candidate for a negative, and `empty_batches`, mini-batches
+    of nothing but such pairs.
     """
 
     counted = "pairs"
@@ -146,11 +141,7 @@ class PairObjective:
         return record.seen
 
     def finish(self, record: Record) -> None:
-        """Warn of pairs that had no negative.
-
-        Raises:
-            InputError: no pair had one.
-        """
+        """Warn of pairs that had no negative; InputError where none had one."""
         if not record.updates:
             raise InputError(
                 f"nothing to learn: none of {record.seen:,} pairs has a negative, since all other texts in "

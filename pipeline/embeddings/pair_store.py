@@ -34,19 +34,14 @@ class PairStore:
     """Pairs of sentences as ids, in one directory. Pair k's left and right sides are read by number.
 
     Attributes:
-        pairs: number of pairs.
-        skipped: pairs left out because a side has no unit.
+        pairs: number of pairs. skipped: pairs left out because a side has no unit.
         fingerprint: hash of the pairs' ids and of the vocabularies' sizes.
-        vocabularies: unit name -> vocabulary.
-        source_names: where pairs come from.
+        vocabularies: unit name -> vocabulary. source_names: where pairs come from.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Open a directory that `build_pair_store` wrote.
-
-        Raises:
-            InputError: missing, damaged, or ids beyond the vocabulary.
-        """
+        """Open what `build_pair_store` wrote; InputError where it is missing, damaged, or has ids beyond the
+        vocabulary."""
         index = read_json(directory / _INDEX)
         try:
             if index["format"] != FORMAT:
@@ -118,14 +113,10 @@ def build_pair_store(
     """Cut pairs into units once, count, settle the vocabularies, and write the ids to disk.
 
     Memory holds one block of pairs and the distinct units. A pair with a side that has no unit is left out
-    and counted.
+    and counted; InputError where no pair is left.
 
-    units: how to cut; several for an encoder that reads several.
     limits: of the vocabularies; for all units, or by name.
     vocabularies: given vocabularies by unit name; others are made of the most frequent units.
-
-    Raises:
-        InputError: there is no pair at all.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
@@ -173,11 +164,8 @@ def build_pair_store(
 
 
 def open_pair_store(directory: Path) -> PairStore:
-    """Open what an earlier run wrote, after a look at every byte.
-
-    Raises:
-        InputError: missing or damaged.
-    """
+    """Open what an earlier run wrote, after a look at every byte; InputError where it is missing or
+    damaged."""
     try:
         sums = read_json(directory / _SUMS)
         damaged = [name for name, digest in sums.items() if sha256_file(directory / name) != digest]

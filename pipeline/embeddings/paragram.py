@@ -21,7 +21,7 @@ from paraforge.embeddings.initial import random_table, table_from_vectors
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import build_pair_store, open_pair_store
-from paraforge.embeddings.paragram_parameters import ParagramParameters
+from paraforge.embeddings.parameters import ParagramParameters
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_directory, sha256_file
 from paraforge.learning.runs import MODEL, open_or_build, run_once
@@ -43,10 +43,9 @@ _RAREST_SHARE = 0.1
 class ParagramReport:
     """What the stage gave.
 
-    words: units of a model's tables. unknown: the word that stands for words without a vector. model: kind
-        of the sentence model that is given. trained: whether the vectors were trained here. pairs, skipped,
-        passed_over (how often a pair had no other text that could be its negative), loss (of each epoch) and
-        pairs_per_second are of the training.
+    words: units of a model's tables. unknown: the word for words without a vector. model: kind of the
+        sentence model that is given. trained: whether the vectors were trained here; the rest is of the
+        training.
     """
 
     words: int
@@ -70,12 +69,11 @@ def build_paragram(
 
     translated: the corpus' shards, read where parameters.corpus_pairs is set.
     output: directory of the table (see `WordVectors`) or model (see `SentenceModel`); replaced as a whole.
-    resources: never change a byte of the result.
 
     Raises:
         InputError: the model, a vector or pair file is wrong, or there is no pair to train on.
         Interrupted: SIGTERM or Ctrl-C; training resumes from its checkpoint when the stage runs again.
-        WorkLockedError: another process is at it.
+        WorkLockedError: another process trains the same.
     """
     begin = time.perf_counter()
     if parameters.model is not None:
@@ -191,8 +189,7 @@ def settle_unknown(
 ) -> None:
     """Give the unknown word a vector where training never saw it: the mean of the rarest tenth of the words.
 
-    counts: occurrences of each unit, int64 (vocabulary,). Where the unknown word occurs, it was trained as
-        any other.
+    counts: occurrences of each unit, int64 (vocabulary,).
     """
     unknown = vocabulary.unknown_id
     if counts[unknown] or len(vocabulary) < 2:

@@ -14,13 +14,10 @@ from torch import Tensor
 class Regularisation:
     """`lambda_composition * ||W_c - anchor||^2 + lambda_words * ||W_initial - W_w||^2`.
 
-    composition_anchors: what a compositional parameter is pulled to; zero where it is not named here (the
-        identity-RNN is pulled to its initial values, W16 3).
-    initial_tables: the tables' initial vectors; needed where lambda_words > 0. Read only, so they may be
-        memory maps.
+    composition_anchors: what a compositional parameter is pulled to; zero where it is not named here.
+    initial_tables: the tables' initial vectors, read only; needed where lambda_words > 0.
 
-    A row feels its penalty when it is touched, with dense table updates always; a row that was never
-    touched is where it started and has none.
+    A row feels its penalty when it is touched, with dense table updates always.
     """
 
     lambda_words: float = 0.0

@@ -39,11 +39,11 @@ class Schedule:
     """The order of training.
 
     With `anneal`, M is `min(mega_batch, 1 + updates // anneal)` at the start of each mega-batch, otherwise
-    `mega_batch`. All pairs of an epoch are used: the last mini-batch may be smaller, and a single
-    left-over pair, for which there would be no negative, joins the mega-batch before it.
+    `mega_batch`. The last mini-batch of an epoch may be smaller; a single left-over pair, for which there
+    would be no negative, joins the mega-batch before it.
 
     sources: number of each pair's source, int (pairs,), where a mini-batch is to hold pairs of one source
-        alone, and M is 1; what is left over of each makes the last, mixed mini-batches of an epoch.
+        alone; what is left over of each makes the last, mixed mini-batches of an epoch.
     """
 
     pairs: int

@@ -16,10 +16,8 @@ from paraforge.learning.batches import Bags
 
 
 class ParaforgeEncoder(nn.Module):
-    """Text to sentence vectors: the first and only module of a `SentenceTransformer`.
-
-    directory: of the trained model.
-    """
+    """Text to sentence vectors: the only module of a `SentenceTransformer`, of the trained model at
+    `directory`."""
 
     save_in_root = False
     modalities = ("text",)

@@ -18,15 +18,17 @@ from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder
 from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
-from paraforge.embeddings.initial import frequency_weights, random_table, table_from_vectors
+from paraforge.embeddings.initial import initial_table, table_from_vectors
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store, open_pair_store
 from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameters
 from paraforge.errors import InputError
-from paraforge.evaluation.similarity.sts import StsScores, evaluate_sts
+from paraforge.evaluation.similarity.comparing import Model
+from paraforge.evaluation.similarity.sts import GroupScore, SetScore, evaluate_sts
 from paraforge.files import atomic_path, hash_json, read_json, sha256_file, write_json
 from paraforge.learning.devices import check_device
+from paraforge.learning.loop import Trainer
 from paraforge.learning.runs import MODEL, open_or_build, run_once
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
@@ -46,10 +48,9 @@ class EmbeddingsReport:
 
     signature: one line on the data and the version.
     pairs: trained on in each epoch. skipped: left out because a side has no unit. passed_over: how often, in
-        all epochs, a pair was passed over because no other text near it could be its negative. leakage: see
-        `LeakageReport`; None where no sets are given.
-    pairs_per_second: of the last process that trained.
-    best_score: development score of the model that was kept.
+        all epochs, a pair had no negative. leakage: see `LeakageReport`; None where no sets are given.
+    pairs_per_second: of the last process that trained. best_score: development score of the model that was
+        kept.
     history: one entry an evaluation or epoch.
     sets, years: Pearson and Spearman x 100 on the test sets, by name.
     """
@@ -81,8 +82,7 @@ def train_named_model(
 ) -> EmbeddingsReport:
     """Stage `embeddings`: train one of the section's models on the published corpus and the given files.
 
-    Raises:
-        InputError: there is no model of that name; and see `train_model`.
+    Raises InputError where there is no model of that name, and what `train_model` raises.
     """
     if name not in parameters.models:
         raise InputError(f"there is no model '{name}'; params.yaml has {', '.join(parameters.models)}")
@@ -118,9 +118,8 @@ def train_model(
 ) -> EmbeddingsReport:
     """Train a model into a directory, which is replaced as a whole when the model is finished.
 
-    Pairs, checkpoints and finished models are in `resources.work`/embeddings/KEY. The key is the hash of all
-    that the result depends on: the same call resumes where a killed one stopped, and a call with other
-    parameters or data starts anew.
+    Pairs, checkpoints and finished models are in `resources.work`/embeddings/KEY, the hash of all that the
+    result depends on: the same call resumes where a killed one stopped.
 
     Raises:
         InputError: a file is missing or wrong, there is no pair to train on, the initial vectors do not fit.
@@ -188,29 +187,48 @@ def _train(
         description=description,
     )
     record = trainer.run()
-    scores = evaluate_sts(model, data.evaluated_sets)
     report = EmbeddingsReport(
         signature=_signature(store, data, leakage),
-        dimension=model.dimension,
-        parameters=sum(value.numel() for value in encoder.parameters()),
         vocabularies={unit: len(vocabulary) for unit, vocabulary in model.vocabularies.items()},
         pairs=len(store),
         skipped=store.skipped,
         leakage=leakage,
-        updates=record.updates,
         pairs_per_second=trainer.rate,
-        seconds=time.perf_counter() - begin,
-        best_score=record.best_score,
-        history=record.history,
         passed_over=record.counts["passed_over"],
-        **tables_of_scores(scores),
+        **found_by(trainer, model, data, begin),
     )
-    about = {**asdict(report), "training": parameters.training.model_dump(mode="json")}
-    # The same training gives the same bytes: what it took is in the metrics.
-    for name in ("pairs_per_second", "seconds"):
-        del about[name]
-    model.save(directory / MODEL, about)
+    model.save(
+        directory / MODEL, reproducible(report) | {"training": parameters.training.model_dump(mode="json")}
+    )
     return report
+
+
+def found_by(trainer: Trainer[Any, Any], model: Model, data: TrainingData, begin: float) -> dict[str, Any]:
+    """What the report of every training has: size, development score, history, scores on the test sets."""
+    scores = evaluate_sts(model, data.evaluated_sets)
+    return {
+        "dimension": model.dimension,
+        "parameters": sum(value.numel() for value in trainer.module.parameters()),
+        "updates": trainer.record.updates,
+        "seconds": time.perf_counter() - begin,
+        "best_score": trainer.record.best_score,
+        "history": trainer.record.history,
+        "sets": {score.name: _figures(score) for score in scores.sets},
+        "years": {score.name: _figures(score) for score in scores.groups},
+    }
+
+
+def _figures(score: SetScore | GroupScore) -> dict[str, Any]:
+    return {"pearson": score.pearson, "spearman": score.spearman, "pairs": score.pairs}
+
+
+def reproducible(report: Any) -> dict[str, Any]:
+    """A report without what the training took: the same training gives the same bytes."""
+    return {
+        name: value
+        for name, value in asdict(report).items()
+        if name != "seconds" and not name.endswith("_per_second")
+    }
 
 
 def _pairs(
@@ -244,28 +262,11 @@ def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
     given = None if parameters.vectors is None else WordVectors.from_text(expand(parameters.vectors))
 
     def make(part: VectorParameters, number: int) -> Tensor:
-        vocabulary = store.vocabularies[part.unit]
         if given is not None and part.unit in WORD_UNITS:
-            return table_from_vectors(vocabulary, given, seed + number)
-        table = random_table(len(vocabulary), part.dimension, part.initial_scale, seed + number)
-        if part.initial_frequency is not None:
-            weights = frequency_weights(store.counts(part.unit), part.initial_frequency)
-            table.numpy()[:] *= weights[:, None]
-        return table
+            return table_from_vectors(store.vocabularies[part.unit], given, seed + number)
+        return initial_table(part, store.counts(part.unit), seed + number)
 
     return make
-
-
-def tables_of_scores(scores: StsScores) -> dict[str, dict[str, dict[str, Any]]]:
-    """`sets` and `years`: name -> Pearson and Spearman x 100, and pairs."""
-
-    def row(score: Any) -> dict[str, Any]:
-        return {"pearson": score.pearson, "spearman": score.spearman, "pairs": score.pairs}
-
-    return {
-        "sets": {score.name: row(score) for score in scores.sets},
-        "years": {score.name: row(score) for score in scores.groups},
-    }
 
 
 def _signature(store: PairStore, data: TrainingData, leakage: Mapping[str, Any] | None) -> str:

@@ -11,8 +11,12 @@ from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.similarity.comparing import Adaptive, OpenedModel, SentenceEmbedder
 from paraforge.evaluation.similarity.details import by_length, difference
 from paraforge.evaluation.similarity.sts import compare, evaluate_sts, score
-from paraforge.evaluation.similarity.word_lists import Correlation, SimilarityList, read_similarity_lists
-from paraforge.evaluation.similarity.words import evaluate_words
+from paraforge.evaluation.similarity.word_lists import (
+    Correlation,
+    SimilarityList,
+    evaluate_words,
+    read_similarity_lists,
+)
 from paraforge.evaluation.transfer.scores import TransferScore
 from paraforge.evaluation.transfer.tasks import FOLDS, Task, find_tasks, transfer_tasks
 
@@ -35,29 +39,37 @@ def evaluate(
     against: Sequence[str] = (),
     seed: int = 1,
 ) -> Evaluation:
-    """Evaluate a model, and others for comparison.
+    """Evaluate a model, and others for comparison. All files are read and all models opened before anything
+    is computed.
 
-    name, open_model: the model's name, and what opens it: given the name and the sentences that a baseline
-        is fitted on; e.g. :func:`paraforge.loading.open_model`.
-    sts: files and directories of scored sentence pairs.
+    name, open_model: the model's name, and what opens it: given the name and the sentences that a baseline is
+        fitted on; e.g. :func:`paraforge.loading.open_model`.
+    sts: files and directories of scored sentence pairs. lengths: whether they are reported by length, too.
     word_lists: word similarity, for models that give a word a vector.
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` too.
-    task_names: which of them, as in :func:`transfer_tasks`; none: all. folds: of tasks without a split.
+    task_names: which of :func:`transfer_tasks`; none: all. folds: of tasks without a split. seed: of the
+        tasks.
     fine_tuner: trains copies of the model for the tasks, in addition to the fixed embeddings, e.g.
-        :func:`paraforge.embeddings.fine_tuning.transfer.fine_tuner`; a model that cannot be trained is an
-        error before anything is computed.
-    lengths: whether STS is reported by length, too.
+        :func:`paraforge.embeddings.fine_tuning.transfer.fine_tuner`.
     beside: other models whose STS scores are reported, too. against: the same, and how far they differ.
-    seed: of the transfer tasks.
-
-    All files are read and all models opened before anything is computed.
 
     Raises:
         ConfigurationError: nothing is asked for, or something that needs `sts` without it.
         InputError: a file or model that cannot be read, with file and line.
     """
-    _check(sts, word_lists, transfer, lengths, [*beside, *against])
-    _check_tasks(transfer, task_names, fine_tuner is not None)
+    known = transfer_tasks()
+    problems = [f"--task {name}: there are {', '.join(known)}" for name in task_names if name not in known]
+    if not (sts or word_lists or transfer):
+        problems.append("nothing to evaluate on: give --sts, --similarity or --transfer")
+    if not sts and lengths:
+        problems.append("--by-length needs --sts")
+    if not sts and (beside or against):
+        problems.append("--baseline and --against need --sts")
+    if not transfer and (task_names or fine_tuner is not None):
+        problems.append("--task and --fine-tune need --transfer")
+    problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]
+    if problems:
+        raise ConfigurationError(problems)
     sets = read_sets(sts) if sts else []
     lists = read_similarity_lists(word_lists)
     sentences = [sentence for pairs in sets for sentence in pairs.sentences]
@@ -87,34 +99,6 @@ def evaluate(
     if fine_tune is not None:
         result.transfer += fine_tune(tasks)
     return result
-
-
-def _check(
-    sts: Sequence[Path],
-    word_lists: Sequence[Path],
-    transfer: Sequence[Path],
-    lengths: bool,
-    others: Sequence[str],
-) -> None:
-    problems = []
-    if not (sts or word_lists or transfer):
-        problems.append("nothing to evaluate on: give --sts, --similarity or --transfer")
-    if not sts and lengths:
-        problems.append("--by-length needs --sts")
-    if not sts and others:
-        problems.append("--baseline and --against need --sts")
-    problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]
-    if problems:
-        raise ConfigurationError(problems)
-
-
-def _check_tasks(transfer: Sequence[Path], names: Sequence[str], fine_tune: bool) -> None:
-    known = transfer_tasks()
-    problems = [f"--task {name}: there are {', '.join(known)}" for name in names if name not in known]
-    if not transfer and (names or fine_tune):
-        problems.append("--task and --fine-tune need --transfer")
-    if problems:
-        raise ConfigurationError(problems)
 
 
 def _words(opened: OpenedModel, judgements: SimilarityList) -> Correlation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,8 @@ class LeakedPair:
 class LeakageReport:
     """What was found so far.
 
-    Attributes:
-        pairs: training pairs looked at.
-        leaked: those with a sentence in any test set.
-        dropped: those that were left out.
-        by_set: for each test set the leaked pairs with a sentence in it; a pair may count in several.
-        examples: the first few of each set.
+    pairs: training pairs looked at. leaked: those with a sentence in any test set. dropped: left out of them.
+    by_set: for each test set the leaked pairs with a sentence in it. examples: the first few of each set.
     """
 
     pairs: int = 0
@@ -49,16 +45,7 @@ class LeakageReport:
 
     def as_json(self) -> dict[str, Any]:
         """For a file of metrics."""
-        return {
-            "pairs": self.pairs,
-            "leaked": self.leaked,
-            "dropped": self.dropped,
-            "by_set": self.by_set,
-            "examples": {
-                name: [{"left": pair.left, "right": pair.right, "in_test": pair.in_test} for pair in pairs]
-                for name, pairs in self.examples.items()
-            },
-        }
+        return asdict(self)
 
     def lines(self) -> list[str]:
         """For people."""
@@ -86,11 +73,8 @@ class LeakageFilter:
     """
 
     def __init__(self, test_sets: Mapping[str, Iterable[str]], drop: bool = True) -> None:
-        """Prepare the look-up.
-
-        test_sets: name -> test sentences, unchanged.
-        drop: whether leaked pairs are left out, or only reported.
-        """
+        """test_sets: name -> test sentences, unchanged. drop: whether leaked pairs are left out, or only
+        reported."""
         self.drop = drop
         self.report = LeakageReport()
         self._names = list(test_sets)
@@ -108,11 +92,8 @@ class LeakageFilter:
 
     @classmethod
     def of_files(cls, paths: Sequence[str | Path], drop: bool = True) -> LeakageFilter:
-        """From files and directories of STS sets as `read_sets` takes them; rows without a score count too.
-
-        Raises:
-            InputError: see :func:`~paraforge.evaluation.sets.finding.read_sets`.
-        """
+        """From files and directories as `read_sets` takes them, and raises; rows without a score count
+        too."""
         return cls({pairs.name: pairs.sentences for pairs in read_sets(paths)}, drop)
 
     def __call__(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:

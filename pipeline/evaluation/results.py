@@ -20,14 +20,10 @@ _DIGITS: Final = 4
 class Evaluation:
     """Results of a model; what was not asked for is empty or None.
 
-    Attributes:
-        model, kind: its name as given, and what it is.
-        sts: Pearson and Spearman on sets of sentence pairs.
-        beside: the same of other models, by name.
-        lengths: by the length of the longer sentence.
-        differences: how far each other model differs, by name.
-        words: by the name of the list.
-        transfer: transfer tasks. missing: names of those whose files are not there.
+    model, kind: its name as given, and what it is. sts: Pearson and Spearman on sets of sentence pairs.
+    beside: the same of other models, by name. differences: how far each of those differs.
+    lengths: by the length of the longer sentence. words: by the name of the list.
+    transfer: transfer tasks. missing: names of those whose files are not there.
     """
 
     model: str

@@ -113,8 +113,8 @@ def ragged_positions(starts: Tensor, lengths: Tensor, offsets: Tensor) -> Tensor
 def _row_gradient(token_source: Tensor, gradient: Tensor, bags: Bags, rows: int) -> Tensor:
     """Sum for every row the gradient vectors of its tokens: a look-up over the transposed batch.
 
-    Each row is summed by one thread in a fixed order, on any device: no atomics, no dependence on threads.
-    token_source: int64 (tokens,), the row of `gradient` that each token takes.
+    Each row is summed by one thread in a fixed order: no atomics. token_source: int64 (tokens,), rows of
+    `gradient`.
     """
     offsets = bags.row_offsets
     if len(offsets) - 1 < rows:  # rows after the last one that occurs
@@ -151,9 +151,10 @@ class _TakeRows(torch.autograd.Function):
 
 
 def bag_mean(rows: Tensor, bags: Bags) -> Tensor:
-    """Mean of each sentence's vectors (W16 Eq. 1); a sentence without tokens has the zero vector.
+    """Mean of each sentence's vectors (W16 Eq. 1), (sentences, dimension); zeros for a sentence without
+    tokens.
 
-    rows: (rows, dimension), the table that `bags.ids` count in. Returns (sentences, dimension).
+    rows: (rows, dimension), the table that `bags.ids` count in.
     """
     return _BagMean.apply(rows, bags)  # type: ignore[no-untyped-call]
 

@@ -25,11 +25,8 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write named tensors; the bytes depend on names and values alone.
-
-    Raises:
-        OSError: a full disk or the like, which safetensors has an error of its own for.
-    """
+    """Write named tensors; the bytes depend on names and values alone. Raises OSError where the disk is
+    full."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -51,9 +48,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Read tensors of the names, shapes and types of `expected`, all finite.
 
-    Raises:
-        InputError: the file is missing, no safetensors (a pickle is never opened), of another architecture
-            or vocabulary, or has NaN or infinity.
+    Raises InputError where the file is missing, no safetensors (a pickle is never opened), or of another
+    architecture or vocabulary, or has NaN or infinity.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -86,11 +82,7 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
 
 
 def load_parameters(module: nn.Module, path: Path) -> None:
-    """Give a module the parameters in a file, which has to hold all of them and nothing else.
-
-    Raises:
-        InputError: see `read_tensors`.
-    """
+    """Give a module the parameters in a file, all of them and nothing else; raises as `read_tensors`."""
     expected = dict(module.named_parameters())
     loaded = read_tensors(path, expected)
     with torch.no_grad():
@@ -103,8 +95,7 @@ def _kind(tensor: Tensor) -> str:
 
 
 class Checkpoints:
-    """The newest state of a training run, in one directory; an older one is removed when a newer one is on
-    disk.
+    """The newest state of a training run, in one directory; older ones are removed when it is on disk.
 
     key: hash of all that the run depends on. A state with another key is another run's.
     """
@@ -125,11 +116,8 @@ class Checkpoints:
                 shutil.rmtree(old, ignore_errors=True)
 
     def newest(self, expected: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Tensors and state of the newest complete checkpoint, or None where there is none.
-
-        Raises:
-            InputError: it is another run's.
-        """
+        """Tensors and state of the newest complete checkpoint, if any; InputError where it is another
+        run's."""
         for directory in reversed(self._all()):
             if not (directory / _STATE).is_file():
                 continue  # the process died while it was written

@@ -1,16 +1,15 @@
-"""Whether a device that a user names is there."""
+"""The device that a user names, and how many threads torch uses inside its operations."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from paraforge.errors import ConfigurationError
 
 
 def chosen_device(name: str) -> str:
-    """The device that a user names; for `auto` a GPU where there is one.
-
-    Raises:
-        ConfigurationError: no such device.
-    """
+    """The device that a user names; for `auto` a GPU where there is one. Raises as `check_device`."""
     import torch
 
     if name == "auto":
@@ -20,13 +19,7 @@ def chosen_device(name: str) -> str:
 
 
 def check_device(name: str) -> None:
-    """Look for a device before anything is computed.
-
-    name: `cpu`, `cuda` or `cuda:N`, N counted from 0.
-
-    Raises:
-        ConfigurationError: no such device.
-    """
+    """Raise ConfigurationError where there is no such device: `cpu`, `cuda` or `cuda:N`, N counted from 0."""
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise ConfigurationError([f"device {name}: there are cpu, cuda, cuda:0, cuda:1, ..."])
@@ -40,3 +33,16 @@ def check_device(name: str) -> None:
         raise ConfigurationError(
             [f"device {name}: {seen} ('paraforge doctor' says more); cpu is always there"]
         )
+
+
+@contextmanager
+def torch_threads(threads: int) -> Iterator[None]:
+    """Run the block with this many threads inside each operation of this Python thread."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

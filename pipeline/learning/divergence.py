@@ -9,10 +9,7 @@ from paraforge.errors import InputError
 
 
 def diverged(what: str, updates: int) -> InputError:
-    """The error that ends such a training.
-
-    what: the numbers that are not finite, e.g. `the loss is nan`.
-    """
+    """The error that ends such a training; `what` is not finite, e.g. `the loss is nan`."""
     return InputError(
         f"the training diverged: {what} after {updates:,} updates",
         remedy="Lower training.learning_rate, or set training.clip.",
@@ -20,11 +17,7 @@ def diverged(what: str, updates: int) -> InputError:
 
 
 def check_parameters(module: nn.Module, updates: int) -> None:
-    """Look at all parameters: whether the norm of each is finite, which is of no use otherwise.
-
-    Raises:
-        InputError: one holds NaN, infinity, or numbers whose squares overflow.
-    """
+    """Raise InputError where a parameter holds NaN, infinity, or numbers whose squares overflow."""
     for name, value in module.named_parameters():
         if not bool(torch.linalg.vector_norm(value.detach()).isfinite()):
             raise diverged(f"{name} is not finite", updates)

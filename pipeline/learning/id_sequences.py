@@ -22,8 +22,7 @@ _CHUNK_IDS = 1 << 22
 class IdSequences:
     """Sequences of ids in a directory, by number: `UNIT.ids`, `UNIT.starts` and `UNIT.vocabulary.json`.
 
-    Attributes:
-        vocabulary: the units. tokens: ids of all sequences.
+    vocabulary: the units. tokens: ids of all sequences.
     """
 
     def __init__(self, directory: Path, unit: str, sequences: int, described: Mapping[str, Any]) -> None:
@@ -31,8 +30,7 @@ class IdSequences:
 
         sequences: how many there are. described: what its `finish` returned.
 
-        Raises:
-            InputError: missing, damaged, or ids beyond the vocabulary.
+        Raises InputError where it is missing, damaged, or has ids beyond the vocabulary.
         """
         path = directory / f"{unit}.vocabulary.json"
         self.vocabulary = Vocabulary.load(path)
@@ -68,12 +66,8 @@ class IdSequences:
 
 
 class IdSequencesWriter:
-    """Writes sequences whose vocabulary is settled when all is counted: until then a unit's number is that of
-    its first appearance.
-
-    Attributes:
-        counts: how often each unit has occurred, by its number for now.
-    """
+    """Writes sequences whose vocabulary is settled at the end: until then a unit's number is that of its
+    first appearance, and `counts` says how often each has occurred."""
 
     def __init__(self, directory: Path, unit: str, known: Iterable[str] = ()) -> None:
         """known: units that have the first numbers."""
@@ -139,11 +133,7 @@ class IdSequencesWriter:
 
 
 def map_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int]) -> npt.NDArray[Any]:
-    """Numbers in a file, memory-mapped.
-
-    Raises:
-        InputError: the file is missing, or of another size.
-    """
+    """Numbers in a file, memory-mapped; InputError where the file is missing, or of another size."""
     size = np.dtype(dtype).itemsize * shape[0]
     found = path.stat().st_size if path.is_file() else 0
     if found != size:

@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from paraforge.errors import InputError
 from paraforge.files import hash_json
 from paraforge.interrupts import check_interrupt, stop_requested
-from paraforge.learning.averaging import AVERAGE_EVERY, ParameterAverage
 from paraforge.learning.checkpoint import Checkpoints
 from paraforge.learning.divergence import check_parameters, diverged
-from paraforge.learning.model_choice import BestParameters, ChoiceState
+from paraforge.learning.model_choice import AVERAGE_EVERY, BestParameters, ChoiceState, ParameterAverage
 from paraforge.learning.optimisers import Optimiser
 from paraforge.learning.prefetch import prefetched
 from paraforge.progress import progress
@@ -230,10 +229,8 @@ class Trainer(Generic[Batch, Module]):
         return step
 
     def _end_of_step(self, before: int) -> None:
-        """Evaluate where it is due, and begin the next epoch at the end of one.
-
-        before: the clock before the step.
-        """
+        """Evaluate where it is due since the clock `before` the step, and begin the next epoch at the end of
+        one."""
         task, record = self.task, self.record
         end_of_epoch = record.position >= task.size
         if end_of_epoch:

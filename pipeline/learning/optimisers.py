@@ -41,10 +41,8 @@ class Optimiser(Protocol):
         """A copy of the current values of distinct rows of a table, (rows, dimension)."""
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
-        """Update distinct rows by their gradient.
-
-        values: as `read_rows` gave them in this step; they may be overwritten.
-        """
+        """Update distinct rows by their gradient; values, as `read_rows` gave them in this step, may be
+        overwritten."""
 
     def update(self, name: str, gradient: Tensor) -> None:
         """Update a whole parameter."""
@@ -117,10 +115,8 @@ class AdaGrad:
 
 
 class Adam:
-    """Kingma and Ba 2014, as `torch.optim.Adam`; tables by `table_updates` (see the module).
-
-    tables: names of the parameters that are read and written by rows.
-    """
+    """Kingma and Ba 2014, as `torch.optim.Adam`; `tables`, read and written by rows, by `table_updates` (see
+    the module)."""
 
     def __init__(
         self,
@@ -280,10 +276,8 @@ def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
 
 
 def separate(gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The same gradients, each in memory of its own, to be changed in place.
-
-    Autograd gives one tensor for several parameters where their gradients are equal: both biases of an LSTM.
-    """
+    """The same gradients, each in memory of its own, to be changed in place: autograd gives one tensor for
+    several parameters where their gradients are equal, as both biases of an LSTM."""
     taken: set[int] = set()
     result = []
     for gradient in gradients:

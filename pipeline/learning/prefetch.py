@@ -18,8 +18,7 @@ _END = object()
 def prefetched(items: Iterator[T], depth: int = 1) -> Iterator[Iterator[T]]:
     """Give the same items in the same order, up to `depth` of them computed before they are asked for.
 
-    An error in `items` is raised where its item would have come. Leaving the block early stops the thread
-    after the item in hand.
+    An error in `items` is raised where its item would have come. Leaving the block early stops the thread.
     """
     ready: queue.Queue[object] = queue.Queue(maxsize=depth)
     stop = threading.Event()

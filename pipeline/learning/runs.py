@@ -33,14 +33,13 @@ def run_once(
     scratch: Sequence[str],
 ) -> dict[str, Any]:
     """Train in `root`/KIND/KEY, where a killed run is resumed, and put the model at `output`, which is
-    replaced as a whole. A run that is finished there is reused.
+    replaced as a whole; returns the report. A run that is finished there is reused.
 
     key: hash of all that the result depends on.
     train: trains in a directory, leaves the model in its `MODEL`, and returns the report, fit for JSON.
     open_model: raises InputError where there is no whole model.
     scratch: what is removed when the model is finished.
 
-    Returns the report.
     Raises:
         InputError: `output` cannot be written, which is found out before hours of training.
         WorkLockedError: another process runs the same training. And what `train` raises.

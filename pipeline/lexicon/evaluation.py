@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paraforge.evaluation.names import free_name
+from paraforge.evaluation.sets.sentence_pairs import free_name
 from paraforge.evaluation.similarity.word_lists import Pair, SimilarityList, correlate, read_similarity_lists
 from paraforge.lexicon.layout import WORDS
 from paraforge.lexicon.lookup import Lexicon, Score

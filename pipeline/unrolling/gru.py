@@ -47,10 +47,8 @@ class LayerNormGru(nn.Module):
         return self._normalised(F.linear(inputs, self.input_weight), self.input_gain, self.input_bias)
 
     def step(self, projected: Tensor, state: Tensor) -> Tensor:
-        """The next states, (rows, state_dimension).
-
-        projected: of the inputs, as `project` gives it. state: (rows, state_dimension).
-        """
+        """The next states, (rows, state_dimension), of what `project` gives and of the states before, of that
+        shape."""
         size = 2 * self.state_dimension
         recurrent = self._normalised(F.linear(state, self.state_weight), self.state_gain, self.state_bias)
         gates = torch.sigmoid(projected[:, :size] + recurrent[:, :size])

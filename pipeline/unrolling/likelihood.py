@@ -21,9 +21,7 @@ def negative_log_likelihood(
     """Sum over all words w of all rows k of `logsumexp(U h_k + b) - u_w h_k - b_w`, a scalar.
 
     states: h, (rows, dimension). weight: U, (vocabulary, dimension), the output vectors; bias: b,
-        (vocabulary,). words: those that row k predicts; one of a recurrent decoder's state, all words of
-        the sentence of a context that a bag of words is predicted from.
-    products: type that matrix products are done in, bfloat16 where the processor has it.
+        (vocabulary,). words: those that row k predicts. products: type of matrix products, e.g. bfloat16.
 
     The gradient is computed along with the value, piece by piece, so that the logits are never whole in
     memory.

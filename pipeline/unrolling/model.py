@@ -20,12 +20,11 @@ from paraforge.learning.devices import check_device
 from paraforge.shards.work import replaced_directory
 from paraforge.text.units import Words
 from paraforge.text.vocabulary import Vocabulary
-from paraforge.unrolling.ids import END, with_ends
 from paraforge.unrolling.naming import DESCRIPTION, split_name
 from paraforge.unrolling.network import SentencePredictor
 from paraforge.unrolling.parameters import DecodersParameters, RepresentationParameters, check_representation
 from paraforge.unrolling.representation import compare, dimension_of, represent, unrolled
-from paraforge.unrolling.triples import VOCABULARY
+from paraforge.unrolling.triples import END, VOCABULARY, with_ends
 
 FORMAT = 1
 _TENSORS = "model.safetensors"
@@ -49,12 +48,10 @@ class DecoderModel:
         vocabulary: Vocabulary,
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        """A model in memory.
+        """A model in memory; `about` is what else is kept with it.
 
-        about: what else is kept with it: scores, what it was trained on.
-
-        Raises:
-            InputError: vectors and vocabulary differ in size, or the vocabulary has no end of a sentence.
+        Raises InputError where vectors and vocabulary differ in size, or the vocabulary has no end of a
+        sentence.
         """
         if len(network.words) != len(vocabulary):
             raise InputError(f"{len(network.words)} word vectors, the vocabulary has {len(vocabulary)} words")
@@ -82,11 +79,7 @@ class DecoderModel:
         return True
 
     def read_by(self, representation: RepresentationParameters) -> DecoderModel:
-        """The same network, read by another representation.
-
-        Raises:
-            InputError: it has no states to unroll.
-        """
+        """The same network, read by another representation; InputError where it has no states to unroll."""
         try:
             check_representation(self.parameters.network, representation)
         except ValueError as error:
@@ -96,9 +89,8 @@ class DecoderModel:
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
-        a single text, (dimension,).
-
-        A text without a word has the zero vector. Other texts change a vector by rounding at most.
+        a single text, (dimension,); zeros for a text without a word. Other texts change a vector by rounding
+        at most.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -110,10 +102,8 @@ class DecoderModel:
         return vectors
 
     def states(self, texts: Sequence[str] | Any, steps: int) -> npt.NDArray[np.float32]:
-        """The decoders' states, (texts, 2, steps, state dimension) float32; zeros for a text without words.
-
-        For looking at several numbers of steps at once: those of fewer are the first of these.
-        """
+        """The decoders' first states, (texts, 2, steps, state dimension) float32; zeros for a text without
+        words."""
         self.read_by(RepresentationParameters(kind="unrolled", steps=steps))
         dimension = self.network.context_dimension
         result = np.zeros((len(texts), 2, steps, dimension), dtype=np.float32)
@@ -170,13 +160,11 @@ class DecoderModel:
     def open(cls, name: str | Path, device: str = "cpu") -> DecoderModel:
         """Open what `save` wrote, on a device.
 
-        name: its directory, and behind `@` what to read it by if that is not what it was trained for; see
-            :func:`~paraforge.unrolling.naming.split_name`.
+        name: its directory, and behind `@` what to read it by if that is not what it was trained for.
 
         Raises:
             ConfigurationError: no such device.
-            InputError: not such a directory (a pickled checkpoint is never opened), damaged, of another
-                architecture than it says, a vocabulary of another size, or NaN in its parameters.
+            InputError: not such a directory (a pickle is never opened), or damaged.
         """
         check_device(device)
         directory, representation = split_name(name)

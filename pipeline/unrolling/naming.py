@@ -20,11 +20,8 @@ def is_decoder_model(name: str | Path) -> bool:
 
 
 def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]:
-    """Directory, and the representation where one is named behind the last `@`.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """Directory, and the representation named behind the last `@`, if any; InputError where it is something
+    else."""
     path = Path(name)
     before, at, text = str(name).rpartition("@")
     if not at or path.exists():
@@ -34,12 +31,8 @@ def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]
 
 def parse_representation(text: str, model: str | None = None) -> RepresentationParameters:
     """`context`, `unrolled:N` or `mean:N`, N being the number of states of each decoder (3 if it is left
-    out), and `:cosine` where that is wanted and not the dot product.
-
-    model: whose it is, for the message.
-
-    Raises:
-        InputError: it is something else.
+    out), and `:cosine` where that is wanted and not the dot product; InputError about `model` for anything
+    else.
     """
     kind, *rest = text.split(":")
     values: dict[str, object] = {"kind": kind}

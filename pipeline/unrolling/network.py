@@ -40,7 +40,7 @@ class GruDecoder(nn.Module):
         """The state that each word is predicted from, (tokens, state_dimension), in packed order.
 
         context: (sentences, state_dimension). vectors: of the words, (tokens, word_dimension), in packed
-            order: a word is the input for the one behind it.
+            order.
         """
         sizes: list[int] = packed.batch_sizes.tolist()
         inputs = [self.start.expand(sizes[0], -1)]
@@ -94,10 +94,7 @@ class SentencePredictor(nn.Module):
         return found
 
     def encode(self, sentences: Bags) -> Tensor:
-        """Contexts, (sentences, context_dimension).
-
-        sentences: ids of words, each sentence with its end, so that none is empty.
-        """
+        """Contexts, (sentences, context_dimension); each sentence has its end, so that none is empty."""
         if self.encoder is None:
             return bag_mean(self.words, sentences) * sentences.lengths.to(self.words.dtype).unsqueeze(1)
         packed = pack(sentences)

@@ -7,16 +7,17 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from paraforge.embeddings.initial import check_finite
+from paraforge.embeddings.schedule import ORDER, generator_for
 from paraforge.errors import InputError
+from paraforge.learning.devices import torch_threads
 from paraforge.learning.loop import Record, Step, Trainer
 from paraforge.learning.optimisers import Adam, Optimiser, clip_, separate
-from paraforge.learning.threads import torch_threads
 from paraforge.unrolling.network import SentencePredictor
 from paraforge.unrolling.parameters import PredictionParameters
-from paraforge.unrolling.permutation import Permutation
 from paraforge.unrolling.triples import TripleBatch, TripleStore
 
 
@@ -31,10 +32,8 @@ def decoder_trainer(
 ) -> Trainer[TripleBatch, SentencePredictor]:
     """A run that trains a network; its result is the same to the bit for one machine and number of threads.
 
-    options: of `Trainer`.
-
-    Raises:
-        InputError: the network has another number of words than the triples, or NaN in its parameters.
+    Raises InputError where the network has another number of words than the triples, or NaN. options: of
+    `Trainer`.
     """
     return Trainer(PredictionObjective(network, store, parameters, threads, device), **options)
 
@@ -120,3 +119,36 @@ class PredictionObjective:
             for name, gradient in zip(self._named, gradients, strict=True):
                 self.optimiser.update(name, gradient)
         return Step(len(batch), 1, float(total.detach()), words, {"words": words})
+
+
+_ROUNDS = 6
+_MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+class Permutation:
+    """A permutation of 0 ... size - 1 that is a function of seed, epoch and place alone: a Feistel network
+    over the next power of four, repeated for a place beyond the size (Black and Rogaway 2002)."""
+
+    def __init__(self, size: int, seed: int, epoch: int) -> None:
+        self.size = size
+        self._half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
+        self._mask = np.uint64((1 << int(self._half)) - 1)
+        self._keys = generator_for(seed, ORDER, epoch).integers(1 << 63, size=_ROUNDS, dtype=np.uint64)
+
+    def __call__(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The numbers at these places (0 to size - 1), int64, as many as `places`."""
+        values = self._shuffle(places.astype(np.uint64))
+        beyond = np.flatnonzero(values >= self.size)
+        while len(beyond):
+            values[beyond] = self._shuffle(values[beyond])
+            beyond = beyond[values[beyond] >= self.size]
+        return values.astype(np.int64)
+
+    def _shuffle(self, values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        left, right = values >> self._half, values & self._mask
+        for key in self._keys:
+            mixed = right + key
+            for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
+                mixed = (mixed ^ (mixed >> np.uint64(shift))) * multiplier
+            left, right = right, left ^ ((mixed >> np.uint64(31)) & self._mask)
+        return (left << self._half) | right

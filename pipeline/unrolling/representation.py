@@ -19,10 +19,8 @@ DECODERS = 2
 def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
     """The first hidden states of both recurrent decoders, (sentences, 2, steps, context_dimension).
 
-    Nobody says which words a decoder predicted, so each step is fed the mean of all word vectors under the
-    probabilities that the step before gave (DD Figure 1); the first is fed <GO>, as in training.
-
-    context: (sentences, context_dimension).
+    The first step is fed <GO>, as in training, each other the mean of all word vectors under the
+    probabilities that the step before gave (DD Figure 1). context: (sentences, context_dimension).
     """
     sides = []
     for side in range(DECODERS):
@@ -63,10 +61,8 @@ def dimension_of(network: NetworkParameters, representation: RepresentationParam
 def compare(
     left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], representation: RepresentationParameters
 ) -> npt.NDArray[np.float64]:
-    """Similarity of the rows at the same place, (rows,) float64: their dot product, or cosine.
-
-    A sentence without words has the zero vector, and similarity 0 with any other.
-    """
+    """Similarity of the rows at the same place, (rows,) float64: their dot product, or cosine; 0 with a zero
+    vector."""
     if representation.similarity == "dot":
         return np.einsum("ij,ij->i", left, right, dtype=np.float64)
     return np.nan_to_num(cosine_of_rows(left, right).astype(np.float64), nan=0.0)

@@ -58,9 +58,8 @@ class SentenceBlock:
 def read_sentences(files: Sequence[SentenceFile]) -> Iterator[SentenceBlock]:
     """The sentences of several files, one file after the other.
 
-    Raises:
-        InputError: a missing, empty or damaged file, a line that is not UTF-8 or has another number of
-            columns than the first, with its number; columns that are not there.
+    Raises InputError for a missing, empty or damaged file, for columns that are not there, and with its
+    number for a line that is not UTF-8 or has another number of columns than the first.
     """
     first = after = 0
     for file in files:

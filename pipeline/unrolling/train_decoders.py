@@ -11,9 +11,8 @@ from typing import Any
 
 from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
-from paraforge.embeddings.train_model import tables_of_scores
+from paraforge.embeddings.train_model import found_by, reproducible
 from paraforge.errors import InputError
-from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.files import hash_json, sha256_file
 from paraforge.learning.devices import check_device
 from paraforge.learning.runs import MODEL, open_or_build, run_once
@@ -38,9 +37,8 @@ class DecodersReport:
     signature: one line on the data and the version.
     triples: in the files. seen: in all epochs. sentences: with words; skipped: without.
     sentences_per_second: triples a second of the last process that trained.
-    best_score: development score of the model that was kept.
-    history: one entry an evaluation or epoch, with the loss in nats a predicted word.
-    sets, years: Pearson and Spearman x 100 on the test sets, by name.
+    best_score: development score of the model that was kept. history: one entry an evaluation or epoch, with
+        the loss in nats a predicted word. sets, years: Pearson and Spearman x 100 on the test sets, by name.
     """
 
     signature: str
@@ -73,8 +71,8 @@ def train_decoders(
 ) -> DecodersReport:
     """Train a model into a directory, which is replaced as a whole when the model is finished.
 
-    Triples, checkpoints and finished models are in `resources.work`/decoders/KEY. The key is the hash of all
-    that the result depends on: the same call resumes where a killed one stopped.
+    Triples, checkpoints and finished models are in `resources.work`/decoders/KEY, the hash of all that the
+    result depends on: the same call resumes where a killed one stopped.
 
     judges: its development sets choose the model, its test sets are evaluated on at the end.
 
@@ -159,24 +157,14 @@ def _train(
     record = trainer.run()
     report = DecodersReport(
         signature=f"triples:{len(store)}|{signature}",
-        dimension=model.dimension,
-        parameters=sum(value.numel() for value in network.parameters()),
         words=len(store.vocabulary),
         triples=len(store),
         sentences=store.sentences,
         documents=store.documents,
         skipped=store.skipped,
-        updates=record.updates,
         seen=record.seen,
         sentences_per_second=trainer.rate,
-        seconds=time.perf_counter() - begin,
-        best_score=record.best_score,
-        history=record.history,
-        **tables_of_scores(evaluate_sts(model, judges.evaluated_sets)),
+        **found_by(trainer, model, judges, begin),
     )
-    about = asdict(report)
-    # The same training gives the same bytes: what it took is in the report alone.
-    for name in ("sentences_per_second", "seconds"):
-        del about[name]
-    DecoderModel(network, parameters, store.vocabulary, about).save(directory / MODEL)
+    DecoderModel(network, parameters, store.vocabulary, reproducible(report)).save(directory / MODEL)
     return report

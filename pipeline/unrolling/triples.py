@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from paraforge.learning.id_sequences import IdSequences, IdSequencesWriter, map_
 from paraforge.progress import progress
 from paraforge.text.units import Words
 from paraforge.text.vocabulary import Vocabulary, most_frequent
-from paraforge.unrolling.ids import END, with_ends
 from paraforge.unrolling.sentences import SentenceBlock
 
 FORMAT = 2
@@ -60,11 +59,8 @@ class TripleStore:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Open a directory that `build_triple_store` wrote.
-
-        Raises:
-            InputError: missing, damaged, or ids beyond the vocabulary.
-        """
+        """Open what `build_triple_store` wrote; InputError where it is missing, damaged, or has ids beyond
+        the vocabulary."""
         path = directory / _INDEX
         index = read_json(path)
         try:
@@ -101,13 +97,11 @@ def build_triple_store(
     """Cut sentences into words once, count, settle the vocabulary, and write the ids to disk.
 
     Memory holds one block of sentences and the distinct words. A sentence without a word is left out and
-    counted; those around it are neighbours then. The vocabulary is the unknown word, the most frequent
-    words, and the end of a sentence.
+    counted. The vocabulary is the unknown word, the most frequent words, and the end of a sentence.
 
     maximum_length: words of a sentence at most, its end included.
 
-    Raises:
-        InputError: no sentence has a neighbour on both sides within its document.
+    Raises InputError where no sentence has a neighbour on both sides within its document.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
@@ -201,3 +195,26 @@ class _Writer:
                 "words_sha256": hashlib.sha256("\n".join(vocabulary.units).encode()).hexdigest(),
             },
         )
+
+
+END: Final = "\n"
+"""The end of a sentence as a word of the vocabulary. No token holds white space, so none is taken for it."""
+
+
+def with_ends(
+    ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], end: int, maximum_length: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """The first `maximum_length` - 1 words of each sentence, and `end`, as ids and offsets.
+
+    ids, offsets: sentence k has the ids offsets[k] to offsets[k + 1].
+    """
+    lengths = np.minimum(np.diff(offsets), maximum_length - 1) + 1
+    new_offsets = np.zeros(len(offsets), dtype=np.int64)
+    np.cumsum(lengths, out=new_offsets[1:])
+    shift = np.repeat(offsets[:-1] - new_offsets[:-1], lengths)
+    places = np.arange(int(new_offsets[-1])) + shift
+    ends = new_offsets[1:] - 1
+    places[ends] = 0  # any place that exists; the end is written over it
+    result = (ids[places] if len(ids) else np.zeros(len(places), dtype=ids.dtype)).copy()
+    result[ends] = end
+    return result, new_offsets

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from paraforge.embeddings.encoders.packed_lstm import packed_lstm
+from paraforge.embeddings.encoders.lstm import packed_lstm
 
 INPUT, STATE = 5, 4
 

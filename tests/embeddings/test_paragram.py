@@ -14,7 +14,7 @@ from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.paragram import build_paragram, settle_unknown
-from paraforge.embeddings.paragram_parameters import ParagramParameters
+from paraforge.embeddings.parameters import ParagramParameters
 from paraforge.errors import InputError, Interrupted
 from paraforge.files import sha256_directory
 from paraforge.learning import loop

@@ -16,10 +16,10 @@ from safetensors.torch import load_file, save_file
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.unrolling import model as model_module
-from paraforge.unrolling.ids import END
 from paraforge.unrolling.model import DecoderModel
 from paraforge.unrolling.naming import is_decoder_model, split_name
 from paraforge.unrolling.parameters import RepresentationParameters
+from paraforge.unrolling.triples import END
 from tests.unrolling import oracle
 from tests.unrolling.corpus import KINDS, make_model
 

@@ -15,9 +15,8 @@ from paraforge import interrupts
 from paraforge.errors import InputError, Interrupted
 from paraforge.learning.loop import Record, Step
 from paraforge.unrolling.network import SentencePredictor
-from paraforge.unrolling.objective import PredictionObjective, decoder_trainer
+from paraforge.unrolling.objective import Permutation, PredictionObjective, decoder_trainer
 from paraforge.unrolling.parameters import NetworkParameters, PredictionParameters
-from paraforge.unrolling.permutation import Permutation
 from paraforge.unrolling.triples import TripleStore
 from tests.unrolling.corpus import KINDS, SIZES, make_store, random_documents
 

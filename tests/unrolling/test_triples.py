@@ -14,9 +14,8 @@ from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.errors import InputError
 from paraforge.learning.batches import Bags
 from paraforge.text.vocabulary import UNKNOWN
-from paraforge.unrolling.ids import END
 from paraforge.unrolling.sentences import SentenceBlock
-from paraforge.unrolling.triples import TripleStore, build_triple_store
+from paraforge.unrolling.triples import END, TripleStore, build_triple_store
 from tests.unrolling.corpus import block, make_store, random_documents
 
 LIMITS = VocabularyParameters(minimum_count=1, maximum_size=1000)

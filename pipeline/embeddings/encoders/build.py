@@ -24,11 +24,8 @@ MakeTable = Callable[[VectorParameters, int], Tensor]
 def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: int) -> Encoder:
     """The encoder with fresh compositional parameters, uniform in +-1/sqrt(output dimension).
 
-    make_table: gives the initial vectors of each table.
-
-    Raises:
-        ConfigurationError: the parts of a sum differ in dimension, or initial vectors are not of the stated
-            one.
+    make_table: gives the initial vectors of each table. Raises ConfigurationError where the parts of a sum
+        differ in dimension, or initial vectors are not of the stated one.
     """
     generator = torch.Generator().manual_seed(seed)
     number = iter(range(1 << 30))

@@ -59,10 +59,7 @@ class Combination(Encoder):
 
 
 class Addition(Combination):
-    """Sum of the parts' vectors, which have one dimension.
-
-    Raises ValueError where the dimensions differ.
-    """
+    """Sum of the parts' vectors; ValueError where their dimensions differ."""
 
     def __init__(self, parts: Sequence[Encoder]) -> None:
         super().__init__(parts)

@@ -33,12 +33,8 @@ class IdentityRnnParameters(VectorParameters):
 
 
 class IdentityRnn(TableEncoder):
-    """`h_t = W_x x_t + W_h h_(t-1) + b` with W_x = W_h = I and b = 0 at first; the last state divided by
-    the length.
-
-    A sentence's state is cut off after its own last token, so sentences of different lengths share the
-    products of a step.
-    """
+    """`h_t = W_x x_t + W_h h_(t-1) + b` with W_x = W_h = I and b = 0 at first; the last state divided by the
+    length."""
 
     def __init__(self, table: Tensor, unit: str) -> None:
         super().__init__(table, unit)

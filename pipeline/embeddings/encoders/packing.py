@@ -16,10 +16,8 @@ from paraforge.learning.batches import Bags, bag_mean, offsets_of, take_rows
 class PackedSentences:
     """A batch without its empty sentences, in packed order.
 
-    tokens: the tokens' ids in packed order. batch_sizes: int64 on the CPU (longest,), sentences that have a
-        t-th token.
-    sorted_sentences: the sentence at each place, longest first; those without tokens are last and not in
-        the sequence.
+    tokens: ids in packed order. batch_sizes: int64 on the CPU (longest,), sentences that have a t-th token.
+    sorted_sentences: the sentence at each place, longest first, those without tokens last.
     place: the packed place of each token of the original order, int64 (tokens,).
     """
 
@@ -50,10 +48,9 @@ class PackedSentences:
 
 
 def in_full_precision(cell: nn.RNNBase, vectors: PackedSequence) -> Tensor:
-    """Hidden states of every token, (tokens, dimension), in packed order, whatever autocast says.
+    """Hidden states of every token, (tokens, dimension), in packed order.
 
-    On CUDA autocast runs torch's recurrent modules in float16, also where bfloat16 is asked for, and float16
-    needs its losses scaled. In float32 cuDNN takes TF32, which is as safe as bfloat16.
+    On CUDA autocast runs torch's recurrent modules in float16, even where bfloat16 is asked for.
     """
     with torch.autocast(vectors.data.device.type, enabled=False):
         states, _ = cell(vectors)

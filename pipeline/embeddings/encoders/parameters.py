@@ -148,10 +148,8 @@ _NAMED = {
 
 
 def named_encoder(text: str) -> dict[str, Any]:
-    """Parameters of an encoder by its short name; names joined by `+` stand for a concatenation.
-
-    Raises ValueError where there is no such name.
-    """
+    """Parameters of an encoder by its short name, or joined by `+` of a concatenation; ValueError for another
+    name."""
     parts = []
     for name in text.split("+"):
         if name not in _NAMED and _parameters_of(name) is None:

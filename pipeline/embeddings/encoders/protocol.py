@@ -30,9 +30,7 @@ class Encoder(nn.Module):
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """Sentence vectors, (sentences, dimension).
 
-        batch: the sentences in every unit of `units`.
-        tables: what to read in place of the encoder's own tables, by parameter name: the rows that the
-            batch's ids count in. None: the whole tables.
+        tables: by parameter name the rows that the batch's ids count in; None: the encoder's whole tables.
         """
         raise NotImplementedError
 
@@ -64,10 +62,7 @@ class Encoder(nn.Module):
 
 
 class TableEncoder(Encoder):
-    """An encoder over the vectors of one unit.
-
-    table: (vocabulary, vector dimension).
-    """
+    """An encoder over the vectors of one unit, `table`: (vocabulary, vector dimension)."""
 
     def __init__(self, table: Tensor, unit: str) -> None:
         super().__init__()

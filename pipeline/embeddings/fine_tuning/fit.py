@@ -23,12 +23,16 @@ from paraforge.errors import ParaforgeError
 from paraforge.evaluation.correlation import pearson
 from paraforge.evaluation.transfer.features import pair_features, standardiser
 from paraforge.evaluation.transfer.files import Examples
-from paraforge.evaluation.transfer.network import SigmoidSoftmax, best_epoch, expected_score
-from paraforge.evaluation.transfer.relatedness import target_distribution
+from paraforge.evaluation.transfer.relatedness import (
+    SigmoidSoftmax,
+    best_epoch,
+    expected_score,
+    target_distribution,
+)
 from paraforge.evaluation.transfer.tasks import Kind
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import TokenBatch
-from paraforge.learning.threads import torch_threads
+from paraforge.learning.devices import torch_threads
 
 _RATES: Final = {"adam": 0.001, "adagrad": 0.05}
 _NETWORK = "network"
@@ -167,12 +171,7 @@ class FineTuning:
                 gradient.add_(value - self._start[inner], alpha=2 * weight)
 
     def epoch(self) -> None:
-        """Go through all examples once, in random order.
-
-        Raises:
-            ParaforgeError: the loss is not finite.
-            Interrupted: SIGTERM or Ctrl-C.
-        """
+        """Go through all examples once, in random order; ParaforgeError where the loss is not finite."""
         self.network.encoder.train()  # no encoder behaves otherwise, but cuDNN refuses a gradient outside
         total = 0.0
         for examples in torch.randperm(len(self._targets), generator=self._generator).split(self._batch_size):
@@ -192,16 +191,13 @@ def fine_tune(
     seed: int,
     advance: Callable[[int], None] = lambda epochs: None,
 ) -> Fitted:
-    """Train a copy of a model for a task with each of several settings, and take what did best on the
-    development examples.
+    """Train a copy of a model for a task with each setting, and take what did best on the development
+    examples.
 
-    seed: of random starts, of the network over the vectors and of the order of examples; on a CPU the same
-        seed gives the same result.
-    advance: told how many epochs are done, or are not needed any more because training ended early.
+    seed: of random starts and of the order of examples; on a CPU the same seed gives the same result.
+    advance: told how many epochs are done, or are not needed because training ended early.
 
-    Raises:
-        ParaforgeError: the loss is not finite.
-        Interrupted: SIGTERM or Ctrl-C.
+    Raises ParaforgeError where the loss is not finite, Interrupted at SIGTERM or Ctrl-C.
     """
     best: Fitted | None = None
     for candidate in candidates:

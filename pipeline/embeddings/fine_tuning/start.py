@@ -13,7 +13,7 @@ from torch import Tensor
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.embeddings.fine_tuning.parameters import Start
-from paraforge.embeddings.initial import frequency_weights, random_table
+from paraforge.embeddings.initial import initial_table
 from paraforge.embeddings.model import SentenceModel
 from paraforge.text.units import make_units
 from paraforge.text.vocabulary import Vocabulary
@@ -29,15 +29,12 @@ def start_model(
 ) -> SentenceModel:
     """A model of the same architecture over the units that a task has; the given one is not changed.
 
-    Tables lose the rows that no text of the task reads: nothing would move them, and an update of whole
-    tables is then fast. Of units that the model does not know those that the training texts have at least
-    `new_units` times get a row of their own (0: none), which starts as the unknown unit's: from the start
-    `trained` the copy gives every text of the task the vector that the model gives it.
+    Tables lose the rows that no text of the task reads, so an update of whole tables is fast. Units that the
+    model does not know, and that the training texts have at least `new_units` times (0: none), get a row of
+    their own, which starts as the unknown unit's.
 
     other_texts: of development and test examples; only units that the model knows are taken from them.
-    start: `trained` takes the model's parameters; `random` draws all of them by seed, as a training on
-        paraphrases would, units weighted by their frequency in the training texts where the architecture
-        says so.
+    start: `trained` takes the model's parameters; `random` draws all of them by seed, as a training would.
     """
     tables = {name: table.detach().cpu() for name, table in model.encoder.tables().items()}
     names = list(model.encoder.table_units())
@@ -53,11 +50,7 @@ def start_model(
         return tables[names[number]][torch.from_numpy(rows)]
 
     def random(part: VectorParameters, number: int) -> Tensor:
-        table = random_table(len(vocabularies[part.unit]), part.dimension, part.initial_scale, seed + number)
-        if part.initial_frequency is not None:
-            weights = frequency_weights(counts[part.unit], part.initial_frequency)
-            table.numpy()[:] *= weights[:, None]
-        return table
+        return initial_table(part, counts[part.unit], seed + number)
 
     encoder = build_encoder(model.parameters, trained if start == "trained" else random, seed)
     if start == "trained":

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from pydantic import ValidationError
 
 from paraforge.embeddings.fine_tuning.fit import Fitted, Split, fine_tune
-from paraforge.embeddings.fine_tuning.kept_fits import KeptFits
 from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ConfigurationError
@@ -24,9 +24,12 @@ from paraforge.evaluation.transfer.files import Examples
 from paraforge.evaluation.transfer.relatedness import held_out_pairs
 from paraforge.evaluation.transfer.scores import TransferScore, transfer_score
 from paraforge.evaluation.transfer.tasks import FOLDS, Task
+from paraforge.files import hash_json, read_json_or_none, sha256_file, write_json
 from paraforge.progress import Progress, progress
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
+_VERSION: Final = 1
+"""Of what a fit gives for the same input."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,12 @@ def make_variants(
 ) -> list[Variant]:
     """The ways to train that a user asks for.
 
-    starts: `trained` is fine-tuning without a penalty for leaving the model's parameters, `random` a training
-        from scratch.
-    penalties: of leaving the model's parameters; if any are given, fine-tuning with the best of them is a
-        variant of its own (W16 4.4.1).
-    settings: values of other parameters of :class:`FineTuningParameters`; every combination is a candidate
-        of each variant.
+    starts: `trained` is fine-tuning without a penalty for leaving the model's parameters, `random` from
+        scratch.
+    penalties: fine-tuning with the best of them is a variant of its own (W16 4.4.1).
+    settings: values of other `FineTuningParameters`; every combination is a candidate of each variant.
 
-    Raises:
-        ConfigurationError: there is no such parameter, or a value is not allowed; all are named.
+    Raises ConfigurationError that names every parameter that does not exist or is not allowed.
     """
     settings = settings or {}
     problems = [f"--set {key}: give --fine-tune-from" for key in settings if key == "start"]
@@ -127,22 +127,18 @@ def fine_tune_transfer(
 ) -> list[TransferScore]:
     """Do tasks one after the other, each in all variants. The model is not changed.
 
-    seed: draws folds and development examples, the same ones that :func:`evaluate_transfer` draws, and
-        starts the training; on a CPU the same seed gives the same figures.
-    folds: of tasks without a split.
-    kept: a directory for the result of every fit; one that is there already, of the same model, examples,
-        settings and seed, is not done again, so a killed run resumes.
+    seed: draws folds and development examples as :func:`evaluate_transfer` does, and starts the training; on
+        a CPU the same seed gives the same figures. folds: of tasks without a split.
+    kept: a directory for the result of every fit, from which a killed run resumes.
 
     Raises:
         InputError: too few examples of a class for two folds.
         ParaforgeError: a loss is not finite.
-        MissingPackageError: scikit-learn is not installed.
-        Interrupted: SIGTERM or Ctrl-C.
     """
     splits = {task.name: task_splits(task, seed, folds) for task in tasks}
     epochs = sum(variant.epochs for variant in variants)
     total = epochs * sum(len(splits[task.name]) * len(task.train) for task in tasks)
-    results = KeptFits(model, kept)
+    fingerprint = None if kept is None else model_fingerprint(model)
     scores = []
     with progress(total=total, unit="examples", description="fine-tune") as bar:
         for task, variant in product(tasks, variants):
@@ -150,17 +146,50 @@ def fine_tune_transfer(
             for number, split in enumerate(splits[task.name]):
                 fold = f", fold {number + 1} of {len(splits[task.name])}" if task.test is None else ""
                 bar.status(f"{task.name}, {variant.name}{fold}")
-                found = results.find(split, variant.candidates, seed + number)
+                place = None
+                if kept is not None:
+                    place = kept / f"{_key(fingerprint, split, variant, seed + number)}.json"
+                found = None if place is None else read_json_or_none(place)
                 if found is None:
                     advance = partial(_advance, bar, len(task.train))
                     fitted = fine_tune(model, split, variant.candidates, seed + number, advance)
                     found = _figures(split, fitted)
-                    results.keep(split, variant.candidates, seed + number, found)
+                    if place is not None:
+                        write_json(place, found)
                 else:
                     bar.update(len(task.train) * variant.epochs)
                 fits.append(found)
             scores.append(_score(task, variant, fits))
     return scores
+
+
+def _key(fingerprint: str | None, split: Split, variant: Variant, seed: int) -> str:
+    return hash_json(
+        {
+            "version": _VERSION,
+            "model": fingerprint,
+            "examples": asdict(split),
+            "candidates": [candidate.model_dump(mode="json") for candidate in variant.candidates],
+            "seed": seed,
+        }
+    )
+
+
+def model_fingerprint(model: SentenceModel) -> str:
+    """Hash of everything that a model gives vectors by."""
+    tensors = {
+        name: hashlib.sha256(value.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+        for name, value in model.encoder.named_parameters()
+    }
+    pieces = model.sentencepiece_model
+    return hash_json(
+        {
+            "architecture": model.parameters.model_dump(mode="json"),
+            "tensors": tensors,
+            "units": {unit: vocabulary.units for unit, vocabulary in model.vocabularies.items()},
+            "pieces": None if pieces is None else sha256_file(pieces),
+        }
+    )
 
 
 def _advance(bar: Progress, examples: int, epochs: int) -> None:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 class Loss:
     """What is minimised over a mini-batch of pairs.
 
-    mega_batches: whether a pair comes with negatives that are chosen over a mega-batch; otherwise the
-        mini-batch itself has all that a pair is compared with.
+    mega_batches: whether a pair comes with negatives that are chosen over a mega-batch.
     compute: of vectors, (sides * pairs, dimension): all left sides, all right sides, and with `mega_batches`
         the negatives of the left and, two-sided, of the right sides; of the number of pairs, of what may not
         be compared, and of the training's parameters. Gives a scalar, the mean over the pairs.

@@ -55,10 +55,8 @@ def margin_loss(embeddings: Tensor, pairs: int, margin: float = 0.4) -> Tensor:
     """Mean over the pairs of `max(0, d - cos(s,s') + cos(s,t))`, two-sided plus `max(0, d - cos(s,s') +
     cos(s',t'))`.
 
-    embeddings: (3 * pairs, dimension) for the one-sided loss or (4 * pairs, dimension) for the two-sided
-        one: all s, all s', all negatives t of s, and all negatives t' of s'. Any scale; a zero vector has
-            cosine 0 to everything.
-    margin: d, at least 0.
+    embeddings: (3 * pairs, dimension) or, two-sided, (4 * pairs, dimension): all s, all s', all negatives t
+        of s, all t' of s'. Any scale; a zero vector has cosine 0 to everything. margin: d, at least 0.
 
     Returns a scalar. Differentiable once; where a hinge is exactly 0 its gradient is 0.
     """

@@ -23,14 +23,12 @@ def softmax_loss(
     two_sided: bool = True,
 ) -> Tensor:
     """Mean over the pairs of `-ln(exp(c cos(s,s')) / sum_t' exp(c cos(s,t')))`, t' the right sides of all
-    pairs; two-sided the mean of this and of `-ln(exp(c cos(s,s')) / sum_t exp(c cos(s',t)))`, t the left
-    sides. Known as InfoNCE (van den Oord et al. 2018) and as multiple negatives ranking (Henderson et al.
-    2017).
+    pairs; two-sided the mean of this and the same the other way round. Known as InfoNCE (van den Oord et al.
+    2018) and as multiple negatives ranking (Henderson et al. 2017).
 
-    embeddings: (2 * pairs, dimension): all s, all s'. Any scale; a zero vector has cosine 0 to everything.
-    forbidden: (pair of s, pair of s') of the cosines that are left out, int64 (n,) each, see
-        `ForbiddenCandidates.of_other_sides`.
-    scale: c, above 0.
+    embeddings: (2 * pairs, dimension): all s, all s'. A zero vector has cosine 0 to everything. scale: c,
+        above 0.
+    forbidden: (pair of s, pair of s') of the cosines that are left out, int64 (n,) each.
 
     Returns a scalar. Memory and time grow with the square of `pairs`.
     """

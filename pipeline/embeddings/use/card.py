@@ -31,9 +31,8 @@ def model_card(
 ) -> str:
     """The card as Markdown with Hugging Face's header.
 
-    about: what was kept with the model when it was trained; all of it may be missing.
-    usage: how to load this export.
-    library: name of the library that loads it, if there is one.
+    about: what was kept with the model; all of it may be missing. usage: how to load this export, by
+        `library`.
     """
     header = ["---", "language: en", "pipeline_tag: sentence-similarity"]
     header += [f"library_name: {library}"] if library else []

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,10 @@ import pyarrow as pa
 import torch
 
 from paraforge.errors import InputError
+from paraforge.evaluation.similarity.comparing import Model
 from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
-from paraforge.learning.threads import torch_threads
+from paraforge.learning.devices import torch_threads
 from paraforge.progress import progress
 from paraforge.shards.pool import in_processes
 from paraforge.shards.store import parquet_writer
@@ -35,23 +36,7 @@ _SUFFIXES: Final = (".npy", ".parquet")
 Vectors = npt.NDArray[np.float32]
 
 
-class Embedding(Protocol):
-    """What embeds a file's texts; a trained `SentenceModel` is one.
-
-    dimension: of a vector. uses_threads: whether a second thread is worth its cost inside torch's operations.
-    """
-
-    @property
-    def dimension(self) -> int: ...
-
-    @property
-    def uses_threads(self) -> bool: ...
-
-    def encode(self, texts: Any, /) -> Vectors:
-        """Vectors of a string column, (texts, dimension)."""
-
-
-Load = Callable[..., Embedding]
+Load = Callable[..., Model]
 """Opens a model: by its directory, and the device if it is not the CPU."""
 
 
@@ -63,15 +48,13 @@ def embed_file(
     workers: int = 1,
     device: str = "cpu",
 ) -> int:
-    """Embed every line of a text file.
+    """Embed every line of a text file; returns the number of lines.
 
     load: opens the model; a function of a module's, so that other processes find it.
-    input_path: UTF-8 text, a sentence a line, plain, gz, bz2, xz or zst; `-` is standard input. A line
-        without a token, also an empty one, has the zero vector.
+    input_path: UTF-8 text, a sentence a line, plain or compressed; `-` is standard input. A line without a
+        token has the zero vector.
     output: `.npy`, (lines, dimension) float32; or `.parquet` with the columns `text` and `embedding`.
     workers: processes on the CPU; on a GPU this process does all. The result does not depend on it.
-
-    Returns the number of lines.
 
     Raises:
         InputError: no such file, not UTF-8 (with the line), no model, or an output of another kind.
@@ -111,10 +94,10 @@ def embed_file(
     return rows
 
 
-_model: Embedding | None = None
+_model: Model | None = None
 
 
-def _start_worker(directory: Path, load: Load, model: Embedding | None = None) -> None:
+def _start_worker(directory: Path, load: Load, model: Model | None = None) -> None:
     global _model
     if model is None:
         torch.set_num_threads(1)

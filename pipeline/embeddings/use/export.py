@@ -34,17 +34,12 @@ _LIBRARY = "sentence-transformers"
 
 
 def export_model(directory: Path, output: Path, format: Format) -> None:
-    """Export a trained model.
+    """Export a trained model; InputError where there is none, or the format cannot hold it.
 
-    sentence-transformers: a directory for `SentenceTransformer(output)`. A Word model, with punctuation or
-        without, and several of them side by side or added, takes the library's own modules alone; any other
-        names a module of this package, which has to be installed, and is loaded with
-        `trust_remote_code=True`.
-    word2vec: a text file of the words' vectors, of such a model or an encoder that has one table of words.
+    sentence-transformers: a directory for `SentenceTransformer(output)`. Averages of words take the library's
+    own modules alone; any other model needs this package and `trust_remote_code=True`.
+    word2vec: a text file of the words' vectors, of such an average or of an encoder with one table of words.
     safetensors: a directory of the tensors, vocabularies and architecture, which `load` opens.
-
-    Raises:
-        InputError: no trained model, or one that the format cannot hold.
     """
     model = SentenceModel.open(directory)
     if format == "word2vec":
@@ -105,8 +100,8 @@ def _word_table(encoder: Encoder) -> Tensor:
 def word_vectors(model: SentenceModel) -> WordVectors:
     """The words and their vectors.
 
-    Raises:
-        InputError: the model has no table of words, or several and is not the mean of its words' vectors.
+    Raises InputError where the model has no table of words, or several and is not the mean of its words'
+    vectors.
     """
     encoder = model.encoder
     unit = _averaged_words(model.parameters)

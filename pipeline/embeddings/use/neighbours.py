@@ -36,13 +36,10 @@ def neighbours(
 ) -> list[list[Neighbour]]:
     """The most similar candidates of each query, the best first; of equal ones the earlier.
 
-    among: a file of candidates, one a line, read once in bounded memory; None: the model's words. A text
-        that is the query itself but for case and punctuation, and a candidate that came before, is no
-        neighbour.
+    among: a file of candidates, one a line, read once in bounded memory; None: the model's words. A text that
+        is the query but for case and punctuation, and a candidate that came before, is no neighbour.
 
-    Raises:
-        InputError: the model has no words to choose among, the file is missing or not text, or a query has
-            no token of the model's.
+    Raises InputError where the model has no words, the file is missing or not text, or a query has no token.
     """
     vectors = _unit(model.encode(queries))
     for query, vector in zip(queries, vectors, strict=True):

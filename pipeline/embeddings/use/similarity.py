@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from paraforge.bitext.pair_blocks import read_pair_file
 from paraforge.errors import InputError
+from paraforge.evaluation.similarity.comparing import Model
 from paraforge.interrupts import check_interrupt
 from paraforge.text.text_blocks import text_blocks
 
@@ -20,19 +20,8 @@ Cosines = npt.NDArray[np.float32]
 _BLOCK = 4096
 
 
-class Comparing(Protocol):
-    """What compares texts; a trained `SentenceModel` is one."""
-
-    def similarity(self, first: Any, second: Any, /) -> Cosines:
-        """A number for the texts at the same place of two lists or string columns, (texts,) float32."""
-
-
-def cosines_of_table(model: Comparing, path: Path, columns: tuple[int, int] = (0, 1)) -> Iterator[Cosines]:
-    """Similarities of two columns of a TSV, plain or compressed, in order.
-
-    Raises:
-        InputError: see `read_pair_file`.
-    """
+def cosines_of_table(model: Model, path: Path, columns: tuple[int, int] = (0, 1)) -> Iterator[Cosines]:
+    """Similarities of two columns of a TSV, plain or compressed, in order; InputError as `read_pair_file`."""
     if not path.is_file():
         raise InputError("no such file", path)
     for block in read_pair_file(path, "tsv", columns):
@@ -40,12 +29,9 @@ def cosines_of_table(model: Comparing, path: Path, columns: tuple[int, int] = (0
         check_interrupt()
 
 
-def cosines_of_files(model: Comparing, first: Path, second: Path) -> Iterator[Cosines]:
-    """Similarities of the lines at the same place of two files.
-
-    Raises:
-        InputError: a file is missing or not text, or one has more lines.
-    """
+def cosines_of_files(model: Model, first: Path, second: Path) -> Iterator[Cosines]:
+    """Similarities of the lines at the same place of two files; InputError where one is missing or has more
+    lines."""
     nothing: list[str] = []
     for left, right in zip_longest(_batches(first), _batches(second), fillvalue=nothing):
         if len(left) != len(right):

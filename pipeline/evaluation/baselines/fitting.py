@@ -38,8 +38,7 @@ def fit_sif(
     counts: file or corpus of word counts; needed for the weights `sif`.
     fit: sentences that the components, and the weights `idf`, are fitted on; without any the components are
         those of each evaluated set.
-    weights: `sif`, `idf` or `none`.
-    a: of Arora's weights. components: how many are removed.
+    weights: one of `WEIGHTS`. a: of Arora's weights. components: how many are removed.
 
     Raises:
         ConfigurationError: weights without what they need.

@@ -31,17 +31,12 @@ def words_and_marks(text: str) -> list[str]:
 class TfIdf:
     """Cosine of the vectors `(1 + ln tf) * (1 + ln((1 + N) / (1 + N_t)))` of both sentences.
 
-    N is the number of sentences that it is fitted on, N_t how many of them have the term. A term is a word,
-    or a trigram of a word with a space before and behind it; one that fewer than two sentences have is left
-    out.
+    N is the number of sentences that it is fitted on, N_t how many of them have the term: a word, or a
+    trigram of a word with a space before and behind it. One that fewer than two sentences have is left out.
     """
 
     def __init__(self, texts: Sequence[str], terms: Literal["words", "trigrams"] = "words") -> None:
-        """Fit the inverse document frequencies; scikit-learn does the counting.
-
-        Raises:
-            MissingPackageError: scikit-learn is not installed.
-        """
+        """Fit the inverse document frequencies; MissingPackageError where scikit-learn is not installed."""
         package = require("sklearn.feature_extraction.text", "evaluation")
         cut: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 3)}
         if terms == "words":
@@ -90,10 +85,7 @@ class ChrF:
 
 
 def make_baseline(name: Baseline, texts: Sequence[str]) -> TfIdf | Jaccard | ChrF:
-    """The baseline of this name.
-
-    texts: what TF-IDF is fitted on: all sentences of the evaluated sets.
-    """
+    """The baseline of this name; TF-IDF is fitted on `texts`, all sentences of the evaluated sets."""
     if name == "jaccard":
         return Jaccard()
     if name == "chrf":

@@ -35,8 +35,7 @@ _WORDS: Final = "words.json"
 class SifOfEachSet:
     """SIF whose common components are those of whatever set is compared, as Arora 2017 evaluates it.
 
-    average: weighted average, without components.
-    components: how many are removed.
+    average: weighted average, without components. components: how many are removed.
     """
 
     average: WordAverage
@@ -128,11 +127,7 @@ def _describe(weighting: Weighting | None) -> dict[str, Any] | None:
 
 
 def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
-    """Open what :func:`save_sif` wrote.
-
-    Raises:
-        InputError: not such a directory, damaged, sizes that do not fit, NaN in the vectors.
-    """
+    """Open what :func:`save_sif` wrote; InputError where it is damaged, sizes do not fit, or there is NaN."""
     import torch
 
     from paraforge.learning.checkpoint import read_tensors

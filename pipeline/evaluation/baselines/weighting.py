@@ -78,12 +78,10 @@ def _counts(background: Background, words: Sequence[str]) -> npt.NDArray[np.floa
 
 
 def word_counts(path: Path) -> Background:
-    """How often words occur: from a file of words and counts (`the 167485604`), or from a corpus' shards.
+    """How often words occur: from a file of words and counts (`the 167485604`), or on both sides of the pairs
+    of a corpus' shards that are neither rejected nor failed.
 
-    Of a corpus both sides of every pair count that is neither rejected nor failed.
-
-    Raises:
-        InputError: with file and line: not a word and a positive whole number; no such shards; no word.
+    Raises InputError with file and line where there is no word, or not a word and a positive whole number.
     """
     if path.is_file():
         return background_of_frequencies(path, sentences=None)
@@ -91,11 +89,8 @@ def word_counts(path: Path) -> Background:
 
 
 def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
-    """How often each word occurs on either side of pairs. Memory grows with the vocabulary alone.
-
-    Raises:
-        InputError: not a word in them.
-    """
+    """How often each word occurs on either side of pairs; InputError without any. Memory grows with the
+    vocabulary."""
     counts: dict[str, int] = {}
     for block in blocks:
         check_interrupt()

@@ -24,10 +24,9 @@ _ROUNDING: Final = 1e-6
 class WordAverage(CosineModel):
     """`v_s = 1/|s| * sum of weight(w) * v_w`, from which the projections on the components are subtracted.
 
-    Without weighting and components it is plain averaging; with the weights of
-    :class:`weighting.SmoothInverseFrequency` and one component it is SIF (Arora 2017,
-    Algorithm 1). A word without a vector takes the unknown word's where the table has one, with its own
-    weight; otherwise it is left out of the sum and of |s|.
+    Without weighting and components it is plain averaging; with :class:`weighting.SmoothInverseFrequency` and
+    one component it is SIF (Arora 2017, Algorithm 1). A word without a vector takes the unknown word's where
+    the table has one, with its own weight; otherwise it is left out of the sum and of |s|.
     """
 
     uses_threads = False
@@ -35,9 +34,7 @@ class WordAverage(CosineModel):
     def __init__(
         self, vectors: WordVectors, weighting: Weighting | None = None, components: FloatArray | None = None
     ) -> None:
-        """Prepare the averages.
-
-        vectors: in memory or memory-mapped; only the rows of the words that occur are read.
+        """vectors: in memory or memory-mapped; only the rows of the words that occur are read.
         weighting: None weighs all words the same.
         components: (components, dimension) float32, orthonormal rows, as :func:`common_components` gives.
         """
@@ -52,10 +49,8 @@ class WordAverage(CosineModel):
 
     def encode(self, texts: str | Sequence[str] | Any) -> FloatArray:
         """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
-        a single text, (dimension,).
-
-        A text without any word that has a vector has the zero vector, and so has one of which nothing but
-        rounding is left when the components are removed.
+        a single text, (dimension,); zeros without any word that has a vector, and where nothing but rounding
+        is left when the components are removed.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -69,11 +64,8 @@ class WordAverage(CosineModel):
             yield self._average(column.slice(first, _BLOCK_ROWS))
 
     def fitted_to(self, texts: Sequence[str] | Any, components: int = 1) -> WordAverage:
-        """The same average without the common components of these texts' vectors.
-
-        Raises:
-            InputError: see :func:`common_components`.
-        """
+        """The same average without the common components of these texts; raises as
+        :func:`common_components`."""
         found = common_components(self.averages(texts), components)
         return WordAverage(self.vectors, self.weighting, found)
 
@@ -101,15 +93,13 @@ class WordAverage(CosineModel):
 
 
 def common_components(blocks: Iterable[FloatArray], components: int = 1) -> FloatArray:
-    """The first right singular vectors of the matrix of all sentence vectors, which is not centred.
+    """The first right singular vectors of the matrix of all sentence vectors, which is not centred:
+    (components, dimension) float32, orthonormal, the largest element positive.
 
     Found as eigenvectors of the sum of outer products, in double precision: memory does not grow with the
-    number of sentences. The sign is such that the largest element is positive.
+    number of sentences. blocks: (sentences, dimension) each.
 
-    blocks: (sentences, dimension) each. Returns (components, dimension) float32, orthonormal.
-
-    Raises:
-        InputError: no sentence, or none with a vector; more components than dimensions.
+    Raises InputError where no sentence has a vector, or for more components than dimensions.
     """
     gram: npt.NDArray[np.float64] | None = None
     for block in blocks:

@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from paraforge.errors import InputError
-from paraforge.evaluation.names import free_name
 from paraforge.evaluation.sets.formats import read_set_file, set_formats, uncompressed_name
 from paraforge.evaluation.sets.rows import UnscoredError
-from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs, free_name
 
 logger = logging.getLogger(__name__)
 
@@ -24,19 +23,17 @@ _LITTER = re.compile(r"\..*|__MACOSX")
 def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
     """Read sets of scored sentence pairs.
 
-    paths: files of any of :func:`set_formats`, `STS.input.X.txt` files of the official
-        distribution (`STS.gs.X.txt` is looked for next to them), and directories, which are searched with all
-        they hold: every `.tsv` and `.csv`, SICK's `.txt`, and `STS.input.X.txt`. Files of a directory whose
-        header names no score are passed over with a warning, hidden ones silently.
+    paths: files of any of :func:`set_formats`, and directories, which are searched with all they hold: every
+        `.tsv` and `.csv`, SICK's `.txt`, and `STS.input.X.txt`. Files of a directory whose header names no
+        score are passed over with a warning, hidden ones silently.
 
     A set's year is in its name (`2012.MSRpar.tsv`, `STS2016.input.headlines.txt`) or in the name of a
     directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is a group of its own.
-    What is in a directory `train` is a group apart from that year's test sets, `2012train`. Sets with the
-    same pairs and scores, whatever their names and formats, are one: it is read once, with a year if one of
-    them has it, and the others are named in a warning.
+    Sets with the same pairs and scores, whatever their names and formats, are one: it is read once, with a
+    year if one of them has it, and the others are named in a warning.
 
-    Raises:
-        InputError: no such file; no set in a directory; a set that cannot be read, with file and line.
+    Raises InputError for no such file, no set in a directory, and with file and line a set that cannot be
+    read.
     """
     sets: list[tuple[Path, SentencePairs]] = []
     for path in map(Path, paths):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,11 +15,9 @@ import numpy.typing as npt
 class SentencePairs:
     """One set.
 
-    Attributes:
-        name: of the set, such as `2012.MSRpar`.
-        group: whose figure is the unweighted mean over its sets: a year, or the set itself.
-        first, second: the sentences, unchanged.
-        gold: judgements, higher is more similar; NaN where a row has none.
+    name: of the set, such as `2012.MSRpar`. first, second: the sentences, unchanged.
+    group: whose figure is the unweighted mean over its sets: a year, or the set itself.
+    gold: judgements, higher is more similar; NaN where a row has none.
     """
 
     name: str
@@ -60,3 +58,12 @@ class SentencePairs:
             second=[self.second[row] for row in rows],
             gold=self.gold[rows],
         )
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, or where it is taken the name with a number: `dev (2)`."""
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name} ({number})"
+    return free

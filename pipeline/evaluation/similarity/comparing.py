@@ -52,6 +52,29 @@ class Adaptive(Protocol):
 Comparable = SentenceEmbedder | PairSimilarity | Adaptive
 
 
+class Model(Protocol):
+    """What has vectors of sentences, whatever it was made by.
+
+    dimension: of a vector. uses_threads: whether a second thread is worth its cost inside torch's operations.
+    """
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def uses_threads(self) -> bool: ...
+
+    def encode(self, texts: str | Sequence[str] | Any, /) -> npt.NDArray[np.float32]:
+        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
+        a single text, (dimension,); zeros for a text that has none."""
+
+    def similarity(
+        self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
+    ) -> npt.NDArray[np.float32]:
+        """Each text of `first` with the one at the same place of `second`, (texts,): the cosine, or what the
+        model compares its vectors by; 0 where one has none."""
+
+
 class CosineModel:
     """Base of embedders whose vectors are compared by their cosine."""
 
@@ -67,11 +90,8 @@ class CosineModel:
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """Something to evaluate.
-
-    kind: what it is, for people.
-    words: its word vectors, where it has one table of them.
-    """
+    """Something to evaluate: `kind` is what it is, for people, `words` its one table of word vectors, if
+    any."""
 
     name: str
     kind: str
@@ -80,11 +100,8 @@ class OpenedModel:
 
 
 def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.float64]:
-    """How similar the model finds both sentences of each pair, (pairs,) float64.
-
-    Of an embedder it is the cosine, 0 where a sentence has the zero vector, or what it compares its vectors
-    by itself. One that adapts sees all sentences of `pairs` first.
-    """
+    """How similar the model finds both sentences of each pair, (pairs,) float64: the cosine, 0 with a zero
+    vector, or what it compares by itself. One that adapts sees all sentences of `pairs` first."""
     if isinstance(model, Adaptive):
         return similarities(model.adapted_to(pairs.sentences), pairs)
     # Those that embed may have a method `similarity` of their own, for vectors or otherwise.

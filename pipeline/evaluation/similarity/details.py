@@ -39,9 +39,8 @@ class LengthScore:
 class Difference:
     """How far two models differ.
 
-    mean_absolute_pearson: mean over sets of the absolute difference in Pearson's r x 100; None where there
-        is no set on which both are defined.
-    sets: their number. by_set: first minus second.
+    mean_absolute_pearson: mean over sets of the absolute difference in Pearson's r x 100; None without any.
+    sets: on which both are defined. by_set: first minus second.
     """
 
     mean_absolute_pearson: float | None
@@ -50,10 +49,9 @@ class Difference:
 
 
 def by_length(compared: Sequence[Compared]) -> list[LengthScore]:
-    """Correlation within the pairs of each length, over the pooled pairs of all years' sets.
-
-    The length of a pair is that of its longer sentence, in tokens. Sets without a year, such as STS
-    Benchmark, which repeats pairs of the years, are looked at only where there are no others.
+    """Correlation within the pairs of each length (of the longer sentence, in tokens), over the pooled pairs
+    of all years' sets. Sets without a year, such as STS Benchmark, which repeats pairs of the years, are
+    looked at only where there are no others.
     """
     chosen = [item for item in compared if _is_year(item.pairs)] or list(compared)
     lengths = np.concatenate([_lengths(item.pairs) for item in chosen] or [np.empty(0, np.int64)])

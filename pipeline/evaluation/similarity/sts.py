@@ -17,12 +17,8 @@ from paraforge.interrupts import check_interrupt
 
 @dataclass(frozen=True)
 class SetScore:
-    """A model on one set. Correlations are x 100, None where they are not defined.
-
-    Attributes:
-        pairs: scored pairs, which it was evaluated on.
-        unscored: rows without a judgement, which were passed over.
-    """
+    """A model on one set: correlations x 100, None where they are not defined, of the scored `pairs`;
+    `unscored` rows were passed over."""
 
     name: str
     group: str
@@ -70,36 +66,35 @@ class Compared:
 
 def compare(model: Comparable, sets: Sequence[SentencePairs]) -> list[Compared]:
     """Let a model compare the pairs of sets; unscored rows are passed over."""
-    return [_compare(model, pairs) for pairs in sets]
+    compared = []
+    for pairs in sets:
+        check_interrupt()
+        scored = pairs.scored
+        values = similarities(model, scored) if len(scored) else scored.gold
+        compared.append(Compared(scored, values, pairs.unscored))
+    return compared
 
 
 def score(compared: Sequence[Compared]) -> StsScores:
     """Correlations of what :func:`compare` found."""
-    return StsScores([_score(item) for item in compared])
+    return StsScores(
+        [
+            SetScore(
+                one.pairs.name,
+                one.pairs.group,
+                pearson(one.pairs.gold, one.values),
+                spearman(one.pairs.gold, one.values),
+                len(one.pairs),
+                one.unscored,
+            )
+            for one in compared
+        ]
+    )
 
 
 def evaluate_sts(model: Comparable, sets: Sequence[SentencePairs]) -> StsScores:
     """Evaluate a model on sets; unscored rows are passed over."""
     return score(compare(model, sets))
-
-
-def _compare(model: Comparable, pairs: SentencePairs) -> Compared:
-    check_interrupt()
-    scored = pairs.scored
-    values = similarities(model, scored) if len(scored) else scored.gold
-    return Compared(scored, values, pairs.unscored)
-
-
-def _score(compared: Compared) -> SetScore:
-    scored, values = compared.pairs, compared.values
-    return SetScore(
-        scored.name,
-        scored.group,
-        pearson(scored.gold, values),
-        spearman(scored.gold, values),
-        len(scored),
-        compared.unscored,
-    )
 
 
 def _group(name: str, scores: list[SetScore]) -> GroupScore:

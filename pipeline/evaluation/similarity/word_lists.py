@@ -1,4 +1,4 @@
-"""Human judgements of how similar two words are, such as SimLex-999, and how far scores agree with them."""
+"""Word similarity: human judgements of pairs of words, such as SimLex-999, and how scores agree with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import numpy as np
 
 from paraforge.errors import InputError
 from paraforge.evaluation.correlation import spearman
-from paraforge.evaluation.names import free_name
+from paraforge.evaluation.sets.sentence_pairs import free_name
+from paraforge.evaluation.similarity.comparing import OwnSimilarity, SentenceEmbedder
+from paraforge.scoring.cosine import cosine_of_rows
+from paraforge.scoring.vectors import WordVectors
 from paraforge.text.fields import Row, finite_number, read_fields
 
 logger = logging.getLogger(__name__)
@@ -21,7 +24,7 @@ Pair = tuple[str, str]
 # Names of columns, without what is neither letter nor digit.
 _FIRST_WORDS = ("word1", "w1", "worda", "term1", "first", "firstword")
 _SECOND_WORDS = ("word2", "w2", "wordb", "term2", "second", "secondword")
-_SCORES = (
+_JUDGED = (
     "simlex999",
     "score",
     "similarity",
@@ -38,13 +41,8 @@ _REMEDY = "Name the columns in a first line: word1, word2, score."
 
 @dataclass(frozen=True)
 class SimilarityList:
-    """Human judgements of how similar two words are.
-
-    Attributes:
-        name: of the file, without ending.
-        pairs: two words, lower-cased.
-        scores: one judgement a pair, higher is more similar.
-    """
+    """Human judgements of how similar two words are: pairs, lower-cased, and scores, higher is more
+    similar."""
 
     name: str
     pairs: list[Pair]
@@ -55,10 +53,8 @@ class SimilarityList:
 class Correlation:
     """One cell of ParaNMT's Table 13.
 
-    Attributes:
-        spearman: Spearman's rho x 100 between judgement and score; None where the scores do not differ.
-        pairs: word pairs of the list.
-        found: those that have a score, in either order.
+    spearman: Spearman's rho x 100 between judgement and score; None where the scores do not differ.
+    pairs: word pairs of the list. found: those that have a score, in either order.
     """
 
     spearman: float | None
@@ -79,11 +75,8 @@ def correlate(judgements: SimilarityList, scores: Mapping[Pair, float]) -> Corre
 
 
 def read_similarity_lists(paths: Sequence[Path]) -> list[SimilarityList]:
-    """Read lists; one given twice, under whatever name, counts once, and a second of a name gets a number.
-
-    Raises:
-        InputError: see :func:`read_similarity_list`.
-    """
+    """Read lists, as :func:`read_similarity_list`; one given twice counts once, a second of a name gets a
+    number."""
     lists: list[SimilarityList] = []
     for path in paths:
         found = read_similarity_list(path)
@@ -98,14 +91,12 @@ def read_similarity_lists(paths: Sequence[Path]) -> list[SimilarityList]:
 def read_similarity_list(path: Path) -> SimilarityList:
     """Read two words and a judgement a row, separated by tabs, commas, semicolons or blanks, quoted or not.
 
-    The columns are those that a header names (`word1`, `word2`; `SimLex999`, `score`, `similarity`,
-    `Human (mean)` or the like). Where it does not, or there is none, a column of row numbers is passed over,
-    the words are the first two columns of text, and the judgement the one column of numbers. A row without a
-    judgement is passed over with a warning.
+    The columns are those that a header names (`word1`, `word2`; `SimLex999`, `score`, `similarity`, `Human
+    (mean)` or the like). Otherwise a column of row numbers is passed over, the words are the first two
+    columns of text, and the judgement the one column of numbers. A row without a judgement is passed over
+    with a warning.
 
-    Raises:
-        InputError: with file and line: it is not clear which columns are meant, a field is missing, a
-            judgement is no number.
+    Raises InputError with file and line: unclear columns, a missing field, a judgement that is no number.
     """
     rows = read_fields(path, least=3)
     if not rows:
@@ -170,7 +161,7 @@ def _columns(header: list[str] | None, rows: list[Row], path: Path) -> tuple[int
         return found[0] if found else None
 
     first, second = named(_FIRST_WORDS, "first word"), named(_SECOND_WORDS, "second word")
-    score = named(_SCORES, "judgement")
+    score = named(_JUDGED, "judgement")
     if first is None or second is None:
         texts = [column for column in others if column not in (score, *numeric)]
         if len(texts) > 2 and texts[:2] != others[:2]:
@@ -199,3 +190,30 @@ def _is_index(
         return True
     values = [fields[0] for _, fields in rows]
     return any(values == [str(number + start) for number in range(len(values))] for start in (0, 1))
+
+
+def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: SimilarityList) -> Correlation:
+    """Spearman's rho x 100; a pair with a word that has no vector of its own counts as cosine 0.
+
+    words: a table of vectors, or whatever embeds a text, to which a word is a text of one word.
+    """
+    listed = list(dict.fromkeys(word for pair in judgements.pairs for word in pair))
+    if isinstance(words, WordVectors):
+        rows = words.known_rows(listed)
+        vectors = np.array(words.vectors[np.maximum(rows, 0)], dtype=np.float32)
+        vectors[rows < 0] = 0
+    else:
+        vectors = np.asarray(words.encode(listed), dtype=np.float32)
+    place = {word: number for number, word in enumerate(listed)}
+    first, second = (
+        vectors[[place[pair[side]] for pair in judgements.pairs]].reshape(-1, vectors.shape[1])
+        for side in (0, 1)
+    )
+    if isinstance(words, OwnSimilarity):
+        values = words.similarity_of_vectors(first, second).tolist()
+    else:
+        values = cosine_of_rows(first, second).tolist()
+    scores = {
+        pair: value for pair, value in zip(judgements.pairs, values, strict=True) if not np.isnan(value)
+    }
+    return correlate(judgements, scores)

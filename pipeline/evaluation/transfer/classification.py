@@ -33,8 +33,8 @@ def accuracy_on_test(
 ) -> float:
     """Accuracy x 100 on the test examples of a classifier whose penalty did best on the development examples.
 
-    development: None means a tenth of the training examples, drawn by seed with the classes' shares; the
-        chosen penalty is then trained on all of them.
+    development: None: a tenth of the training examples, drawn by seed with the classes' shares; the chosen
+        penalty is then trained on all of them.
     """
     if development is None:
         fit, held_out = held_out_examples(train[1], seed)
@@ -60,11 +60,7 @@ def cross_validated_accuracy(examples: FloatArray, labels: Labels, seed: int, fo
 
 def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[Rows, Rows]]:
     """Numbers of the training and of the test examples of each fold, drawn by seed with the classes' shares;
-    fewer folds where a class has fewer examples.
-
-    Raises:
-        InputError: a class has one example.
-    """
+    fewer folds where a class has fewer examples, InputError where it has one."""
     selection = require("sklearn.model_selection", "evaluation")
     count = int(min(folds, np.unique(labels, return_counts=True)[1].min()))
     if count < 2:

@@ -15,8 +15,7 @@ from paraforge.evaluation.transfer.classification import (
 )
 from paraforge.evaluation.transfer.features import features, fixed_embedder
 from paraforge.evaluation.transfer.files import Examples
-from paraforge.evaluation.transfer.network import Scores
-from paraforge.evaluation.transfer.relatedness import relatedness
+from paraforge.evaluation.transfer.relatedness import Scores, relatedness
 from paraforge.evaluation.transfer.scores import TransferScore, transfer_score
 from paraforge.evaluation.transfer.tasks import FOLDS, Task
 from paraforge.progress import progress
@@ -28,10 +27,8 @@ def evaluate_transfer(
 ) -> list[TransferScore]:
     """Do tasks one after the other, with fixed embeddings.
 
-    tasks: as `find_tasks` finds them.
-    folds: of tasks without a split.
-    seed: draws folds and development examples, and starts the relatedness model; the same seed gives the
-        same figures.
+    folds: of tasks without a split. seed: draws folds and development examples, and starts the relatedness
+        model; the same seed gives the same figures.
 
     Raises:
         InputError: a model without vectors, or too few examples of a class for two folds.

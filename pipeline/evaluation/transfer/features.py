@@ -16,11 +16,8 @@ from paraforge.scoring.vectors import FloatArray
 
 
 def fixed_embedder(model: Comparable, texts: Sequence[str]) -> SentenceEmbedder:
-    """The embedder that a task is done with; one that adapts sees the task's training texts.
-
-    Raises:
-        InputError: the model gives no vectors.
-    """
+    """The embedder that a task is done with; one that adapts sees the task's training texts. Raises
+    InputError where the model gives no vectors."""
     if isinstance(model, Adaptive):
         model = model.adapted_to(texts)
     if not isinstance(model, SentenceEmbedder):
@@ -32,10 +29,8 @@ def fixed_embedder(model: Comparable, texts: Sequence[str]) -> SentenceEmbedder:
 
 
 def features(embedder: SentenceEmbedder, examples: Examples) -> FloatArray:
-    """The vector u of each text; of pairs |u - v| and u * v side by side (W16 Eq. 12).
-
-    Returns (examples, dimension), or (examples, 2 x dimension) of pairs, float32.
-    """
+    """The vector u of each text, (examples, dimension) float32; of pairs |u - v| and u * v side by side (W16
+    Eq. 12), (examples, 2 x dimension)."""
     first = np.asarray(embedder.encode(examples.first), dtype=np.float32)
     if examples.second is None:
         return first

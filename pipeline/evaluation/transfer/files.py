@@ -12,11 +12,8 @@ from paraforge.text.lines import numbered_lines
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts, or pairs of texts, with labels.
-
-    first: the texts. second: the other texts of pairs, None of single texts. labels: class names, or
-    numbers, unchanged.
-    """
+    """Texts `first`, or pairs of texts with `second`, and their labels: class names, or numbers,
+    unchanged."""
 
     first: list[str]
     second: list[str] | None
@@ -53,8 +50,7 @@ class Examples:
 def read_labelled(path: Path) -> Examples:
     """`label TAB text` a line.
 
-    Raises:
-        InputError: with file and line: another number of fields, a blank label, fewer than two classes.
+    Raises InputError with file and line: another number of fields, a blank label, fewer than two classes.
     """
     rows = ((number, fields_of_line(path, number, text, 2)) for number, text in numbered_lines(path))
     return texts_of_rows(path, ((number, fields[0], fields[1]) for number, fields in rows))
@@ -75,11 +71,7 @@ def old_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def read_polarity(paths: Sequence[Path]) -> Examples:
     """SentEval's two files of texts, one a line, the negative (or objective) class first; in Latin-1 as they
-    are distributed, or UTF-8.
-
-    Raises:
-        InputError: a file that cannot be read, or is empty.
-    """
+    are distributed, or UTF-8. Raises InputError where a file is empty."""
     texts: list[str] = []
     labels: list[str] = []
     for label, path in enumerate(paths):

@@ -13,17 +13,13 @@ FIXED: Final = "fixed"
 
 @dataclass(frozen=True)
 class TransferScore:
-    """A model on one task.
+    """A model on one task; figures are x 100, of a classification accuracy, of a relatedness the others.
 
-    Attributes:
-        accuracy: x 100, of a classification.
-        pearson, spearman: x 100, of a relatedness.
-        tested_on: `test`, `trial`, or `10-fold cross-validation`.
-        repeated: test examples that are in the training set too; without a split, examples that repeat
-            an earlier one. They make a score look better than it is.
-        training: `fixed`, or how the encoder was trained for the task.
-        chosen: of an encoder that was trained, for each fold the settings that differ from the defaults, the
-            best epoch and its development score.
+    tested_on: `test`, `trial`, or `10-fold cross-validation`.
+    repeated: test examples that are in the training set too; without a split, examples that repeat an earlier
+        one. They make a score look better than it is.
+    training: `fixed`, or how the encoder was trained for the task. chosen: if so, for each fold the settings
+        that differ from the defaults, the best epoch and its development score.
     """
 
     name: str

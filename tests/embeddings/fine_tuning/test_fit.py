@@ -17,8 +17,7 @@ from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ParaforgeError
 from paraforge.evaluation.transfer.evaluate import do_task
 from paraforge.evaluation.transfer.files import Examples
-from paraforge.evaluation.transfer.network import SigmoidSoftmax
-from paraforge.evaluation.transfer.relatedness import target_distribution
+from paraforge.evaluation.transfer.relatedness import SigmoidSoftmax, target_distribution
 from paraforge.evaluation.transfer.tasks import Task
 from tests.embeddings.fine_tuning.models import WORDS, make_model, related, sentiment, snapshot
 from tests.embeddings.test_encoders import PARAMETERS

@@ -10,8 +10,7 @@ import pytest
 
 from paraforge.evaluation.sets.sentence_pairs import SentencePairs
 from paraforge.evaluation.similarity.comparing import OwnSimilarity, SentenceEmbedder, similarities
-from paraforge.evaluation.similarity.word_lists import SimilarityList
-from paraforge.evaluation.similarity.words import evaluate_words
+from paraforge.evaluation.similarity.word_lists import SimilarityList, evaluate_words
 
 VECTORS = {"a": [3, 0], "b": [1, 1], "c": [0, 2], "": [0, 0]}
 

@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import spearmanr
 
-from paraforge.evaluation.similarity.word_lists import SimilarityList
-from paraforge.evaluation.similarity.words import evaluate_words
+from paraforge.evaluation.similarity.word_lists import SimilarityList, evaluate_words
 from paraforge.scoring.vectors import UNKNOWN_WORD, WordVectors
 
 PAIRS = [("dog", "cat"), ("dog", "sky"), ("cat", "sky"), ("dog", "zebra"), ("zebra", "gnu")]

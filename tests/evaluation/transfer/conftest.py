@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paraforge.learning.threads import torch_threads
+from paraforge.learning.devices import torch_threads
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -17,7 +17,7 @@ from tests.test_loading import save_word_model
 
 MODULE = '''
 from paraforge.evaluation.transfer.files import read_labelled
-from paraforge.evaluation.transfer.layouts import ClassificationTask, one_file
+from paraforge.evaluation.transfer.tasks import ClassificationTask, one_file
 
 
 class Weather(ClassificationTask):

@@ -12,8 +12,7 @@ from paraforge.evaluation.transfer.files import Examples
 from paraforge.evaluation.transfer.tasks import find_tasks, transfer_tasks
 from paraforge.evaluation.transfer.tasks.mrpc import read_mrpc
 from paraforge.evaluation.transfer.tasks.sick import read_sick
-from paraforge.evaluation.transfer.tasks.sst_binary import read_sst_phrases
-from paraforge.evaluation.transfer.tasks.sst_fine import read_sst_fine
+from paraforge.evaluation.transfer.tasks.sst import read_sst_fine, read_sst_phrases
 from paraforge.evaluation.transfer.tasks.trec import read_trec, read_trec_labels
 
 MRPC = '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tA "dog"\tdog\n0\t3\t4\tcat\tsky\n'

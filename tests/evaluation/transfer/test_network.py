@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from paraforge.evaluation.transfer.network import SigmoidSoftmax, best_epoch, expected_score
+from paraforge.evaluation.transfer.relatedness import SigmoidSoftmax, best_epoch, expected_score
 
 
 @pytest.mark.parametrize(

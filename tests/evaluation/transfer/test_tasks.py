@@ -17,8 +17,12 @@ from paraforge.evaluation.transfer import classification
 from paraforge.evaluation.transfer.evaluate import do_task, evaluate_transfer
 from paraforge.evaluation.transfer.features import features, fixed_embedder
 from paraforge.evaluation.transfer.files import Examples
-from paraforge.evaluation.transfer.network import SigmoidSoftmax, expected_score
-from paraforge.evaluation.transfer.relatedness import relatedness, target_distribution
+from paraforge.evaluation.transfer.relatedness import (
+    SigmoidSoftmax,
+    expected_score,
+    relatedness,
+    target_distribution,
+)
 from paraforge.evaluation.transfer.tasks import Task, find_tasks
 
 

@@ -43,9 +43,8 @@ class SetFormat(ABC):
 
         name, group: as the file's name has them; a format that knows better uses its own.
 
-        Raises:
-            InputError: with file and line: too few or too many fields, a score that is no number, a blank
-                sentence in a scored row.
+        Raises InputError with file and line: a wrong number of fields, a score that is no number, a blank
+        sentence.
         """
 
 
@@ -61,11 +60,11 @@ def set_formats() -> list[type[SetFormat]]:
 
 
 def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
-    """Read one file of any format; see :meth:`SetFormat.read`.
+    """Read one file of any format; see :meth:`SetFormat.read`, which raises too.
 
     Raises:
         UnscoredError: a header without scores.
-        InputError: an unknown format; no pairs; and what the format's reader raises.
+        InputError: an unknown format; no pairs.
     """
     first = next(numbered_lines(path), None)
     if first is None:

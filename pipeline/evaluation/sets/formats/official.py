@@ -72,8 +72,7 @@ def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> S
     """Read `STS.input.X.txt` (sentence, sentence, perhaps more) and `STS.gs.X.txt` (a score or a blank line
     for each). Blank lines at the end of either that the other does not have are passed over.
 
-    Raises:
-        InputError: with file and line: too few fields, a score that is no number, another number of lines.
+    Raises InputError with file and line: too few fields, no number, another number of lines.
     """
     rows: list[Row] = [(number, text.split("\t")) for number, text in numbered_lines(path, blank=True)]
     golds = [text.split("\t")[0] for _, text in numbered_lines(gold_path, blank=True)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, Final, Literal
 
-from paraforge.evaluation.transfer.files import Examples
+from paraforge.evaluation.transfer.files import Examples, read_labelled, read_polarity
 from paraforge.plugins import found_classes
 
 Kind = Literal["classification", "relatedness"]
@@ -25,9 +25,8 @@ class Task:
 
     kind: `classification` of texts or pairs by logistic regression; `relatedness` of pairs by the KL
         objective.
-    train: all examples where there is no split.
-    test: None means cross-validation on `train`.
-    development: None means that a part of `train` is taken.
+    train: all examples where there is no split. test: None means cross-validation on `train`. development:
+        None means that a part of `train` is taken.
     tested_on: `test`, `trial` where the test set is not there, or `10-fold cross-validation`.
     """
 
@@ -40,21 +39,15 @@ class Task:
 
 
 class TransferTask(ABC):
-    """Where the files of a task are, and how they are read.
-
-    name: of the task.
-    """
+    """Where the files of a task are, and how they are read; `name` is the task's."""
 
     name: ClassVar[str]
 
     @classmethod
     @abstractmethod
     def find(cls, directory: Path) -> Task | None:
-        """The task with its examples, None where its files are not in this directory.
-
-        Raises:
-            InputError: a file that is there is malformed, with file and line.
-        """
+        """The task with its examples, None where its files are not in this directory; InputError for a
+        malformed one."""
 
 
 @cache
@@ -66,14 +59,10 @@ def transfer_tasks() -> dict[str, type[TransferTask]]:
 
 
 def find_tasks(directories: Sequence[Path], names: Sequence[str] = ()) -> tuple[list[Task], list[str]]:
-    """Read the tasks whose files are in one of these directories, in the order of :func:`transfer_tasks`.
+    """Read the tasks of these names (none: all) whose files are in one of these directories, in the order of
+    :func:`transfer_tasks`; returns them, and the names of those that are missing.
 
-    names: of the tasks that are wanted, none: all; files of others are not read.
-
-    Returns the tasks, and the names of those that are missing.
-
-    Raises:
-        InputError: a file that is there is malformed, with file and line.
+    Raises InputError with file and line where a file that is there is malformed.
     """
     found: list[Task] = []
     missing: list[str] = []
@@ -88,3 +77,56 @@ def find_tasks(directories: Sequence[Path], names: Sequence[str] = ()) -> tuple[
         else:
             found.append(task)
     return found, missing
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Files of a task and how they are read: one file a split, or without a split one file a class."""
+
+    read: Callable[[Sequence[Path]], Examples]
+    train: tuple[str, ...]
+    development: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+
+
+def one_file(
+    read: Callable[[Path], Examples], train: str, development: str | None = None, test: str | None = None
+) -> Layout:
+    """One file a split."""
+
+    def listed(name: str | None) -> tuple[str, ...]:
+        return (name,) if name else ()
+
+    return Layout(lambda paths: read(paths[0]), (train,), listed(development), listed(test))
+
+
+def two_classes(first: str, second: str) -> tuple[Layout, ...]:
+    """Of a task with two classes: a TSV of labels and texts, `MR.tsv`, or SentEval's file a class."""
+    name = first.partition("/")[0]
+    return (one_file(read_labelled, f"{name}.tsv"), Layout(read_polarity, (first, second)))
+
+
+class ClassificationTask(TransferTask):
+    """A classification of texts or pairs.
+
+    layouts: the first whose training and test files are there is taken; development files are optional.
+    """
+
+    layouts: ClassVar[tuple[Layout, ...]]
+
+    @classmethod
+    def find(cls, directory: Path) -> Task | None:
+        """The task by the first layout whose files are there."""
+        for layout in cls.layouts:
+            splits = [[directory / file for file in files] for files in (layout.train, layout.test)]
+            if all(path.is_file() for paths in splits for path in paths):
+                files = [directory / file for file in layout.development if (directory / file).is_file()]
+                return Task(
+                    cls.name,
+                    "classification",
+                    layout.read(splits[0]),
+                    layout.read(files) if files else None,
+                    layout.read(splits[1]) if layout.test else None,
+                    "test" if layout.test else "10-fold cross-validation",
+                )
+        return None

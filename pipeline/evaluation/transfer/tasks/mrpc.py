@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from paraforge.evaluation.transfer.files import Examples, pairs_of_rows, rows_with_header
-from paraforge.evaluation.transfer.layouts import ClassificationTask, one_file
+from paraforge.evaluation.transfer.tasks import ClassificationTask, one_file
 
 
 def read_mrpc(path: Path) -> Examples:

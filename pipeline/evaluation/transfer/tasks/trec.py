@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paraforge.errors import InputError
 from paraforge.evaluation.transfer.files import Examples, fields_of_line, old_lines, texts_of_rows
-from paraforge.evaluation.transfer.layouts import ClassificationTask, one_file
+from paraforge.evaluation.transfer.tasks import ClassificationTask, one_file
 from paraforge.text.lines import numbered_lines
 
 
