@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paraforge.errors import ParaforgeError
+from paraforge.parsing.parser import parser_module, parser_names
 from paraforge.shards.dvc_files import damaged
 from paraforge.shards.resources import available_cores
 
@@ -49,7 +50,7 @@ class Finding:
 
 def diagnose() -> list[Finding]:
     """Look at packages, engines, devices and the machine; nothing is downloaded or written."""
-    return [*_machine(), *_packages(), *_engines(), *_devices(), *_project()]
+    return [*_machine(), *_packages(), *_engines(), *_parsers(), *_devices(), *_project()]
 
 
 def _machine() -> Iterator[Finding]:
@@ -81,14 +82,21 @@ def _packages() -> Iterator[Finding]:
             yield Finding("packages", name, "missing", f"for {purpose}", f"pip install 'paraforge[{extra}]'")
 
 
-def _attempt(name: str, check: Callable[[], str], state: str, remedy: str) -> Finding:
+def _attempt(
+    name: str, check: Callable[[], str], state: str, remedy: str, section: str = "engines"
+) -> Finding:
     """Run a check that may fail in any way a foreign library can fail."""
     try:
-        return Finding("engines", name, "ok", check())
+        return Finding(section, name, "ok", check())
     except ParaforgeError as error:
-        return Finding("engines", name, state, str(error), remedy)
+        return Finding(section, name, state, str(error), remedy)
     except Exception as error:
-        return Finding("engines", name, state, f"{type(error).__name__}: {error}", remedy)
+        return Finding(section, name, state, f"{type(error).__name__}: {error}", remedy)
+
+
+def _parsers() -> Iterator[Finding]:
+    for name in parser_names():
+        yield _attempt(name, parser_module(name).describe, "missing", "", "parsers")
 
 
 def _engines() -> Iterator[Finding]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from paraforge.text.paths import FilePath, expand
+from paraforge.parsing.parser import PARSERS
+from paraforge.text.paths import FilePath, UserFile, expand
 
 
 class BackgroundParameters(BaseModel):
@@ -48,8 +49,11 @@ class StatisticsParameters(BaseModel):
     seed: int = Field(1, description="of the samples")
     background: BackgroundParameters = Field(default_factory=BackgroundParameters)
     parses: list[ParseFile] = Field(default_factory=list, description="files of parses")
-    parser: Literal["stanza"] | None = Field(
-        None, description="library that parses the sample where no file does; null for none"
+    parser: Annotated[str, UserFile(words=PARSERS)] | None = Field(
+        None,
+        min_length=1,
+        description="what parses the sample where no file does: link-grammar, stanza, or a file of sentences "
+        "and trees, tabs between; null for none",
     )
 
 

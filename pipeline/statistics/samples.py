@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paraforge.parsing.brackets import top_two_levels
+from paraforge.parsing.parse import parse_sentences
 from paraforge.selection.filters import numbers
 from paraforge.selection.sampling import LINEAGE
+from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs
 from paraforge.statistics.counts import Moments, by_source, rounded
 from paraforge.statistics.pairs import Paths, keys_of, read_pairs
-from paraforge.statistics.parses import Row, parse_with_stanza
+from paraforge.statistics.parses import Row
 from paraforge.text.idf import Background, entropy, sentence_means
 from paraforge.text.tokens import TokenColumn, tokenize_column
 
@@ -28,11 +31,13 @@ class SampledSource:
         tokens: of each reference, over a vocabulary of its own.
         lines: line of each in its source.
         scores: paraphrase score of each, NaN where it has none.
+        texts: as they stand; kept only for a parser.
     """
 
     tokens: TokenColumn
     lines: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
+    texts: pa.Array | None = None
 
 
 def describe_sample(
@@ -71,15 +76,34 @@ def describe_sample(
     }
 
 
-def parse_rest(source: str, sample: SampledSource, parses: dict[Row, str]) -> None:
+def parse_rest(
+    samples: Mapping[str, SampledSource], parses: dict[Row, str], parser: str, resources: Resources
+) -> None:
     """Parse what no file has a parse of."""
-    left = [row for row, line in enumerate(sample.lines.tolist()) if (source, line) not in parses]
-    left = [row for row in left if sample.tokens.offsets[row + 1] > sample.tokens.offsets[row]]
-    found = parse_with_stanza(sample.tokens.row(row) for row in left)
-    parses.update({(source, int(sample.lines[row])): tree for row, tree in zip(left, found, strict=True)})
+    left: dict[str, SampledSource] = {}
+    for source, sample in samples.items():
+        rows = [
+            row
+            for row, line in enumerate(sample.lines.tolist())
+            if (source, line) not in parses and sample.tokens.lengths[row]
+        ]
+        assert sample.texts is not None
+        left[source] = replace(
+            sample,
+            lines=sample.lines[np.array(rows, np.int64)],
+            texts=sample.texts.take(pa.array(rows, pa.int64())),
+        )
+    found = parse_sentences([sample.texts for sample in left.values()], parser, resources)
+    for source, sample in left.items():
+        trees = found.of(sample.texts).to_pylist()
+        for line, tree in zip(sample.lines.tolist(), trees, strict=True):
+            if tree is not None:
+                parses[source, line] = top_two_levels(tree)
 
 
-def draw_shard(paths: Paths, seed: int, limits: Mapping[str, int]) -> dict[str, SampledSource]:
+def draw_shard(
+    paths: Paths, seed: int, limits: Mapping[str, int], with_texts: bool
+) -> dict[str, SampledSource]:
     """The rows of a shard that are in the samples, tokenised."""
     table = read_pairs(paths, [*LINEAGE, "reference", "paraphrase_score"])
     result = {}
@@ -90,15 +114,21 @@ def draw_shard(paths: Paths, seed: int, limits: Mapping[str, int]) -> dict[str, 
             values, missing = numbers(drawn["paraphrase_score"])
             scores = np.where(missing, np.nan, values.astype(np.float64))
         lines = drawn["line"].to_numpy()
-        result[source] = SampledSource(tokenize_column(drawn["reference"]), lines, scores)
+        texts = drawn["reference"].combine_chunks() if with_texts else None
+        result[source] = SampledSource(tokenize_column(drawn["reference"]), lines, scores, texts)
     return result
 
 
 def sample_references(
-    shards: Sequence[Paths], rows: Sequence[int], seed: int, limits: Mapping[str, int], jobs: Jobs
+    shards: Sequence[Paths],
+    rows: Sequence[int],
+    seed: int,
+    limits: Mapping[str, int],
+    jobs: Jobs,
+    with_texts: bool = False,
 ) -> dict[str, SampledSource]:
     parts: dict[str, dict[int, SampledSource]] = {source: {} for source in limits}
-    arguments = [(paths, seed, dict(limits)) for paths in shards]
+    arguments = [(paths, seed, dict(limits), with_texts) for paths in shards]
     done = jobs.run(draw_shard, arguments, description="statistics: sample", unit="rows", sizes=rows)
     for index, drawn in done:
         for source, part in drawn.items():
@@ -108,6 +138,7 @@ def sample_references(
             join_columns([pieces[index].tokens for index in sorted(pieces)]),
             np.concatenate([pieces[index].lines for index in sorted(pieces)]),
             np.concatenate([pieces[index].scores for index in sorted(pieces)]),
+            pa.concat_arrays([pieces[index].texts for index in sorted(pieces)]) if with_texts else None,
         )
         for source, pieces in parts.items()
     }

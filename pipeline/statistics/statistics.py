@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from paraforge.errors import InputError
+from paraforge.parsing.parser import open_parser
 from paraforge.selection.sampling import LINEAGE
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs, open_jobs
@@ -31,7 +32,7 @@ from paraforge.statistics.parameters import StatisticsParameters, located
 from paraforge.statistics.parses import read_parses
 from paraforge.statistics.samples import describe_sample, parse_rest, sample_references
 
-NO_PARSES = "no parses: statistics.parses names no file and statistics.parser no library"
+NO_PARSES = "no parses: statistics.parses names no file and statistics.parser no parser"
 
 
 @dataclass
@@ -95,6 +96,8 @@ def describe_corpus(
     for file in parameters.parses:
         if not located(file.path).is_file():
             raise InputError("no such file of parses", located(file.path))
+    if parameters.parser is not None:
+        open_parser(parameters.parser)
     shards = shard_paths(view, selected)
     with open_jobs(resources, view.total_rows) as jobs:
         merged = _first_pass(shards, view.rows, parameters, background is None, jobs)
@@ -105,16 +108,18 @@ def describe_corpus(
             number = parameters.background.references
             limit = None if number is None else limit_of(merged.background_keys, number)
             background = background_of_references(shards, view.rows, parameters.seed, limit, jobs)
-        sampled = sample_references(shards, view.rows, parameters.seed, limits, jobs)
+        sampled = sample_references(
+            shards, view.rows, parameters.seed, limits, jobs, with_texts=parameters.parser is not None
+        )
     wanted = {source: set(one.lines.tolist()) for source, one in sampled.items()}
     parses = read_parses(parameters.parses, wanted)
     missing: str | None = NO_PARSES
     if parameters.parses or parameters.parser:
         missing = None
+    if parameters.parser is not None:
+        parse_rest(sampled, parses, parameters.parser, resources)
     sources = {}
     for source in sorted(sampled):
-        if parameters.parser == "stanza":
-            parse_rest(source, sampled[source], parses)
         sources[source] = {
             "pairs": merged.figures[source].pairs,
             **describe_sample(sampled[source], background, source, parses, missing),

@@ -181,7 +181,7 @@ NAMED = {
         "development": ["%"],
         "test_sets": ["%"],
     },
-    "statistics": {"background": {"path": "%"}, "parses": [{"path": "%"}]},
+    "statistics": {"background": {"path": "%"}, "parses": [{"path": "%"}], "parser": "%"},
 }
 # Not beside what NAMED has: of one field, or of one source, there are two kinds.
 OTHERS = [{"nmt": {"bitext": "%"}, "paragram": {"initial_vectors": "%"}}, {"paragram": {"model": "%"}}]

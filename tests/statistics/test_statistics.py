@@ -206,6 +206,31 @@ def test_parse_entropy(tmp_path: Path) -> None:
     assert "no sentence of the sample has a parse" in found.sources["books"]["parse_entropy_missing"]
 
 
+def test_a_parser_parses_what_no_file_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = make_rows(60)
+    known = described(rows)
+    given = tmp_path / "given.txt"
+    given.write_text("(S (NP a) (VP b))\n" * 60, encoding="utf-8")
+    table = tmp_path / "trees.tsv"
+    references = sorted({row["reference"] for row in known})
+    trees = {text: f"(S (N{number % 3} a))" for number, text in enumerate(references) if number % 4}
+    table.write_text("".join(f"{text}\t{tree}\n" for text, tree in trees.items()), encoding="utf-8")
+    found = describe(
+        tmp_path / "c", rows, parses=[ParseFile(path=str(given), source="news")], parser=str(table)
+    )
+    assert found.sources["news"]["parse_entropy"] == 0.0
+    counts = Counter(
+        trees[row["reference"]] for row in known if row["source"] == "books" and row["reference"] in trees
+    )
+    total = counts.total()
+    expected = -sum(n / total * math.log(n / total) for n in counts.values())
+    assert found.sources["books"]["parse_entropy"] == pytest.approx(expected, abs=1e-4)
+    assert found.sources["books"]["parsed"] == total
+    with pytest.raises(InputError, match="no parser is called 'collins'"):
+        describe(tmp_path / "d", rows, parser="collins")
+
+
 def test_background_files(tmp_path: Path) -> None:
     rows = make_rows(30)
     text = tmp_path / "text.txt"

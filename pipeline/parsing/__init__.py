@@ -1,0 +1,1 @@
+"""Constituency parses of English sentences: real parsers behind one protocol, cached by sentence."""
