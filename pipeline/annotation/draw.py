@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
-from paraforge.publication.datasets import PUBLISH_AGAIN, Dataset, open_published
+from paraforge.publication.datasets import Dataset, open_file, open_published
 from paraforge.publication.manifest import KEPT, REJECTED
 from paraforge.selection.filters import numbers
 from paraforge.selection.sampling import LINEAGE, sampling_keys
@@ -193,12 +192,9 @@ def draw_pairs(datasets: Sequence[Dataset], corpus: Path, per_band: int, seed: i
 
 
 def _batches(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
-                yield pa.Table.from_batches([batch])
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", path, remedy=PUBLISH_AGAIN) from error
+    with open_file(path) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
+            yield pa.Table.from_batches([batch])
 
 
 def _scan(
@@ -231,18 +227,15 @@ def _rows(
     """Read single rows of a file: ``rows`` sorted."""
     if not len(rows):
         return
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            ends = np.cumsum(sizes)
-            groups = np.searchsorted(ends, rows, side="right")
-            for group in np.unique(groups).tolist():
-                here = rows[groups == group]
-                begin = int(ends[group]) - sizes[group]
-                table = file.read_row_group(group, columns=list(columns), use_threads=False)
-                yield from zip(here.tolist(), table.take(here - begin).to_pylist(), strict=True)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", path, remedy=PUBLISH_AGAIN) from error
+    with open_file(path) as file:
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        ends = np.cumsum(sizes)
+        groups = np.searchsorted(ends, rows, side="right")
+        for group in np.unique(groups).tolist():
+            here = rows[groups == group]
+            begin = int(ends[group]) - sizes[group]
+            table = file.read_row_group(group, columns=list(columns), use_threads=False)
+            yield from zip(here.tolist(), table.take(here - begin).to_pylist(), strict=True)
 
 
 def _pair(band: int, row: dict[str, Any]) -> DrawnPair:

@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from flask import Flask, Response, abort, jsonify, redirect, render_template, request, url_for
-from werkzeug.exceptions import HTTPException
-from werkzeug.wrappers import Response as WerkzeugResponse
+from flask import Flask, abort, jsonify, redirect, render_template, request, url_for
 
 from paraforge.annotation.guidelines import FLUENCY, PARAPHRASE
 from paraforge.annotation.order import presentation_order
-from paraforge.annotation.security import HostPolicy, protect
 from paraforge.annotation.store import LONGEST_COMMENT, LONGEST_NAME, AnnotationStore, Annotator, Answer
 from paraforge.errors import InputError
+from paraforge.pages.app import Page, make_app, problem_page
+from paraforge.pages.security import HostPolicy
 
 logger = logging.getLogger(__name__)
-
-_LARGEST_REQUEST = 64 * 1024
-Page = str | Response | WerkzeugResponse | tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -61,10 +57,7 @@ class Session:
 
 def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
     """The application of one database."""
-    app = Flask(__name__)
-    app.config["MAX_CONTENT_LENGTH"] = _LARGEST_REQUEST
-    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    protect(app, policy)
+    app = make_app(__name__, policy)
     bands = [pair.band for pair in store.draw.pairs]
 
     @lru_cache(maxsize=256)
@@ -79,7 +72,12 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
 
     @app.context_processor
     def _common() -> dict[str, Any]:
-        return {"total": len(bands), "corpus": store.draw.origin.name, "identity": store.identity}
+        return {
+            "total": len(bands),
+            "corpus": store.draw.origin.name,
+            "identity": store.identity,
+            "reassurance": "Your saved answers are still there.",
+        }
 
     @app.get("/")
     def people() -> Page:
@@ -148,11 +146,7 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
     @app.errorhandler(sqlite3.Error)
     def not_saved(error: sqlite3.Error) -> Page:
         logger.error("%s: %s", store.path, error)
-        return _problem_page("Not saved", f"The database says: {error}. Try again."), 503
-
-    @app.errorhandler(HTTPException)
-    def problem(error: HTTPException) -> Page:
-        return _problem_page(error.name, error.description or ""), error.code or 500
+        return problem_page("Not saved", f"The database says: {error}. Try again."), 503
 
     return app
 
@@ -162,10 +156,6 @@ def _address(session: Session, place: int | None) -> str:
     if place is None:
         return url_for("answers", number=number)
     return url_for("grade", number=number, place=place)
-
-
-def _problem_page(title: str, description: str) -> str:
-    return render_template("problem.html", title=title, description=description)
 
 
 def _grade_page(

@@ -1,20 +1,16 @@
-"""Running the pages: an address to listen on, and an orderly end."""
+"""The evaluation behind the pages: drawn or continued, and served."""
 
 from __future__ import annotations
 
-import errno
-import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
 
 from paraforge.annotation.draw import PAIRS_PER_BAND, SEED, draw_pairs, open_for_annotation, origin_of
 from paraforge.annotation.store import AnnotationStore, create_store
-from paraforge.errors import InputError, require
+from paraforge.errors import InputError
+from paraforge.pages.serving import HOST, require_packages, serve_app
 
-HOST, PORT = "127.0.0.1", 8377
-EXTRA = "annotate"
-_THREADS = 8
+PORT = 8377
 
 
 def open_evaluation(
@@ -67,43 +63,11 @@ def serve(
     """Serve until Ctrl-C or SIGTERM. Killed at any time, no answer that a page called saved is lost.
 
     Args:
-        host: address to bind to.
-        port: 0 for any free one.
+        host, port, announce: see :func:`paraforge.pages.serving.serve_app`.
         allowed: further names that browsers know this server by.
-        announce: called with the address once it answers.
-
-    Raises:
-        InputError: the address cannot be had.
-        MissingPackageError: the extra ``annotate`` is not installed.
     """
-    require("flask", EXTRA)
-    waitress = require("waitress", EXTRA)
-    from paraforge.annotation.security import HostPolicy
+    require_packages()
     from paraforge.annotation.server import create_app
+    from paraforge.pages.security import HostPolicy
 
-    app = create_app(store, HostPolicy(host, allowed))
-    try:
-        server = waitress.create_server(
-            app, host=host, port=port, threads=_THREADS, ident=None, clear_untrusted_proxy_headers=True
-        )
-    except (OSError, ValueError) as error:
-        busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        raise InputError(
-            f"cannot listen on {host}, port {port}: {error}",
-            remedy="Something else has this port; --port 0 takes a free one." if busy else None,
-        ) from error
-    previous = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        bracketed = f"[{host}]" if ":" in host else host
-        # A name may have several addresses: waitress then listens on all of them.
-        bound = getattr(server, "effective_port", None) or server.effective_listen[0][1]
-        announce(f"http://{bracketed}:{bound}/")
-        server.run()
-    finally:
-        server.close()
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def _end(signum: int, frame: FrameType | None) -> None:
-    raise SystemExit(0)
+    serve_app(create_app(store, HostPolicy(host, allowed)), host, port, announce)

@@ -94,7 +94,7 @@ def serve(
             typer.echo(f"  band {band} has only {figures.pairs:,} pairs: all are taken", err=True)
 
     def announce(address: str) -> None:
-        from paraforge.annotation.security import is_loopback
+        from paraforge.pages.security import is_loopback
 
         if not is_loopback(host):
             typer.echo("  Everybody who reaches this address can read the pairs and give answers.", err=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -96,10 +98,22 @@ def open_lexicon(directory: Path) -> Dataset:
 def _lexicon_schema(files: list[Path]) -> pa.Schema:
     if not files:
         return layout.SCHEMA
+    with open_file(files[0]) as file:
+        return file.schema_arrow
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a file of a dataset to read parts of it; its pages' checksums are verified.
+
+    Raises:
+        InputError: it cannot be read, found when opening it or while reading.
+    """
     try:
-        return pq.read_schema(files[0])
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", files[0]) from error
+        raise InputError(f"cannot be read as Parquet: {error}", path, remedy=PUBLISH_AGAIN) from error
 
 
 def neighbours(corpus: Dataset) -> tuple[dict[str, Dataset], dict[str, str]]:

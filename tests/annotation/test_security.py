@@ -11,9 +11,9 @@ pytest.importorskip("flask")
 
 from flask.testing import FlaskClient
 
-from paraforge.annotation.security import COOKIE, HostPolicy, is_loopback
 from paraforge.annotation.server import create_app
 from paraforge.annotation.store import AnnotationStore, create_store
+from paraforge.pages.security import COOKIE, HostPolicy, is_loopback
 from tests.annotation.evaluations import small_draw
 
 

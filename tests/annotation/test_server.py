@@ -14,9 +14,9 @@ from flask.testing import FlaskClient
 
 from paraforge.annotation.guidelines import FLUENCY, PARAPHRASE
 from paraforge.annotation.order import presentation_order
-from paraforge.annotation.security import HostPolicy
 from paraforge.annotation.server import create_app
 from paraforge.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.pages.security import HostPolicy
 from tests.annotation.evaluations import NASTY, small_draw
 
 BANDS = [pair.band for pair in small_draw().pairs]
@@ -218,7 +218,7 @@ def test_every_field_has_a_label_and_nothing_is_remote(anna: Annotating, path: s
 
 
 def test_assets_are_there_and_name_no_host(anna: Annotating) -> None:
-    for name in ("annotate.js", "annotate.css", "icon.svg"):
-        reply = anna.client.get(f"/static/{name}")
+    for address in ("static/annotate.js", "static/annotate.css", "pages/pages.css", "pages/icon.svg"):
+        reply = anna.client.get(f"/{address}")
         assert reply.status_code == 200
         assert set(re.findall(r"https?://[^\s\"']+", reply.text)) <= {"http://www.w3.org/2000/svg"}

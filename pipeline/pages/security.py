@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, abort, g, request
 
-COOKIE = "paraforge_annotate"
+COOKIE = "paraforge_page"
 FIELD = "token"
 _COOKIE_SECONDS = 365 * 24 * 3600
 HEADERS = {
@@ -96,7 +96,7 @@ def protect(app: Flask, policy: HostPolicy) -> None:
     def _seal(response: Response) -> Response:
         for name, value in HEADERS.items():
             response.headers[name] = value
-        if request.endpoint != "static":
+        if request.endpoint not in ("static", "pages.static"):
             response.headers["Cache-Control"] = "no-store"
         token = g.get("token")
         if token and request.cookies.get(COOKIE) != token:

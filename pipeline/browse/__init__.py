@@ -1,0 +1,1 @@
+"""A local page on which a person chooses thresholds by looking."""

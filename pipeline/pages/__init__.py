@@ -1,0 +1,1 @@
+"""What every local page shares: protection, serving, frame and style."""
