@@ -145,7 +145,7 @@ def _refuse_pickle(path: Path) -> None:
 
 def _open_trained(path: Path, device: str) -> OpenedModel:
     from paraforge.embeddings.model import SentenceModel
-    from paraforge.embeddings.use.export import is_word_average, word_vectors
+    from paraforge.inference.export import is_word_average, word_vectors
 
     model = SentenceModel.open(path, chosen_device(device))
     words = word_vectors(model) if is_word_average(model) else None

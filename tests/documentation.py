@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from paraforge.bitext.sample import generate
+from paraforge.sample import generate
 from tests.project import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + [

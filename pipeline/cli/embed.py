@@ -36,7 +36,7 @@ def embed(
       paraforge embed models/decoders/bow-gru@unrolled:2 sentences.txt vectors.npy
     """
     from paraforge.cli.outputs import check_output_file, numpy_array, table
-    from paraforge.embeddings.use.embed import embed_file
+    from paraforge.inference.embed import embed_file
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
     from paraforge.loading import load_fixed

@@ -10,7 +10,7 @@ import typer
 from paraforge.cli.spelling import DEVICE_HELP
 
 if TYPE_CHECKING:
-    from paraforge.embeddings.fine_tuning.transfer import Variant
+    from paraforge.fine_tuning.transfer import Variant
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -126,7 +126,7 @@ def evaluate(
     check_output_file(output, force, json_object("an evaluation", "paraforge", "tokenizer", "model", "kind"))
     fine_tuner = None
     if variants := _variants(fine_tune, fine_tune_from, fine_tune_penalty, fine_tune_set):
-        from paraforge.embeddings.fine_tuning import transfer as fine_tuning
+        from paraforge.fine_tuning import transfer as fine_tuning
 
         fine_tuner = fine_tuning.fine_tuner(variants, seed, folds, fine_tune_work)
     with graceful_interrupts():
@@ -157,7 +157,7 @@ def _variants(wanted: bool, starts: list[str], penalties: list[float], settings:
         if starts != ["trained"] or penalties or settings:
             raise ConfigurationError(["--fine-tune-from, --fine-tune-penalty and --set need --fine-tune"])
         return []
-    from paraforge.embeddings.fine_tuning.transfer import make_variants
+    from paraforge.fine_tuning.transfer import make_variants
 
     grid = {}
     for setting in settings:

@@ -42,7 +42,7 @@ def export(
         check_output_file,
         text_lines,
     )
-    from paraforge.embeddings.use.export import export_model
+    from paraforge.inference.export import export_model
 
     if format is not _Format.word2vec:
         check_output_directory(output, force, TRAINED_MODEL, SENTENCE_TRANSFORMER)

@@ -33,7 +33,7 @@ def neighbours(
     from dataclasses import asdict
 
     from paraforge.embeddings.model import SentenceModel
-    from paraforge.embeddings.use.neighbours import neighbours as find
+    from paraforge.inference.neighbours import neighbours as find
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
 

@@ -39,9 +39,9 @@ def similarity(
       paraforge similarity models/decoders/bow-gru@unrolled:2 pairs.tsv
     """
     from paraforge.cli.outputs import check_output_file, text_lines
-    from paraforge.embeddings.use.similarity import cosines_of_files, cosines_of_table
     from paraforge.errors import ConfigurationError
     from paraforge.files import atomic_path
+    from paraforge.inference.similarity import cosines_of_files, cosines_of_table
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
     from paraforge.loading import load_fixed

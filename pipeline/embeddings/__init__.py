@@ -1,1 +1,1 @@
-"""Paraphrastic sentence embeddings: encoders, losses, negatives, training, and trained models in use."""
+"""Paraphrastic sentence embeddings: encoders, losses, negatives, training."""

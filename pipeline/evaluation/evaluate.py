@@ -50,7 +50,7 @@ def evaluate(
     task_names: which of :func:`transfer_tasks`; none: all. folds: of tasks without a split. seed: of the
         tasks.
     fine_tuner: trains copies of the model for the tasks, in addition to the fixed embeddings, e.g.
-        :func:`paraforge.embeddings.fine_tuning.transfer.fine_tuner`.
+        :func:`paraforge.fine_tuning.transfer.fine_tuner`.
     beside: other models whose STS scores are reported, too. against: the same, and how far they differ.
 
     Raises:

@@ -62,7 +62,7 @@ def test_from_a_book_to_similarities(tmp_path: Path) -> None:
 
 
 def test_several_processes_embed_alike(tmp_path: Path) -> None:
-    from paraforge.embeddings.use import embed
+    from paraforge.inference import embed
     from paraforge.unrolling.model import DecoderModel
     from tests.unrolling.corpus import make_model
 

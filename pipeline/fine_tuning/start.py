@@ -1,0 +1,85 @@
+"""What an encoder starts from when it is trained for a task: a copy of the model over the task's units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import VectorParameters
+from paraforge.embeddings.initial import initial_table
+from paraforge.embeddings.model import SentenceModel
+from paraforge.fine_tuning.parameters import Start
+from paraforge.text.units import make_units
+from paraforge.text.vocabulary import Vocabulary
+
+
+def start_model(
+    model: SentenceModel,
+    training_texts: Sequence[str],
+    other_texts: Sequence[str],
+    start: Start,
+    new_units: int,
+    seed: int,
+) -> SentenceModel:
+    """A model of the same architecture over the units that a task has; the given one is not changed.
+
+    Tables lose the rows that no text of the task reads, so an update of whole tables is fast. Units that the
+    model does not know, and that the training texts have at least `new_units` times (0: none), get a row of
+    their own, which starts as the unknown unit's.
+
+    other_texts: of development and test examples; only units that the model knows are taken from them.
+    start: `trained` takes the model's parameters; `random` draws all of them by seed, as a training would.
+    """
+    tables = {name: table.detach().cpu() for name, table in model.encoder.tables().items()}
+    names = list(model.encoder.table_units())
+    vocabularies: dict[str, Vocabulary] = {}
+    counts: dict[str, npt.NDArray[np.int64]] = {}
+    for unit, known in model.vocabularies.items():
+        vocabularies[unit], counts[unit] = _task_vocabulary(
+            model, unit, known, training_texts, other_texts, new_units
+        )
+
+    def trained(part: VectorParameters, number: int) -> Tensor:
+        rows = model.vocabularies[part.unit].ids_of(vocabularies[part.unit].units)
+        return tables[names[number]][torch.from_numpy(rows)]
+
+    def random(part: VectorParameters, number: int) -> Tensor:
+        return initial_table(part, counts[part.unit], seed + number)
+
+    encoder = build_encoder(model.parameters, trained if start == "trained" else random, seed)
+    if start == "trained":
+        composition = model.encoder.composition()
+        with torch.no_grad():
+            for name, value in encoder.composition().items():
+                value.copy_(composition[name])
+    return SentenceModel(encoder.to(model.device), model.parameters, vocabularies, model.sentencepiece_model)
+
+
+def _task_vocabulary(
+    model: SentenceModel,
+    unit: str,
+    known: Vocabulary,
+    training_texts: Sequence[str],
+    other_texts: Sequence[str],
+    new_units: int,
+) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
+    """The unknown unit, then the others sorted, and how often the training texts have each."""
+    cutter = make_units(unit, model.sentencepiece_model)
+    training, other = cutter.cut(pa.array(training_texts, pa.string()), pa.array(other_texts, pa.string()))
+    texts = training.vocabulary
+    in_training = np.bincount(training.ids, minlength=len(texts))
+    in_other = np.bincount(other.ids, minlength=len(texts))
+    occurrences = {known.unknown: 0}
+    for place in np.flatnonzero(in_training + in_other).tolist():
+        text, times = texts[place], int(in_training[place])
+        own = text in known or (new_units > 0 and times >= new_units)
+        name = text if own else known.unknown
+        occurrences[name] = occurrences.get(name, 0) + times
+    units = [known.unknown, *sorted(occurrences.keys() - {known.unknown})]
+    return Vocabulary(units, known.unknown), np.array([occurrences[name] for name in units])

@@ -1,0 +1,74 @@
+"""The copy that is trained for a task: the model's vectors, the task's vocabulary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.fine_tuning.start import start_model
+from paraforge.text.vocabulary import UNKNOWN
+from tests.embeddings.test_encoders import PARAMETERS
+from tests.fine_tuning.models import make_model, snapshot
+
+TRAINING = ["word1x word2x new", "word1x new word3x", "rare", ""]
+OTHER = ["word4x", "only here only", "rare new word1x word2x"]
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_trained_start_has_the_models_vectors(name: str) -> None:
+    model = make_model(PARAMETERS[name])
+    before = snapshot(model)
+    copied = start_model(model, TRAINING, OTHER, "trained", 2, 1)
+    np.testing.assert_array_equal(copied.encode(TRAINING + OTHER), model.encode(TRAINING + OTHER))
+    with torch.no_grad():
+        for value in copied.encoder.parameters():
+            value.add_(1)
+    assert all(torch.equal(value, before[name]) for name, value in model.encoder.named_parameters())
+
+
+def test_the_vocabulary_is_the_tasks() -> None:
+    model = make_model()
+    copied = start_model(model, TRAINING, OTHER, "trained", 2, 1)
+    assert copied.vocabularies["word"].units == [UNKNOWN, "new", "word1x", "word2x", "word3x", "word4x"]
+    assert len(start_model(model, TRAINING, OTHER, "trained", 1, 1).vocabularies["word"]) == 7  # and rare
+    assert len(start_model(model, TRAINING, OTHER, "trained", 0, 1).vocabularies["word"]) == 5
+    # What stands in test texts alone has no vector of its own: nothing could have been learnt about it.
+    assert "only" not in start_model(model, TRAINING, OTHER, "trained", 1, 1).vocabularies["word"]
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_random_start_depends_on_the_seed_alone(name: str) -> None:
+    model = make_model(PARAMETERS[name])
+    first, again, other = (
+        snapshot(start_model(model, TRAINING, OTHER, "random", 2, seed)) for seed in (1, 1, 2)
+    )
+    assert all(torch.equal(value, again[name]) for name, value in first.items())
+    tables = {name for name in first if name.endswith("table")}
+    assert not any(torch.equal(first[name], other[name]) for name in tables)
+    if name == "identity_rnn":  # its other parameters always start as the identity
+        return
+    assert not any(torch.equal(first[name], other[name]) for name in first.keys() - tables)
+
+
+def test_a_random_start_is_weighted_by_the_training_texts() -> None:
+    """a / (a + p) with p of the training texts: 7 words, of which word1x and new are two each."""
+    a = 0.1
+    plain, weighted = (
+        start_model(
+            make_model(AverageParameters(dimension=2, initial_frequency=value)),
+            TRAINING,
+            OTHER,
+            "random",
+            2,
+            1,
+        )
+        for value in (None, a)
+    )
+    # The unknown unit stands for rare; word4x is in no training text.
+    counts = {UNKNOWN: 1, "new": 2, "word1x": 2, "word2x": 1, "word3x": 1, "word4x": 0}
+    assert plain.vocabularies["word"].units == list(counts)
+    expected = [a / (a + count / 7) for count in counts.values()]
+    ratio = weighted.encoder.get_parameter("table") / plain.encoder.get_parameter("table")
+    np.testing.assert_allclose(ratio.detach().mean(dim=1), expected, rtol=1e-5)

@@ -1,0 +1,67 @@
+"""Nearest neighbours against a sort of everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.embeddings.initial import random_table
+from paraforge.embeddings.model import SentenceModel
+from paraforge.errors import InputError
+from paraforge.inference import neighbours as module
+from paraforge.inference.neighbours import neighbours
+from paraforge.text.vocabulary import UNKNOWN, Vocabulary
+
+WORDS = [f"word{number}" for number in range(50)]
+
+
+def make(unit: str = "word") -> SentenceModel:
+    vocabulary = Vocabulary([UNKNOWN, *WORDS])
+    table = random_table(len(vocabulary), 6, 1.0, 1)
+    return SentenceModel(Average(table, unit), AverageParameters(dimension=6, unit=unit), {unit: vocabulary})  # type: ignore[arg-type]
+
+
+def cosine(model: SentenceModel, first: str, second: str) -> float:
+    a, b = model.encode([first, second]).astype(np.float64)
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+@pytest.mark.parametrize("block", [3, 1000])
+def test_words(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(module, "_BLOCK", block)
+    model = make()
+    found = neighbours(model, ["word3", "word7 word8"], count=5)
+    for query, best in zip(["word3", "word7 word8"], found, strict=True):
+        others = sorted((word for word in WORDS if word != query), key=lambda w: -cosine(model, query, w))
+        assert [one.text for one in best] == others[:5]
+        assert best[0].cosine == pytest.approx(cosine(model, query, others[0]), abs=1e-6)
+
+
+def test_sentences_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK", 2)
+    lines = ["Word1 word2.", "word1, word2", "word9", "", "word1 word2 word5", "word40"]
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(lines))
+    model = make()
+    (found,) = neighbours(model, ["word1 word2"], path, count=10)
+    # The query itself, but for case and marks, is no neighbour; nor is the second time that a line comes.
+    assert sorted(one.text for one in found if one.text) == ["word1 word2 word5", "word40", "word9"]
+    assert found[0].text == "word1 word2 word5"
+
+
+def test_what_cannot_be_found(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no words to choose among"):
+        neighbours(make("trigram"), ["dog"])
+    with pytest.raises(InputError, match="' ' has no token"):
+        neighbours(make(), [" "])
+
+
+def test_a_query_of_unknown_words_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    neighbours(make(), ["word1 zebra"])
+    assert not caplog.text
+    neighbours(make(), ["zebra"])
+    assert "'zebra': the model knows nothing in it" in caplog.text
