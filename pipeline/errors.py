@@ -12,10 +12,9 @@ from types import ModuleType
 class ParaforgeError(Exception):
     """Base of every error that is reported to the user without a traceback.
 
-    Attributes:
-        exit_code: of the command.
-        ends_process: whether nothing can be computed any more in the process that raised it: a worker of a
-            cluster ends itself, so that another takes its place.
+    exit_code: of the command.
+    ends_process: whether nothing can be computed any more in the process that raised it: a worker of a
+        cluster ends itself, so that another takes its place.
     """
 
     exit_code = 1
@@ -23,10 +22,8 @@ class ParaforgeError(Exception):
 
 
 class InputError(ParaforgeError):
-    """A file or value given by the user is wrong.
-
-    ``str()`` reads ``path:line: message. remedy``; parts that are not known are left out.
-    """
+    """A file or value given by the user is wrong. ``str()`` reads ``path:line: message. remedy``; parts that
+    are not known are left out."""
 
     exit_code = 2
 
@@ -108,11 +105,8 @@ class Interrupted(ParaforgeError):
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module.
-
-    Raises:
-        MissingPackageError: the module, or its parent package, is not installed.
-    """
+    """Import an optional module. Raises MissingPackageError: the module, or its parent package, is not
+    installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -41,10 +41,8 @@ def remove_unfinished() -> None:
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary file name beside ``path``; on success sync it and rename it to ``path``.
-
-    If the block raises, the temporary file is removed and ``path`` is as it was.
-    """
+    """Give a temporary file name beside ``path``; on success sync it and rename it to ``path``. If the block
+    raises, the temporary file is removed and ``path`` is as it was."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
@@ -102,11 +100,7 @@ def read_json_or_none(path: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        InputError: the file is missing or is not JSON; with file and line.
-    """
+    """Read a JSON file. Raises InputError: the file is missing or is not JSON; with file and line."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:

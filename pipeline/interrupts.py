@@ -33,11 +33,7 @@ def stop_requested() -> bool:
 
 
 def check_interrupt() -> None:
-    """Call between batches.
-
-    Raises:
-        Interrupted: SIGTERM or Ctrl-C has arrived.
-    """
+    """Call between batches. Raises Interrupted: SIGTERM or Ctrl-C has arrived."""
     if _stop.is_set():
         raise Interrupted()
 
@@ -55,10 +51,8 @@ def _request_stop(signum: int, frame: FrameType | None) -> None:
 def graceful_interrupts() -> Iterator[None]:
     """Turn SIGTERM and SIGINT into a request that :func:`check_interrupt` sees, while the block runs.
 
-    Only the main thread may install signal handlers; elsewhere the block runs unchanged.
-
-    Raises:
-        Interrupted: a signal arrived after the last check in the block.
+    Only the main thread may install signal handlers; elsewhere the block runs unchanged. Raises Interrupted:
+    a signal arrived after the last check in the block.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

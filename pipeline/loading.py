@@ -71,8 +71,7 @@ def load_fixed(name: str | Path, device: str = "cpu") -> Model:
     """As :func:`load`, for a file that is read block by block: a model that learns from the texts which it
     gets would be another one for each block.
 
-    Raises:
-        InputError: it is such a model; and what :func:`load` raises.
+    Raises InputError: it is such a model; and what :func:`load` raises.
     """
     model = load(name, device)
     if isinstance(model, Adaptive):

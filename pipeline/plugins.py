@@ -29,11 +29,8 @@ def found_modules(package: str) -> dict[str, str]:
 
 
 def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
-    """Subclasses of ``base`` that a module defines.
-
-    Raises:
-        InputError: it is another package's, and cannot be imported.
-    """
+    """Subclasses of ``base`` that a module defines. Raises InputError: it is another package's, and cannot be
+    imported."""
     try:
         imported = importlib.import_module(module)
     except Exception as error:

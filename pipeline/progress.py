@@ -64,11 +64,9 @@ class _Lines:
 def progress(*, total: int | None, unit: str, description: str, done: int = 0) -> Iterator[Progress]:
     """Show progress on standard error while the block runs.
 
-    Args:
-        total: units to do in all, or None where it is not known.
-        unit: what is counted, e.g. ``pairs``.
-        description: what is being done, e.g. ``score``.
-        done: units that an earlier run did; they count as progress but not in the rate.
+    total: units to do in all, or None where it is not known. unit: what is counted, e.g. ``pairs``.
+    description: what is being done, e.g. ``score``.
+    done: units that an earlier run did; they count as progress but not in the rate.
     """
     interactive = sys.stderr.isatty()
     bar = tqdm(

@@ -29,12 +29,9 @@ _COMMIT_ROWS = 5_000_000
 class Part:
     """A piece of a source: a Parquet file of the work directory, whole.
 
-    Attributes:
-        path: the file.
-        rows: its rows.
-        first_row: number of its first row in the whole corpus.
-        line_offset: added to its line numbers: lines of the source's files before this one.
-        dropped: rows of the corpus in this part that the source's list ``drop_rows`` names; rising.
+    path: the file. rows: its rows. first_row: number of its first row in the whole corpus.
+    line_offset: added to its line numbers: lines of the source's files before this one.
+    dropped: rows of the corpus in this part that the source's list ``drop_rows`` names; rising.
     """
 
     path: Path
@@ -77,10 +74,8 @@ def plan_shards(
 def rank_groups(parts: Sequence[Part], columns: tuple[str, str], directory: Path) -> None:
     """Rank the rows that were not refused by one of their keys; goes on where a killed run stopped.
 
-    Args:
-        parts: all parts of the corpus, in order.
-        columns: the two halves of the key.
-        directory: the ranker's own, see :class:`paraforge.shards.groups.GroupRanker`.
+    parts: all parts of the corpus, in order. columns: the two halves of the key.
+    directory: the ranker's own, see :class:`paraforge.shards.groups.GroupRanker`.
     """
     ranker = GroupRanker(directory, expected_rows=sum(part.rows for part in parts))
     committed = ranker.rows
@@ -118,12 +113,9 @@ def write_shards(
 ) -> list[ShardResult]:
     """Write consecutive shards; those that are there already are only counted.
 
-    Args:
-        plans: the shards.
-        kind: ``bitext`` or ``paraphrases``.
-        pairs: the finished ranker of pairs; None where duplicates stay.
-        sources: the finished ranker of foreign sides; None for paraphrases.
-        work: where shards go.
+    kind: ``bitext`` or ``paraphrases``.
+    pairs: the finished ranker of pairs; None where duplicates stay.
+    sources: the finished ranker of foreign sides; None for paraphrases. work: where shards go.
     """
     pair_ranker = None if pairs is None else GroupRanker(pairs)
     source_ranker = None if sources is None else GroupRanker(sources)

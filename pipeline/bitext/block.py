@@ -27,12 +27,10 @@ _FAULT_CODES = np.array([0, *(CODES[fault] for fault in FAULTS)], dtype=np.uint8
 class Block:
     """Consecutive rows of a source.
 
-    Attributes:
-        lines: line (or record) number of each row in its file, from 1; int64.
-        texts: a string array without nulls for each text column: ``source_text``, ``reference``,
-            ``translation``.
-        codes: why the reader refuses a row (:data:`paraforge.bitext.reasons.CODES`); 0 where it does not.
-        scores: float32 with nulls, where the source has a score column.
+    lines: line (or record) number of each row in its file, from 1; int64.
+    texts: a string array without nulls for each text column: ``source_text``, ``reference``, ``translation``.
+    codes: why the reader refuses a row (:data:`paraforge.bitext.reasons.CODES`); 0 where it does not.
+    scores: float32 with nulls, where the source has a score column.
     """
 
     lines: NDArray[np.int64]
@@ -64,10 +62,8 @@ def text_of(value: str | bool | float | None) -> str:
 
 
 def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """A string array of Python strings, and which of them are no Unicode text (lone surrogates).
-
-    JSON can spell a lone surrogate, UTF-8 cannot; such a character becomes U+FFFD.
-    """
+    """A string array of Python strings, and which of them are no Unicode text (lone surrogates). JSON can
+    spell a lone surrogate, UTF-8 cannot; such a character becomes U+FFFD."""
     broken = np.zeros(len(values), dtype=bool)
     try:
         return pa.array(values, pa.string()), broken
@@ -81,11 +77,8 @@ def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
 
 
 def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool, what: str = "score") -> pa.Array:
-    """The score column as float32; a blank is null. Rows with something else are refused as malformed.
-
-    Raises:
-        InputError: ``strict``, and a row that was not refused before has something else.
-    """
+    """The score column as float32; a blank is null. Rows with something else are refused as malformed. Raises
+    InputError: ``strict``, and a row that was not refused before has something else."""
     trimmed = pc.utf8_trim_whitespace(texts)
     trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     try:

@@ -39,12 +39,10 @@ def fetch(source: CatalogueSource, cache: Path) -> tuple[FileSource, list[dict[s
     mtdata is asked only for the address and the format: fetching and reading are ours, so that a file that is
     cut short or ragged is noticed. What was fetched before is not fetched again.
 
-    Args:
-        source: the identifier and the languages.
-        cache: where downloads are kept, if the source names no other place.
+    source: the identifier and the languages.
+    cache: where downloads are kept, if the source names no other place.
 
-    Returns:
-        The reader, and the paths of each file or pair of files.
+    Returns the reader, and the paths of each file or pair of files.
 
     Raises:
         MissingPackageError: mtdata is not installed.
@@ -77,8 +75,7 @@ def find_entry(dataset: str) -> dict[str, Any]:
 
     A process of its own does this: mtdata holds 290,000 entries in memory and sets up logging for itself.
 
-    Returns:
-        ``id languages tags url ext in_ext in_paths cols`` as JSON values.
+    Returns ``id languages tags url ext in_ext in_paths cols`` as JSON values.
 
     Raises:
         MissingPackageError: mtdata is not installed.
@@ -105,9 +102,7 @@ def find_entry(dataset: str) -> dict[str, Any]:
 def describe(index: Any, dataset: str) -> dict[str, Any]:
     """An entry of mtdata's index as JSON values, or ``similar`` identifiers where there is none.
 
-    Args:
-        index: ``mtdata.index.Index`` with its entries loaded.
-        dataset: identifier.
+    index: ``mtdata.index.Index`` with its entries loaded. dataset: identifier.
     """
     by_id = {str(entry.did): entry for entry in index.get_entries()}
     entry = by_id.get(dataset)

@@ -38,21 +38,15 @@ Mask = NDArray[np.bool_]
 def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], changes: Changes) -> Block:
     """Clean the texts of a block and find the rows to refuse; no row is removed.
 
-    The order is that of :data:`reasons.REASONS`, the first reason found stays. Duplicates and
-    contaminated rows are found elsewhere: they need more than the block.
+    The order is that of :data:`reasons.REASONS`, the first reason found stays. Duplicates and contaminated
+    rows are found elsewhere: they need more than the block.
 
-    Args:
-        block: as read.
-        settings: what to mend and to refuse.
-        paths: the file of each text column, for errors.
-        changes: where rows mended are counted: ``line_breaks``, ``control_characters``, ``normalised``,
-            ``trimmed``.
+    block: as read. settings: what to mend and to refuse. paths: the file of each text column, for errors.
+    changes: where rows mended are counted: ``line_breaks``, ``control_characters``, ``normalised``,
+        ``trimmed``.
 
-    Returns:
-        The cleaned block. Texts of refused rows are cut to 4,096 characters.
-
-    Raises:
-        InputError: ``settings.malformed`` is ``error`` and a row has a NUL.
+    Returns the cleaned block. Texts of refused rows are cut to 4,096 characters. Raises InputError:
+    ``settings.malformed`` is ``error`` and a row has a NUL.
     """
     cleaned = Block(block.lines, dict(block.texts), block.codes.copy(), block.scores)
     for name, texts in block.texts.items():

@@ -25,13 +25,11 @@ _READ_BYTES = 1 << 18
 def download(url: str, target: Path, wait_seconds: float = 2.0) -> None:
     """Fetch ``url`` into ``target``, unless it is there.
 
-    The server's certificate is checked. A connection that breaks is tried again, from where it broke
-    if the server can do that. What was fetched is measured against the length that the server names.
+    The server's certificate is checked. A connection that breaks is tried again, from where it broke if the
+    server can do that. What was fetched is measured against the length that the server names.
 
-    Args:
-        url: ``http`` or ``https``.
-        target: written atomically.
-        wait_seconds: wait before the second attempt; twice as long before each further one.
+    url: ``http`` or ``https``. target: written atomically.
+    wait_seconds: wait before the second attempt; twice as long before each further one.
 
     Raises:
         InputError: not HTTP, or it cannot be had.

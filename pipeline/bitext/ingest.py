@@ -38,13 +38,11 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
     shard does not mix sources. Refused rows stay, with their reason. ``line`` counts through all files of a
     source.
 
-    Killed, it goes on where it was: files read and shards written are taken over. The result does not
-    depend on ``resources``.
+    Killed, it goes on where it was: files read and shards written are taken over. The result does not depend
+    on ``resources``.
 
-    Args:
-        parameters: section ``ingest``.
-        output: directory to publish, replaced as a whole.
-        resources: where to run.
+    parameters: section ``ingest``. output: directory to publish, replaced as a whole.
+    resources: where to run.
 
     Raises:
         ConfigurationError: files that are missing, all in one message.

@@ -32,15 +32,9 @@ class SourceReport:
 class IngestReport:
     """What ingest did: ``rows`` = ``kept`` + the sum of ``rejected``, for each source and for the whole.
 
-    Attributes:
-        rows: rows read.
-        kept: rows not refused.
-        rejected: refused rows by reason.
-        changes: rows or lines mended, by what was mended.
-        shards: shards written.
-        sources: the same for each source, and its files.
-        seconds: time taken.
-        pairs_per_second: rows / seconds.
+    rows: rows read. kept: rows not refused. rejected: refused rows by reason.
+    changes: rows or lines mended, by what was mended. shards: shards written.
+    sources: the same for each source, and its files. seconds: time taken. pairs_per_second: rows / seconds.
     """
 
     rows: int
@@ -109,11 +103,8 @@ def _in_order(counts: Counter[str]) -> dict[str, int]:
 
 
 def check_report(report: IngestReport, rows: int) -> None:
-    """Compare with the number of rows that were read.
-
-    Raises:
-        IncompleteError: counts do not add up, or every row was refused.
-    """
+    """Compare with the number of rows that were read. Raises IncompleteError: counts do not add up, or every
+    row was refused."""
     if report.rows != rows:
         raise IncompleteError(f"ingest: {rows} rows were read, {report.rows} are in the shards")
     if report.kept == 0:

@@ -81,9 +81,8 @@ def read_pair_file(
 
     A blank line is a pair of two blank sides. A byte order mark is no part of the first field.
 
-    Raises:
-        InputError: a line with too few fields or invalid UTF-8, with its number; columns that were not named
-            and hold numbers; an empty or damaged file.
+    Raises InputError: a line with too few fields or invalid UTF-8, with its number; columns that were not
+    named and hold numbers; an empty or damaged file.
     """
     separator: str | None = {"tsv": "\t", "ppdb": ppdb.SEPARATOR}.get(format)
     done = 0
@@ -125,11 +124,10 @@ def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
     """Reference and translation of every pair of a corpus that is neither rejected nor failed, shard by
     shard.
 
-    directories: row-aligned shard directories; the columns `rejected` and `failed` are looked at where
-        they exist.
+    directories: row-aligned shard directories; the columns `rejected` and `failed` are looked at where they
+        exist.
 
-    Raises:
-        InputError: no such shards, or no columns reference and translation.
+    Raises InputError: no such shards, or no columns reference and translation.
     """
     view = ShardView(*directories)
     fates = [name for name in ("rejected", "failed") if name in view.column_names]

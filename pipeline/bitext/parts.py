@@ -36,11 +36,9 @@ SOURCE_KEY = ("source_high", "source_low")
 class FileReport:
     """What reading one file gave.
 
-    Attributes:
-        rows: rows read, refused ones included.
-        last_line: line number of the last row.
-        rejected: refused rows by reason, duplicates and contaminated rows not among them.
-        changes: rows or lines mended, by what was mended.
+    rows: rows read, refused ones included. last_line: line number of the last row.
+    rejected: refused rows by reason, duplicates and contaminated rows not among them.
+    changes: rows or lines mended, by what was mended.
     """
 
     rows: int
@@ -61,12 +59,9 @@ def read_parts(
 ) -> FileReport:
     """Read, clean and key a file into ``directory``; takes over what an earlier run finished there.
 
-    Args:
-        file: what to read.
-        cleaning: how to clean it.
-        kind: ``bitext`` or ``paraphrases``.
-        digests: SHA-256 of its files when the run began.
-        directory: named after everything that the result depends on.
+    cleaning: how to clean it. kind: ``bitext`` or ``paraphrases``.
+    digests: SHA-256 of its files when the run began.
+    directory: named after everything that the result depends on.
 
     Raises:
         InputError: see :func:`paraforge.bitext.sources.read_file`; a file that changes while it is read.

@@ -103,12 +103,9 @@ class FileSource(NamedSource):
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
         """Read one file, or files in step.
 
-        Args:
-            paths: a file for each key of :meth:`patterns`.
-            reading: how.
+        paths: a file for each key of :meth:`patterns`. reading: how.
 
-        Raises:
-            InputError: the file cannot be read; with line, where there is one.
+        Raises InputError: the file cannot be read; with line, where there is one.
         """
 
 

@@ -33,9 +33,7 @@ _PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in each of a thousand files
 class SourceFile:
     """One file of a source, or one pair of parallel files.
 
-    Attributes:
-        source: how it is read.
-        paths: the file, or a file for each column.
+    source: how it is read. paths: the file, or a file for each column.
     """
 
     source: FileSource
@@ -77,9 +75,7 @@ class SourceFiles:
 def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     """Find the files of every source; make or fetch those that have to be.
 
-    Args:
-        parameters: section ``ingest``.
-        work: directory for the sample bitext and for downloads.
+    parameters: section ``ingest``. work: directory for the sample bitext and for downloads.
 
     Raises:
         ConfigurationError: every file that is missing, every variable not set, all in one message.
@@ -116,11 +112,9 @@ def problems(parameters: IngestParameters) -> list[str]:
     Checks their paths, and the first rows of each file as ingest would read and clean them. Nothing is made,
     fetched or written.
 
-    Args:
-        parameters: section ``ingest``.
+    parameters: section ``ingest``.
 
-    Returns:
-        The problems, each naming its source and, where there is one, file and line.
+    Returns the problems, each naming its source and, where there is one, file and line.
     """
     found = _Problems()
     for source in parameters.sources:
@@ -261,13 +255,10 @@ def _fetch(source: CatalogueSource, work: Path) -> SourceFiles:
 def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = None) -> Iterator[Block]:
     """Read one file of a source, as its format and the cleaning say.
 
-    Args:
-        file: what to read.
-        cleaning: what happens to rows that cannot be read.
-        reading: where changes are counted, and how much is read at a time.
+    cleaning: what happens to rows that cannot be read.
+    reading: where changes are counted, and how much is read at a time.
 
-    Raises:
-        InputError: see the readers in :mod:`paraforge.bitext.readers`.
+    Raises InputError: see the readers in :mod:`paraforge.bitext.readers`.
     """
     reading = replace(
         reading or Reading(), strict=cleaning.malformed == "error", max_line_bytes=cleaning.max_line_bytes
@@ -278,11 +269,8 @@ def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = No
 def read_row_numbers(path: Path) -> NDArray[np.int64]:
     """Row numbers to drop: the first column of each line, counted from 0; the first line may be a header.
 
-    Returns:
-        The numbers, rising, without repeats.
-
-    Raises:
-        InputError: a line that does not begin with a row number.
+    Returns the numbers, rising, without repeats. Raises InputError: a line that does not begin with a row
+    number.
     """
     return np.array(sorted(set().union(*_row_numbers(path))), dtype=np.int64)
 

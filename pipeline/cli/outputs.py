@@ -36,11 +36,10 @@ _WHOLE_DIRECTORIES = {
 class DirectoryKind:
     """A directory that a command makes.
 
-    Attributes:
-        what: for the message, e.g. "a lexicon".
-        description: name of the JSON file that every such directory has.
-        keys: what that file has, where it is an object.
-        others: patterns of the other files' paths below it; if empty, the description lists them as `files`.
+    what: for the message, e.g. "a lexicon".
+    description: name of the JSON file that every such directory has.
+    keys: what that file has, where it is an object.
+    others: patterns of the other files' paths below it; if empty, the description lists them as `files`.
     """
 
     what: str
@@ -81,11 +80,7 @@ class FileKind:
 
 def check_output_directory(output: Path, force: bool, *kinds: DirectoryKind) -> None:
     """Refuse to replace anything without `force`, and with it anything but an empty directory or one of these
-    kinds in which nothing else was put.
-
-    Raises:
-        InputError: it exists; it is left as it is.
-    """
+    kinds in which nothing else was put. Raises InputError: it exists; it is left as it is."""
     if not _exists(output, force):
         return
     found = [_refusal(output, kind) for kind in kinds] if output.is_dir() else ["not a directory"]
@@ -99,8 +94,7 @@ def check_output_file(output: Path | None, force: bool, kind: FileKind | None = 
     output: None is standard output, which is always right.
     kind: None where it is not known yet (the columns of a query): call again before writing.
 
-    Raises:
-        InputError: it exists; it is left as it is.
+    Raises InputError: it exists; it is left as it is.
     """
     if output is None or not _exists(output, force):
         return

@@ -11,11 +11,7 @@ if TYPE_CHECKING:
 
 
 def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:
-    """Parameters of this class.
-
-    Raises:
-        ConfigurationError: values are not allowed; every one is named.
-    """
+    """Parameters of this class. Raises ConfigurationError: values are not allowed; every one is named."""
     from pydantic import ValidationError
 
     from paraforge.errors import ConfigurationError

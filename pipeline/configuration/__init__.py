@@ -72,10 +72,7 @@ def not_yaml(error: yaml.YAMLError, path: Path) -> InputError:
 
 def check_parameters(content: Mapping[str, Any], where: str | Callable[[Location], str]) -> Parameters:
     """Check parameters that were read from ``where``, a name or a function from a key's location to one.
-
-    Raises:
-        ConfigurationError: values are not allowed; each is named with what is allowed.
-    """
+    Raises ConfigurationError: values are not allowed; each is named with what is allowed."""
     try:
         return Parameters.model_validate(content)
     except ValidationError as error:

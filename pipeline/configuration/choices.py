@@ -47,14 +47,11 @@ class Change:
 class Configured:
     """A params.yaml that is to be written.
 
-    Attributes:
-        text: all of it.
-        content: its sections.
-        parameters: the same, checked.
-        choices: what it was composed from, earlier choices included.
-        forgotten: earlier values that a group that was chosen now takes the place of.
-        edited: values that were edited by hand and are kept.
-        changes: what differs from the file that was there; None where there was none.
+    text: all of it. content: its sections. parameters: the same, checked.
+    choices: what it was composed from, earlier choices included.
+    forgotten: earlier values that a group that was chosen now takes the place of.
+    edited: values that were edited by hand and are kept.
+    changes: what differs from the file that was there; None where there was none.
     """
 
     text: str

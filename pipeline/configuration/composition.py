@@ -152,9 +152,7 @@ def _quoted(override: str) -> str:
     """An override that Hydra's grammar can read: a value with other characters than it takes is quoted.
 
     A user types ``nmt.model=modely/cs-en`` and, as readily, a path with an accent, a comma or a parenthesis.
-
-    Raises:
-        InputError: it has no ``=``.
+    Raises InputError: it has no ``=``.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException

@@ -29,10 +29,8 @@ INPUTS = Path("inputs")
 class NamedFile:
     """A path that the parameters name.
 
-    Attributes:
-        key: where, as ``ingest.sources.0.path``.
-        text: what the parameter says.
-        marker: what the field says of it.
+    key: where, as ``ingest.sources.0.path``. text: what the parameter says.
+    marker: what the field says of it.
     """
 
     key: str
@@ -40,11 +38,8 @@ class NamedFile:
     marker: UserFile
 
     def files(self) -> list[Path]:
-        """The files that are read, sorted by name within a directory or pattern.
-
-        Raises:
-            InputError: there is none, a variable is not set, or it is no file (a pipe, a device).
-        """
+        """The files that are read, sorted by name within a directory or pattern. Raises InputError: there is
+        none, a variable is not set, or it is no file (a pipe, a device)."""
         path = Path(expand(self.text))
         if path.is_dir():
             index = index_path(path)
@@ -66,10 +61,9 @@ def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, roo
 
     A file that does not exist gets no link: the stage itself reports what is missing.
 
-    Args:
-        parameters: all of params.yaml.
-        stages: names of stages; those whose parameters can name no files have no links.
-        root: directory of the links.
+    parameters: all of params.yaml.
+    stages: names of stages; those whose parameters can name no files have no links.
+    root: directory of the links.
     """
     linked = stages_with_files()
     for stage in linked if stages is None else set(stages) & set(linked):
@@ -112,10 +106,8 @@ def unreadable_files(parameters: Parameters) -> list[str]:
 
 
 def marked_fields(annotation: Any, key: str = "", above: tuple[type, ...] = ()) -> Iterator[str]:
-    """The keys of all fields below a type that are marked as files; `*` stands for any index or name.
-
-    A type within itself (encoders of encoders) is not entered again.
-    """
+    """The keys of all fields below a type that are marked as files; `*` stands for any index or name. A type
+    within itself (encoders of encoders) is not entered again."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         for name, field in annotation.model_fields.items() if annotation not in above else ():
             inner = f"{key}.{name}" if key else name

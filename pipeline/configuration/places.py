@@ -29,9 +29,7 @@ def written(content: Any, location: Location) -> Location:
 
 def line_of(text: str, location: Location) -> int | None:
     """The line, from 1, of what is at this location of a YAML text, or of the innermost part that exists.
-
-    None where not even the first part exists.
-    """
+    None where not even the first part exists."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     line = None
     for part in location:

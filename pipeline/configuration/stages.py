@@ -12,13 +12,10 @@ from paraforge.configuration import PARAMETERS, read_yaml
 def stages_to_run(project: Path, content: Mapping[str, Any]) -> tuple[list[str], list[str]] | None:
     """Stages whose parameters are others than in their last run, and those that read what these make.
 
-    Args:
-        project: directory with dvc.yaml.
-        content: the parameters.
+    project: directory with dvc.yaml.
 
-    Returns:
-        Names in the order of dvc.yaml, a stage for several models as ``embeddings@word``; None where nothing
-        was run yet.
+    Returns names in the order of dvc.yaml, a stage for several models as ``embeddings@word``; None where
+    nothing was run yet.
     """
     lock = project / "dvc.lock"
     if not lock.is_file():

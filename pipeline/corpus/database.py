@@ -46,15 +46,11 @@ def open_database(
     ``allow_files``, no other file can be read or written, no extension loaded and no setting changed; the
     network is never used.
 
-    Args:
-        datasets: each becomes a view of its name.
-        allow_files: let statements read and write other files.
-        threads: 0 for one a core, at most 8.
-        memory: what DuckDB may use, e.g. ``600MB``.
-        names: further views, by name.
+    datasets: each becomes a view of its name. allow_files: let statements read and write other files.
+    threads: 0 for one a core, at most 8. memory: what DuckDB may use, e.g. ``600MB``.
+    names: further views, by name.
 
-    Raises:
-        InputError: a file cannot be read.
+    Raises InputError: a file cannot be read.
     """
     import duckdb
 
@@ -120,11 +116,7 @@ def _interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def files_literal(files: Sequence[Path]) -> str:
-    """Paths as a list in SQL.
-
-    Raises:
-        InputError: DuckDB would take a path for a pattern.
-    """
+    """Paths as a list in SQL. Raises InputError: DuckDB would take a path for a pattern."""
     for path in files:
         if _GLOB & set(str(path)):
             raise InputError(
@@ -139,10 +131,8 @@ def files_literal(files: Sequence[Path]) -> str:
 def rows_of(dataset: Dataset, files: Sequence[Path], *options: str) -> str:
     """Files of a dataset as a relation in SQL whose columns have their present names.
 
-    Args:
-        dataset: what the files belong to.
-        files: some or all of them, at least one.
-        options: of DuckDB's ``read_parquet``, e.g. ``filename = true``.
+    dataset: what the files belong to. files: some or all of them, at least one.
+    options: of DuckDB's ``read_parquet``, e.g. ``filename = true``.
     """
     renamed = ", ".join(f"{identifier(a)} AS {identifier(b)}" for a, b in dataset.renamed.items())
     everything = f"* RENAME ({renamed})" if renamed else "*"

@@ -56,11 +56,9 @@ class Side:
 class Moved:
     """Pairs that are in one corpus only.
 
-    Attributes:
-        pairs: how many.
-        reasons: what became of them in the other corpus: why it refused them, or that it never had them.
-        sources: pairs by source.
-        examples: some of them, drawn at random.
+    pairs: how many.
+    reasons: what became of them in the other corpus: why it refused them, or that it never had them.
+    sources: pairs by source. examples: some of them, drawn at random.
     """
 
     pairs: int
@@ -81,15 +79,11 @@ class Changed:
 class Difference:
     """All that differs; in every pair of values the first is of corpus A.
 
-    Attributes:
-        signatures: of both.
-        parameters: what differs in the manifests, by dotted key.
-        counts: rows in, kept, rejected and failed.
-        reasons: pairs refused, by reason.
-        sources: pairs kept, by source.
-        scores: mean and deviation over kept pairs, by column.
-        distribution: kept pairs by lower edge of the paraphrase score's bin.
-        same: pairs in both with the same text.
+    signatures: of both. parameters: what differs in the manifests, by dotted key.
+    counts: rows in, kept, rejected and failed. reasons: pairs refused, by reason.
+    sources: pairs kept, by source. scores: mean and deviation over kept pairs, by column.
+    distribution: kept pairs by lower edge of the paraphrase score's bin.
+    same: pairs in both with the same text.
     """
 
     signatures: tuple[str, str]
@@ -109,10 +103,8 @@ class Difference:
 def compare(first: Side, second: Side, examples: int = 5, seed: int = 1) -> Difference:
     """Compare two corpora. Memory does not grow with them: what is large goes to temporary files.
 
-    Args:
-        first, second: the corpora A and B; pairs *left* are in A only, pairs *entered* in B only.
-        examples: pairs to show of each kind.
-        seed: of the examples.
+    first, second: the corpora A and B; pairs *left* are in A only, pairs *entered* in B only.
+    examples: pairs to show of each kind.
 
     Raises:
         InputError: a corpus has no lineage, or a file cannot be read.
@@ -275,10 +267,8 @@ class _Pairs:
         return list(table.to_pylist())
 
     def scores(self) -> dict[str, dict[str, tuple[float | None, float | None]]]:
-        """Mean and standard deviation of each score over both corpora.
-
-        Threads add up in any order: without rounding, the last digits would be others each time.
-        """
+        """Mean and standard deviation of each score over both corpora. Threads add up in any order: without
+        rounding, the last digits would be others each time."""
         result: dict[str, dict[str, tuple[float | None, float | None]]] = {}
         rows = []
         for view, side in (("a", self.first), ("b", self.second)):
@@ -328,11 +318,7 @@ class _Pairs:
 
 
 def open_side(corpus: Dataset, rejected: Dataset | None) -> Side:
-    """A corpus to compare.
-
-    Raises:
-        InputError: these are refused pairs.
-    """
+    """A corpus to compare. Raises InputError: these are refused pairs."""
     if corpus.name != KEPT:
         raise InputError(
             "these are refused pairs", corpus.directory, remedy="Compare two corpora of kept pairs."

@@ -30,11 +30,8 @@ _LEAST_WIDTH = 12
 
 
 def chosen_format(name: str | None, output: Path | None, otherwise: str = TABLE) -> str:
-    """The format named, or that of the output file's ending.
-
-    Raises:
-        InputError: no such format, one that cannot go to the terminal, or an ending that says nothing.
-    """
+    """The format named, or that of the output file's ending. Raises InputError: no such format, one that
+    cannot go to the terminal, or an ending that says nothing."""
     if name is not None:
         if name not in FORMATS:
             raise InputError(f"no format '{name}'", remedy=f"There are {', '.join(FORMATS)}.")
@@ -157,14 +154,10 @@ def _harmless(character: str) -> bool:
 def render_table(rows: Rows, limit: int, width: int, terminal: bool = False) -> tuple[str, bool]:
     """A table for people.
 
-    Args:
-        rows: only as many are computed as are shown.
-        limit: rows shown at most.
-        width: columns of the terminal.
-        terminal: use bold and lines.
+    rows: only as many are computed as are shown. limit: rows shown at most. width: columns of the terminal.
+    terminal: use bold and lines.
 
-    Returns:
-        The text, and whether there are more rows.
+    Returns the text, and whether there are more rows.
     """
     from rich import box
     from rich.table import Table

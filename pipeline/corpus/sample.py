@@ -42,11 +42,8 @@ class Band:
 
 
 def parse_band(text: str) -> Band:
-    """Read ``0.6-0.8``, ``-0.1-0.2`` or ``0.6..0.8``.
-
-    Raises:
-        InputError: not two numbers, or the first is not the smaller one.
-    """
+    """Read ``0.6-0.8``, ``-0.1-0.2`` or ``0.6..0.8``. Raises InputError: not two numbers, or the first is not
+    the smaller one."""
     match = _BAND.fullmatch(text)
     if match is None:
         raise InputError(f"'{text}' is no band", remedy="Write it as 0.6-0.8.")
@@ -78,16 +75,11 @@ def sample_pairs(
     The condition's columns are read whole, the text only of the files that have a drawn pair. The same
     corpus, condition and seed give the same pairs.
 
-    Args:
-        dataset: see :func:`paraforge.publication.datasets.open_published`.
-        count: pairs wanted; all of them where there are fewer.
-        seed: of the draw.
-        band: bounds of ``score``.
-        where: a condition in SQL on the dataset's columns.
-        columns: columns wanted; all by default.
+    dataset: see :func:`paraforge.publication.datasets.open_published`.
+    count: pairs wanted; all of them where there are fewer. band: bounds of ``score``.
+    where: a condition in SQL on the dataset's columns. columns: columns wanted; all by default.
 
-    Raises:
-        InputError: no such column, or the condition is wrong.
+    Raises InputError: no such column, or the condition is wrong.
     """
     conditions = [band.condition(score)] if band else []
     for name in [*([score] if band else []), *(columns or ())]:

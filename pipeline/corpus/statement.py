@@ -39,13 +39,11 @@ def run_statement(
 ) -> Rows:
     """Run one statement and give its rows as they are computed.
 
-    Args:
-        connection: see :func:`paraforge.corpus.database.open_database`.
-        sql: a query; with ``allow_files`` any single statement.
-        views, missing: which views there are, and why others are not, for the messages.
+    connection: see :func:`paraforge.corpus.database.open_database`.
+    sql: a query; with ``allow_files`` any single statement.
+    views, missing: which views there are, and why others are not, for the messages.
 
-    Raises:
-        InputError: the statement is wrong, is more than one, or is none that only reads.
+    Raises InputError: the statement is wrong, is more than one, or is none that only reads.
     """
     remedy = _remedy(sql, views or {}, missing or {})
     with explained():

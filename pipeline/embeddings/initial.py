@@ -18,11 +18,8 @@ logger = logging.getLogger(__name__)
 
 
 def random_table(rows: int, dimension: int, scale: float, seed: int) -> Tensor:
-    """Normal numbers with standard deviation `scale`, (rows, dimension) float32.
-
-    Adam moves an element by about its learning rate: scale / rate is how many steps it takes to leave the
-    start.
-    """
+    """Normal numbers with standard deviation `scale`, (rows, dimension) float32. Adam moves an element by
+    about its learning rate: scale / rate is how many steps it takes to leave the start."""
     numbers = np.random.default_rng([seed, rows, dimension]).standard_normal((rows, dimension), np.float32)
     return torch.from_numpy(numbers * np.float32(scale))
 

@@ -43,8 +43,7 @@ class PackedMegaBatch:
 class MiniBatch:
     """All left sides, all right sides, and the negatives of the left and, two-sided, of the right sides.
 
-    bags: unit -> sentences, their ids counted in `rows`.
-    rows: unit -> distinct ids of table rows, ascending.
+    bags: unit -> sentences, their ids counted in `rows`. rows: unit -> distinct ids of table rows, ascending.
     """
 
     pairs: int

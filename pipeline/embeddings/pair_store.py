@@ -33,10 +33,9 @@ _BLOCK_ROWS = 50_000
 class PairStore:
     """Pairs of sentences as ids, in one directory. Pair k's left and right sides are read by number.
 
-    Attributes:
-        pairs: number of pairs. skipped: pairs left out because a side has no unit.
-        fingerprint: hash of the pairs' ids and of the vocabularies' sizes.
-        vocabularies: unit name -> vocabulary. source_names: where pairs come from.
+    pairs: number of pairs. skipped: pairs left out because a side has no unit.
+    fingerprint: hash of the pairs' ids and of the vocabularies' sizes.
+    vocabularies: unit name -> vocabulary. source_names: where pairs come from.
     """
 
     def __init__(self, directory: Path) -> None:

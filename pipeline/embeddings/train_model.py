@@ -81,9 +81,7 @@ def train_named_model(
     curve: Path,
 ) -> EmbeddingsReport:
     """Stage `embeddings`: train one of the section's models on the published corpus and the given files.
-
-    Raises InputError where there is no model of that name, and what `train_model` raises.
-    """
+    Raises InputError where there is no model of that name, and what `train_model` raises."""
     if name not in parameters.models:
         raise InputError(f"there is no model '{name}'; params.yaml has {', '.join(parameters.models)}")
     data = TrainingData(

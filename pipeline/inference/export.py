@@ -98,11 +98,8 @@ def _word_table(encoder: Encoder) -> Tensor:
 
 
 def word_vectors(model: SentenceModel) -> WordVectors:
-    """The words and their vectors.
-
-    Raises InputError where the model has no table of words, or several and is not the mean of its words'
-    vectors.
-    """
+    """The words and their vectors. Raises InputError where the model has no table of words, or several and is
+    not the mean of its words' vectors."""
     encoder = model.encoder
     unit = _averaged_words(model.parameters)
     if unit is not None:

@@ -78,13 +78,12 @@ class Step:
 class Task(Protocol[Batch, Module]):
     """What the loop trains.
 
-    Attributes:
-        counted: what an example is called in a history, e.g. `pairs`.
-        size: examples of an epoch. total: of the whole run, where no patience ends it.
-        evaluate_every: examples or updates, as `clock` counts, between evaluations; 0: at each epoch's end.
-        patience: evaluations without gain that end the run; None: never.
-        average_after: share of the run after which parameters enter a mean, which is kept; None: never.
-        prefetch: batches that are made before they are asked for.
+    counted: what an example is called in a history, e.g. `pairs`.
+    size: examples of an epoch. total: of the whole run, where no patience ends it.
+    evaluate_every: examples or updates, as `clock` counts, between evaluations; 0: at each epoch's end.
+    patience: evaluations without gain that end the run; None: never.
+    average_after: share of the run after which parameters enter a mean, which is kept; None: never.
+    prefetch: batches that are made before they are asked for.
     """
 
     counted: str
@@ -123,9 +122,8 @@ class Trainer(Generic[Batch, Module]):
     """One training run. Its result depends on the task and the evaluation alone, not on checkpoints or
     interruptions.
 
-    Attributes:
-        record: what was done.
-        rate: examples a second of this process, without evaluations and checkpoints; set by `run`.
+    record: what was done.
+    rate: examples a second of this process, without evaluations and checkpoints; set by `run`.
     """
 
     def __init__(

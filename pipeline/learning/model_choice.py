@@ -41,10 +41,8 @@ class BestParameters:
         self._best: dict[str, Tensor] | None = None
 
     def judge(self, score: float, updates: int, state: ChoiceState) -> float | None:
-        """Take the parameters as they are now where no score was as high before; returns the score.
-
-        A score that is not a number is None: an evaluation without gain, never the best one.
-        """
+        """Take the parameters as they are now where no score was as high before; returns the score. A score
+        that is not a number is None: an evaluation without gain, never the best one."""
         found = score if math.isfinite(score) else None
         if found is None:
             logger.warning("the development score is %s: this evaluation is passed over", score)
@@ -89,8 +87,7 @@ AVERAGE_EVERY: Final = 100
 class ParameterAverage:
     """Running mean of parameters (Polyak and Juditsky 1992): it lacks the noise of the last updates.
 
-    Attributes:
-        count: how many have entered. means: by parameter name; zeros until the first one enters.
+    count: how many have entered. means: by parameter name; zeros until the first one enters.
     """
 
     def __init__(self, parameters: Mapping[str, Tensor]) -> None:

@@ -31,8 +31,7 @@ def assemble(
     cut into ranges of about ``ROWS_PER_FILE`` entries, each block's cells are separated by range, and each
     range is one file.
 
-    Returns:
-        The entry of each file in ``lexicon.json``, and how many entries each word has, by its rank.
+    Returns the entry of each file in ``lexicon.json``, and how many entries each word has, by its rank.
     """
     vocabulary = counts.vocabulary
     words = len(vocabulary)

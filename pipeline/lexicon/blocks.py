@@ -38,10 +38,9 @@ def plan_blocks(row_increments: npt.NDArray[np.int64], memory: int) -> list[Bloc
 
     Frequent words get dense rows, rare ones sparse rows; the border is where memory in all is least.
 
-    Args:
-        row_increments: increments of each row, words by frequency, see
-            :func:`~paraforge.lexicon.pair_table.count_row_increments`.
-        memory: bytes that the counters or entries of one block may take.
+    row_increments: increments of each row, words by frequency, see
+        :func:`~paraforge.lexicon.pair_table.count_row_increments`.
+    memory: bytes that the counters or entries of one block may take.
     """
     words = len(row_increments)
     columns = np.arange(words, dtype=np.int64)

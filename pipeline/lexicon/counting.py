@@ -65,12 +65,10 @@ MOST_PAIRS = 2**31 - 1
 class PairCounts:
     """Exact counts of a corpus.
 
-    Attributes:
-        pairs: pairs counted; N of the cross-sentence PMI is twice this.
-        dropped: pairs not counted, by reason.
-        vocabulary: words and their sentence counts.
-        cells: Arrow files (:data:`CELLS_SCHEMA`) with every two different words that at least the minimum of
-            pairs have on opposite sides.
+    pairs: pairs counted; N of the cross-sentence PMI is twice this. dropped: pairs not counted, by reason.
+    vocabulary: words and their sentence counts.
+    cells: Arrow files (:data:`CELLS_SCHEMA`) with every two different words that at least the minimum of
+        pairs have on opposite sides.
     """
 
     pairs: int
@@ -90,17 +88,12 @@ def count_pairs(
 ) -> PairCounts:
     """Count a corpus.
 
-    Args:
-        source: the pairs.
-        encoding: which of them, as what.
-        minimum_pairs: least number of pairs of a cell.
-        directory: where unfinished work is kept; on a disk that all workers see.
-        memory: bytes that one job may take for counters.
-        jobs: where to run.
-        allow_empty: whether it is no error if no pair is left to be counted.
+    encoding: which of them, as what. minimum_pairs: least number of pairs of a cell.
+    directory: where unfinished work is kept; on a disk that all workers see.
+    memory: bytes that one job may take for counters. jobs: where to run.
+    allow_empty: whether it is no error if no pair is left to be counted.
 
-    Raises:
-        InputError: no pair is left to be counted, or there are too many.
+    Raises InputError: no pair is left to be counted, or there are too many.
     """
     directory.mkdir(parents=True, exist_ok=True)
     dropped = dict.fromkeys(REASONS, 0)

@@ -67,10 +67,8 @@ def add_dense(
     buffers: Words,
     filled: Counts,
 ) -> None:
-    """Count one sentence's words as rows: its other sentence's words, then its own, as columns.
-
-    A kind that is negative is not counted.
-    """
+    """Count one sentence's words as rows: its other sentence's words, then its own, as columns. A kind that
+    is negative is not counted."""
     capacity = buffers.shape[1]
     for position in range(own_end - 1, own_start - 1, -1):
         row = int(own[position])

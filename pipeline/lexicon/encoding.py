@@ -38,10 +38,8 @@ class Encoding:
 class Vocabulary:
     """Words by falling frequency, with the number of sentences that contain each.
 
-    Attributes:
-        words: distinct words; a word's place is its rank.
-        references: int64, references with the word.
-        translations: int64, translations with the word.
+    words: distinct words; a word's place is its rank. references: int64, references with the word.
+    translations: int64, translations with the word.
     """
 
     words: list[str]
@@ -120,10 +118,8 @@ def _report_file(directory: Path, piece: int) -> Path:
 def encode_piece(
     piece: Piece, index: int, columns: tuple[str, ...], encoding: Encoding, directory: Path
 ) -> dict[str, int]:
-    """Tokenise a piece and count its words' sentences; gives rows that are counted and dropped, by reason.
-
-    A piece that is done already is not done again.
-    """
+    """Tokenise a piece and count its words' sentences; gives rows that are counted and dropped, by reason. A
+    piece that is done already is not done again."""
     report_path = _report_file(directory, index)
     if done := read_json_or_none(report_path):
         return done

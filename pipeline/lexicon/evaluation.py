@@ -24,10 +24,8 @@ SCORES: tuple[Score, ...] = ("cross_pmi", "adjusted_pmi")
 def lexicon_scores(
     lexicon: Lexicon, pairs: Iterable[Pair], minimum_pairs: int = 1
 ) -> dict[str, dict[Pair, float]]:
-    """Scores of the pairs that the lexicon has, by score name, under the words as they are given.
-
-    Where a word has several classes (parts of speech), the pair has the highest of their scores.
-    """
+    """Scores of the pairs that the lexicon has, by score name, under the words as they are given. Where a
+    word has several classes (parts of speech), the pair has the highest of their scores."""
     wanted = {order for first, second in pairs for order in ((first, second), (second, first))}
     names = {word: lexicon.normalise(word) for word, _ in wanted}
     known = sorted({name for several in names.values() for name in several})
@@ -62,11 +60,7 @@ class Lists:
 
 
 def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = ()) -> Lists:
-    """Read similarity lists and reference lexicons.
-
-    Raises:
-        InputError: a file is missing or malformed.
-    """
+    """Read similarity lists and reference lexicons. Raises InputError: a file is missing or malformed."""
     references: list[ReferenceLexicon] = []
     for path in reference_lexicons:
         found = read_reference_lexicon(path)
@@ -81,9 +75,8 @@ def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = 
 def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[str, Any]:
     """ParaNMT's Table 13: every score of the lexicon, and every reference lexicon, on every similarity list.
 
-    Returns:
-        For each list ``pairs``, ``found`` and Spearman's rho x 100 of each score, and for each reference
-        lexicon, under its file name, ``found`` and ``spearman``.
+    Returns for each list ``pairs``, ``found`` and Spearman's rho x 100 of each score, and for each reference
+    lexicon, under its file name, ``found`` and ``spearman``.
     """
     lexicon = Lexicon(path)
     result: dict[str, Any] = {}
@@ -105,12 +98,11 @@ def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[s
 class Agreement:
     """How far a lexicon and a reference lexicon have the same pairs.
 
-    Attributes:
-        reference_pairs: unordered pairs of the reference lexicon.
-        known: those whose words are both in the lexicon's vocabulary.
-        shared: those that the lexicon has as an entry.
-        precision_at: of the lexicon's k best entries of each word that both have, the share that the
-            reference lexicon has; by k.
+    reference_pairs: unordered pairs of the reference lexicon.
+    known: those whose words are both in the lexicon's vocabulary.
+    shared: those that the lexicon has as an entry.
+    precision_at: of the lexicon's k best entries of each word that both have, the share that the reference
+        lexicon has; by k.
     """
 
     reference_pairs: int

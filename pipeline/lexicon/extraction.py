@@ -52,12 +52,9 @@ def extract_lexicon(
 ) -> LexiconReport:
     """Extract a lexicon (ParaNMT appendix A.1) and put it in place of the directory ``output``.
 
-    Args:
-        inputs: see :func:`paraforge.lexicon.pair_sources.open_pairs`.
-        output: directory to make.
-        parameters: filters, least number of pairs, smoothing.
-        resources: where to run.
-        allow_empty: make a lexicon without entries, and warn, where no pair is left to be counted.
+    inputs: see :func:`paraforge.lexicon.pair_sources.open_pairs`. output: directory to make.
+    parameters: filters, least number of pairs, smoothing. resources: where to run.
+    allow_empty: make a lexicon without entries, and warn, where no pair is left to be counted.
 
     Raises:
         InputError: an input is missing or malformed, or none of its pairs is left to be counted.

@@ -19,17 +19,13 @@ Score = Literal["adjusted_pmi", "cross_pmi"]
 class Lexicon:
     """A lexicon on disk.
 
-    Attributes:
-        path: its directory.
-        manifest: the content of ``lexicon.json``: parameters, numbers of pairs, words and entries, files.
+    path: its directory.
+    manifest: the content of ``lexicon.json``: parameters, numbers of pairs, words and entries, files.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Open a lexicon.
-
-        Raises:
-            InputError: not a lexicon, one of a newer format, or a file is missing or damaged.
-        """
+        """Open a lexicon. Raises InputError: not a lexicon, one of a newer format, or a file is missing or
+        damaged."""
         self.path = Path(path)
         if not self.path.is_dir():
             raise InputError(
@@ -58,9 +54,8 @@ class Lexicon:
     def entries(self, words: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """All entries of the words, sorted by word and rank; words that have none are passed over.
 
-        Args:
-            words: as the lexicon has them (see :meth:`normalise`).
-            columns: columns wanted in addition to ``word``; all by default.
+        words: as the lexicon has them (see :meth:`normalise`).
+        columns: columns wanted in addition to ``word``; all by default.
         """
         wanted = sorted(set(words))
         names = SCHEMA.names if columns is None else list(dict.fromkeys(["word", *columns]))
@@ -84,15 +79,11 @@ class Lexicon:
     ) -> dict[str, pa.Table]:
         """The best paraphrases of each word.
 
-        Args:
-            words: any spelling; looked up as the lexicon has them.
-            limit: entries of a word at most.
-            minimum_pairs: least number of pairs of an entry.
-            by: the score that orders them, falling.
+        words: any spelling; looked up as the lexicon has them. limit: entries of a word at most.
+        minimum_pairs: least number of pairs of an entry. by: the score that orders them, falling.
 
-        Returns:
-            A table (:data:`~paraforge.lexicon.layout.SCHEMA`) for each word as given; empty where it has no
-            entry.
+        Returns A table (:data:`~paraforge.lexicon.layout.SCHEMA`) for each word as given; empty where it has
+        no entry.
         """
         given = list(words)
         names = {word: self.normalise(word) for word in given}
@@ -109,8 +100,7 @@ class Lexicon:
         """A word as the lexicon has it: lower-cased; with lemmas, its lemma; with tags, under every tag it
         has.
 
-        Raises:
-            MissingPackageError: the lexicon is of lemmas, and simplemma is not installed.
+        Raises MissingPackageError: the lexicon is of lemmas, and simplemma is not installed.
         """
         word = word.strip().lower()
         classes = self.manifest["parameters"]["classes"]

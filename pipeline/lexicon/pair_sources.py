@@ -75,10 +75,7 @@ class Piece:
 class PairSource:
     """All pairs of an input.
 
-    Attributes:
-        pieces: in order.
-        columns: columns to read.
-        fingerprint: hash of the input's bytes.
+    pieces: in order. columns: columns to read. fingerprint: hash of the input's bytes.
     """
 
     pieces: tuple[Piece, ...]
@@ -103,13 +100,11 @@ class Selected:
 def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -> PairSource:
     """Find out what an input is and cut it into pieces.
 
-    Args:
-        inputs: row-aligned shard directories, or one directory or file of another kind.
-        scratch: directory where text is kept as Parquet while the run lasts.
-        filters: what will be asked of the pairs.
+    inputs: row-aligned shard directories, or one directory or file of another kind.
+    scratch: directory where text is kept as Parquet while the run lasts.
+    filters: what will be asked of the pairs.
 
-    Raises:
-        InputError: no such input, an unknown kind, missing columns, a malformed line.
+    Raises InputError: no such input, an unknown kind, missing columns, a malformed line.
     """
     if not inputs:
         raise InputError("no input is named")

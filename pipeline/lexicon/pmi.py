@@ -18,11 +18,8 @@ Values = npt.NDArray[np.float64]
 def pmi(joint: Counts, first: Counts, second: Counts, sentences: int) -> Values:
     """`ln( #(u,v) N / (#(u) #(v)) )`; NaN where `#(u,v)` is 0.
 
-    Args:
-        joint: `#(u,v)`.
-        first: `#(u)`.
-        second: `#(v)`.
-        sentences: N.
+    joint: `#(u,v)`. first: `#(u)`. second: `#(v)`.
+    sentences: N.
     """
     seen = joint > 0
     result = np.full(np.shape(joint), np.nan)
@@ -35,11 +32,9 @@ def pmi(joint: Counts, first: Counts, second: Counts, sentences: int) -> Values:
 def cross_pmi(cross: Counts, first: Counts, second: Counts, pairs: int) -> Values:
     """Cross-sentence PMI: every pair is taken in both directions, so N is twice the pairs (ParaNMT A.1).
 
-    Args:
-        cross: `#(u,v)`, how many of the N have u in the first sentence and v in the second.
-        first: `#(u)`, how many have u in the first: its references plus its translations.
-        second: `#(v)`, the same for v.
-        pairs: pairs of sentences.
+    cross: `#(u,v)`, how many of the N have u in the first sentence and v in the second.
+    first: `#(u)`, how many have u in the first: its references plus its translations.
+    second: `#(v)`, the same for v. pairs: pairs of sentences.
     """
     return pmi(cross, first, second, 2 * pairs)
 

@@ -18,11 +18,9 @@ Pair = tuple[str, str]
 class ReferenceLexicon:
     """A PPDB lexicon, or any list of word pairs.
 
-    Attributes:
-        name: of the file.
-        scores: for each ordered pair its score, the PPDB 2.0 score where the file has it; 1.0 in a list
-            without.
-        scored: whether the file has scores.
+    name: of the file.
+    scores: for each ordered pair its score, the PPDB 2.0 score where the file has it; 1.0 in a list without.
+    scored: whether the file has scores.
     """
 
     name: str

@@ -37,16 +37,12 @@ def is_archive(path: Path) -> bool:
 def unpacked(path: Path, beside: Path) -> Iterator[Path]:
     """Unpack an archive into a folder of its own, which is removed when the block ends.
 
-    Args:
-        path: zip or tar archive.
-        beside: directory on whose disk the folder is made.
+    path: zip or tar archive. beside: directory on whose disk the folder is made.
 
-    Returns:
-        The folder; where the archive holds nothing but one folder, that one.
+    Returns the folder; where the archive holds nothing but one folder, that one.
 
-    Raises:
-        InputError: it is damaged, holds a link or a name that leads out of the folder, or is larger inside
-            than a model can be.
+    Raises InputError: it is damaged, holds a link or a name that leads out of the folder, or is larger inside
+    than a model can be.
     """
     beside.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=beside) as name:
@@ -64,11 +60,8 @@ def unpacked(path: Path, beside: Path) -> Iterator[Path]:
 
 
 def check_zip(path: Path) -> None:
-    """Refuse a zip file (also a NumPy .npz) whose members are larger than a model's can be.
-
-    Raises:
-        InputError: they are, or it is no zip file.
-    """
+    """Refuse a zip file (also a NumPy .npz) whose members are larger than a model's can be. Raises
+    InputError: they are, or it is no zip file."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()

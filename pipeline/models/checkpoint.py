@@ -96,13 +96,11 @@ def fairseq_languages(
     A training that took them from its data names none; then the two dictionaries do, and the direction is the
     user's, or into English.
 
-    Args:
-        checkpoint: beside its dictionaries, ``dict.LANGUAGE.txt``.
-        source_language, target_language: what the user says, if anything. The checkpoint has to agree,
-            unless the dictionaries that it names are missing because they were renamed.
+    checkpoint: beside its dictionaries, ``dict.LANGUAGE.txt``.
+    source_language, target_language: what the user says, if anything. The checkpoint has to agree, unless the
+        dictionaries that it names are missing because they were renamed.
 
-    Raises:
-        InputError: nothing says it, checkpoint and user disagree, or a dictionary is missing.
+    Raises InputError: nothing says it, checkpoint and user disagree, or a dictionary is missing.
     """
     given = (source_language, target_language)
     trained = _named_languages(load_checkpoint(checkpoint, mapped=True))
@@ -156,10 +154,7 @@ def write_checkpoint(state: Mapping[str, Any], path: Path) -> None:
 
 def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
     """The first checkpoint with the mean of all checkpoints' weights, summed in float64 and given in float32.
-
-    Raises:
-        InputError: the checkpoints do not have the same weights.
-    """
+    Raises InputError: the checkpoints do not have the same weights."""
     import torch
 
     state = load_checkpoint(paths[0])

@@ -27,14 +27,12 @@ def convert_fairseq(
 ) -> None:
     """Convert a fairseq transformer to CTranslate2, float32; ``output`` is replaced.
 
-    Args:
-        checkpoint: file as :func:`~paraforge.models.checkpoint.weights_only_state` makes it.
-        dictionaries: directory of ``dict.LANGUAGE.txt`` of both languages.
-        output: CTranslate2 directory to write.
-        source_language, target_language: codes in the dictionaries' names.
+    checkpoint: file as :func:`~paraforge.models.checkpoint.weights_only_state` makes it.
+    dictionaries: directory of ``dict.LANGUAGE.txt`` of both languages.
+    output: CTranslate2 directory to write.
+    source_language, target_language: codes in the dictionaries' names.
 
-    Raises:
-        InputError: the checkpoint is damaged, or of an architecture that CTranslate2 does not run.
+    Raises InputError: the checkpoint is damaged, or of an architecture that CTranslate2 does not run.
     """
     import_fairseq()
     from ctranslate2.converters import FairseqConverter
@@ -54,11 +52,8 @@ def convert_fairseq(
 def normalise_checkpoint(
     path: Path, source_types: Sequence[str], target_types: Sequence[str], languages: tuple[str, str]
 ) -> dict[str, Any]:
-    """A fairseq checkpoint as the project keeps it, after checking it against its dictionaries.
-
-    Raises:
-        InputError: no translation transformer, or its embeddings are not of the dictionaries' sizes.
-    """
+    """A fairseq checkpoint as the project keeps it, after checking it against its dictionaries. Raises
+    InputError: no translation transformer, or its embeddings are not of the dictionaries' sizes."""
     state = weights_only_state(load_checkpoint(path))
     arguments = model_arguments(state, path)
     arguments.source_lang, arguments.target_lang = languages
@@ -89,11 +84,8 @@ def normalise_checkpoint(
 
 
 def model_arguments(state: Mapping[str, Any], path: Path) -> argparse.Namespace:
-    """The model's arguments of a checkpoint, wherever its version of fairseq keeps them.
-
-    Raises:
-        InputError: there are none.
-    """
+    """The model's arguments of a checkpoint, wherever its version of fairseq keeps them. Raises InputError:
+    there are none."""
     found = state.get("args") or (state.get("cfg") or {}).get("model")
     if isinstance(found, dict):
         found = argparse.Namespace(**{**found, "arch": found.get("arch") or found.get("_name")})
@@ -137,15 +129,12 @@ def write_fairseq_model(
 ) -> dict[str, Any]:
     """Write a fairseq model in both forms, fairseq's and CTranslate2's.
 
-    Args:
-        state: as :func:`normalise_checkpoint` or ``weights_only_state`` gives it.
-        dictionaries: dictionary file of each language.
-        sentencepiece: SentencePiece file, or BPE codes, of ``source`` and ``target``.
-        output: empty directory that becomes ``models/nmt``.
-        languages: codes of source and target.
+    state: as :func:`normalise_checkpoint` or ``weights_only_state`` gives it.
+    dictionaries: dictionary file of each language.
+    sentencepiece: SentencePiece file, or BPE codes, of ``source`` and ``target``.
+    output: empty directory that becomes ``models/nmt``. languages: codes of source and target.
 
-    Returns:
-        The entries of ``model.json`` that follow from the model itself; see :func:`write_description`.
+    Returns the entries of ``model.json`` that follow from the model itself; see :func:`write_description`.
     """
     folder = output / "fairseq"
     folder.mkdir(parents=True)
@@ -164,11 +153,8 @@ def write_fairseq_model(
 
 
 def check_files(folder: Path) -> None:
-    """Check every file of a model against ``model.json``.
-
-    Raises:
-        InputError: one is missing, or is not what it was.
-    """
+    """Check every file of a model against ``model.json``. Raises InputError: one is missing, or is not what
+    it was."""
     files = read_json(folder / MODEL_FILE)["files"]
     for name, entry in files.items():
         if not (folder / name).is_file():
@@ -189,14 +175,12 @@ def write_description(
 ) -> dict[str, Any]:
     """Write ``model.json`` for what lies in ``output`` and return it.
 
-    Args:
-        output: directory with everything else in it.
-        origin: trained, fairseq, ctranslate2, opus-mt, transformers or none.
-        languages: codes of source and target.
-        entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and affixes if there are any.
-        trained_on: what a model trained here was trained on.
-        metrics: BLEU and chrF with signatures.
-        imported_from: name of a ready model; of the hub's with its commit.
+    output: directory with everything else in it.
+    origin: trained, fairseq, ctranslate2, opus-mt, transformers or none.
+    languages: codes of source and target.
+    entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and affixes if there are any.
+    trained_on: what a model trained here was trained on. metrics: BLEU and chrF with signatures.
+    imported_from: name of a ready model; of the hub's with its commit.
     """
     files = {
         path.relative_to(output).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
@@ -235,9 +219,8 @@ def write_description(
 def fingerprint(digests: Mapping[str, str], affixes: Mapping[str, Sequence[str]]) -> str:
     """SHA-256 of what decides a model's output: CTranslate2's files, the subwords', and the affixes.
 
-    Args:
-        digests: SHA-256 of each file by its path in the model's directory; other kinds do not count.
-        affixes: tokens put around sources and before targets; with BPE codes also the languages.
+    digests: SHA-256 of each file by its path in the model's directory; other kinds do not count.
+    affixes: tokens put around sources and before targets; with BPE codes also the languages.
     """
     digest = hashlib.sha256()
     for name in sorted(digests):

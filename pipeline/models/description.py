@@ -10,11 +10,8 @@ from paraforge.models.model import MODEL_INDEX, open_model
 
 
 def describe_model(path: Path) -> dict[str, Any]:
-    """Origin, languages, engines, subwords, tags, sizes and fingerprint of a model.
-
-    Raises:
-        InputError: no such model, or a part of it is missing.
-    """
+    """Origin, languages, engines, subwords, tags, sizes and fingerprint of a model. Raises InputError: no
+    such model, or a part of it is missing."""
     model = open_model(path, verify=False)
     index = read_json(model.path / MODEL_INDEX) if (model.path / MODEL_INDEX).is_file() else {}
     files = [file for file in model.path.rglob("*") if file.is_file()]

@@ -39,10 +39,8 @@ _imported = False
 def import_fairseq() -> ModuleType:
     """Import fairseq with what it needs on Python 3.11 and torch 2; call it before any ``import fairseq...``.
 
-    It may be called any number of times and from any thread.
-
-    Raises:
-        MissingPackageError: fairseq is not installed.
+    It may be called any number of times and from any thread. Raises MissingPackageError: fairseq is not
+    installed.
     """
     global _imported
     with _lock:
@@ -63,12 +61,9 @@ def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]
 
     ``cfg`` and ``args`` may be dictionaries or ``argparse.Namespace``.
 
-    Args:
-        path: of the file.
-        mapped: leave the tensors on disk, where the file's format allows it: for a look at the rest.
+    mapped: leave the tensors on disk, where the file's format allows it: for a look at the rest.
 
-    Raises:
-        InputError: no such file, not a checkpoint, damaged, or a pickle that wants to run code.
+    Raises InputError: no such file, not a checkpoint, damaged, or a pickle that wants to run code.
     """
     import torch
 

@@ -26,11 +26,10 @@ _TOKENS = 6
 class Reference:
     """What the original gives.
 
-    Attributes:
-        source: tokens that the converted model is to read.
-        target: tokens of a translation, end-of-sentence left out.
-        log_probabilities: of each of them and of end-of-sentence.
-        tolerance: mean difference that is no difference.
+    source: tokens that the converted model is to read.
+    target: tokens of a translation, end-of-sentence left out.
+    log_probabilities: of each of them and of end-of-sentence.
+    tolerance: mean difference that is no difference.
     """
 
     source: list[str]
@@ -54,11 +53,9 @@ def some_tokens(tokens: Sequence[str]) -> list[int]:
 def comparing(path: Path) -> Iterator[None]:
     """Go on with a warning where a comparison cannot be made: that alone is no fault of a model.
 
-    Args:
-        path: the original, for the warning.
+    path: the original, for the warning.
 
-    Raises:
-        InputError: the comparison was made, and says that the model is another one.
+    Raises InputError: the comparison was made, and says that the model is another one.
     """
     try:
         yield
@@ -72,13 +69,9 @@ def comparing(path: Path) -> Iterator[None]:
 def check_fidelity(folder: Path, reference: Reference, path: Path) -> None:
     """Compare a converted model with what the original gives.
 
-    Args:
-        folder: CTranslate2 directory.
-        reference: of the original.
-        path: the original, for the error.
+    folder: CTranslate2 directory. path: the original, for the error.
 
-    Raises:
-        InputError: they differ by more than rounding.
+    Raises InputError: they differ by more than rounding.
     """
     import ctranslate2
 

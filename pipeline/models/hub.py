@@ -23,11 +23,9 @@ def download(text: str) -> tuple[Path, str]:
 
     Neither Python code nor, where there are safetensors, pickled weights are downloaded.
 
-    Args:
-        text: ORGANISATION/NAME, or ORGANISATION/NAME@REVISION with a branch, tag or commit.
+    text: ORGANISATION/NAME, or ORGANISATION/NAME@REVISION with a branch, tag or commit.
 
-    Returns:
-        The directory, and ORGANISATION/NAME@COMMIT.
+    Returns the directory, and ORGANISATION/NAME@COMMIT.
 
     Raises:
         InputError: no such model or revision, no access to it, or no way to the hub.

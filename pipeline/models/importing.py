@@ -39,18 +39,16 @@ def import_model(
 ) -> dict[str, Any]:
     """Give a ready model the layout of ``models/nmt``; ``output`` is replaced as a whole, or not at all.
 
-    Args:
-        source: a fairseq checkpoint or its directory (with both dictionaries and SentencePiece model or BPE
-            codes); a directory of CTranslate2, of OPUS-MT/Marian, of Transformers, or of this layout; a zip
-            or tar archive of one; or a model of the hub, ORGANISATION/NAME[@REVISION].
-        output: directory to write.
-        source_language, target_language: codes; for fairseq as in the dictionaries' names, for multilingual
-            models also as their language tokens. None: what a fairseq checkpoint says, otherwise cs and en.
-        affixes: tokens of ``source_prefix``, ``source_suffix`` and ``target_prefix`` that take the place of
-            those that the model's own tokeniser has; None leaves them.
+    source: a fairseq checkpoint or its directory (with both dictionaries and SentencePiece model or BPE
+        codes); a directory of CTranslate2, of OPUS-MT/Marian, of Transformers, or of this layout; a zip or
+        tar archive of one; or a model of the hub, ORGANISATION/NAME[@REVISION].
+    output: directory to write.
+    source_language, target_language: codes; for fairseq as in the dictionaries' names, for multilingual
+        models also as their language tokens. None: what a fairseq checkpoint says, otherwise cs and en.
+    affixes: tokens of ``source_prefix``, ``source_suffix`` and ``target_prefix`` that take the place of those
+        that the model's own tokeniser has; None leaves them.
 
-    Returns:
-        ``model.json``.
+    Returns ``model.json``.
 
     Raises:
         InputError: no such model, a part of it is missing, or its parts do not belong together.
@@ -93,13 +91,10 @@ def usable_model(
 
     A model is converted once; processes that want the same one at a time wait for the first.
 
-    Args:
-        source: see :func:`import_model`, but for models of the hub.
-        engine: the engine that is going to read it.
-        source_language, target_language, affixes: see :func:`import_model`.
+    source: see :func:`import_model`, but for models of the hub. engine: the engine that is going to read it.
+    source_language, target_language, affixes: see :func:`import_model`.
 
-    Raises:
-        InputError: no such model, it cannot be converted, or its languages have to be given and are not.
+    Raises InputError: no such model, it cannot be converted, or its languages have to be given and are not.
     """
     path = Path(source).expanduser()
     if not path.exists():

@@ -31,12 +31,9 @@ _MEMBERS = {
 def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
     """The token by which a model's vocabulary names a language, or None if it has none.
 
-    Args:
-        language: a code (``cs``, ``ces``), or the token itself.
-        vocabulary: all tokens of the model.
+    language: a code (``cs``, ``ces``), or the token itself. vocabulary: all tokens of the model.
 
-    Raises:
-        InputError: several tokens fit (``zho_Hans``, ``zho_Hant``), and only the user knows which.
+    Raises InputError: several tokens fit (``zho_Hans``, ``zho_Hant``), and only the user knows which.
     """
     words = vocabulary if isinstance(vocabulary, (set, frozenset, dict)) else set(vocabulary)
     if _is_tag(language) and language in words:

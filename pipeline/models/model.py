@@ -25,19 +25,16 @@ _SAME_FORM = {"torch": "ctranslate2"}
 class TranslationModel:
     """Where the parts of a model lie, and what its input has to look like.
 
-    Attributes:
-        path: directory of the model.
-        folders: for each engine that can read it, the directory that it reads.
-        source_sentencepiece: SentencePiece model of the source language, or what takes its place (see
-            :mod:`paraforge.models.subwords`).
-        target_sentencepiece: of the target language; the same file where they share one.
-        source_language: e.g. ``cs``.
-        target_language: e.g. ``en``.
-        source_prefix: tokens before every source sentence (language tags).
-        source_suffix: tokens after it.
-        target_prefix: tokens that every hypothesis begins with; not part of the text.
-        maximum_source_tokens: positions of the encoder, end-of-sentence included.
-        fingerprint: SHA-256 of weights and vocabulary.
+    path: directory of the model.
+    folders: for each engine that can read it, the directory that it reads.
+    source_sentencepiece: SentencePiece model of the source language, or what takes its place (see
+        :mod:`paraforge.models.subwords`).
+    target_sentencepiece: of the target language; the same file where they share one.
+    source_language: e.g. ``cs``. target_language: e.g. ``en``.
+    source_prefix: tokens before every source sentence (language tags). source_suffix: tokens after it.
+    target_prefix: tokens that every hypothesis begins with; not part of the text.
+    maximum_source_tokens: positions of the encoder, end-of-sentence included.
+    fingerprint: SHA-256 of weights and vocabulary.
     """
 
     path: Path
@@ -53,11 +50,8 @@ class TranslationModel:
     maximum_source_tokens: int = 1024
 
     def folder(self, engine: str) -> Path:
-        """The directory that an engine reads.
-
-        Raises:
-            InputError: this model is not there in a form that the engine reads.
-        """
+        """The directory that an engine reads. Raises InputError: this model is not there in a form that the
+        engine reads."""
         form = _SAME_FORM.get(engine, engine)
         if form not in self.folders:
             readers = [name for name, read in _SAME_FORM.items() if read in self.folders]
@@ -77,13 +71,10 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
     or a fairseq checkpoint with its dictionaries, each next to its SentencePiece model. Nothing is converted:
     :func:`~paraforge.models.importing.usable_model` does that for any other kind.
 
-    Args:
-        path: the directory.
-        engine: the engine that is going to read it; None to look only.
-        verify: whether the files are compared with the SHA-256 that ``model.json`` names.
+    engine: the engine that is going to read it; None to look only.
+    verify: whether the files are compared with the SHA-256 that ``model.json`` names.
 
-    Raises:
-        InputError: no such directory, or a part of the model is missing, damaged or was changed.
+    Raises InputError: no such directory, or a part of the model is missing, damaged or was changed.
     """
     if not path.is_dir():
         raise InputError("no such directory with a model", path)
@@ -102,11 +93,8 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
 
 
 def can_open(path: Path, engine: str) -> bool:
-    """Whether :func:`open_model` reads a directory for an engine without conversion.
-
-    Raises:
-        InputError: a part of the model is missing or damaged.
-    """
+    """Whether :func:`open_model` reads a directory for an engine without conversion. Raises InputError: a
+    part of the model is missing or damaged."""
     if (path / MODEL_INDEX).is_file():
         return True
     bare = _open_bare(path) if path.is_dir() else None
@@ -206,9 +194,7 @@ def _open_bare(path: Path) -> TranslationModel | None:
 
 def source_end(ctranslate2: Path) -> tuple[str, ...]:
     """End-of-sentence, where a CTranslate2 model wants it after a source and does not put it there itself.
-
-    Models converted from Transformers are such; older ones do not say, and none of those is.
-    """
+    Models converted from Transformers are such; older ones do not say, and none of those is."""
     if not (ctranslate2 / "config.json").is_file():
         return ()
     configuration = read_json(ctranslate2 / "config.json")

@@ -93,11 +93,9 @@ class ModelFile:
     def __init__(self, folder: Path) -> None:
         """Read the list of variables, not their values.
 
-        Args:
-            folder: directory with model.bin and config.json.
+        folder: directory with model.bin and config.json.
 
-        Raises:
-            InputError: a file is missing or damaged, or the model is no encoder-decoder transformer.
+        Raises InputError: a file is missing or damaged, or the model is no encoder-decoder transformer.
         """
         self.path = folder / "model.bin"
         if not self.path.is_file():
@@ -125,19 +123,12 @@ class ModelFile:
         return [name for name in self.variables if name.startswith(prefix)]
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Shape of a variable.
-
-        Raises:
-            InputError: there is no such variable.
-        """
+        """Shape of a variable. Raises InputError: there is no such variable."""
         return self._variable(name).shape
 
     def array(self, name: str) -> NDArray[np.float32]:
-        """A variable as float32; one that is stored in 8 or 16 bits times its scale.
-
-        Raises:
-            InputError: there is no such variable.
-        """
+        """A variable as float32; one that is stored in 8 or 16 bits times its scale. Raises InputError: there
+        is no such variable."""
         variable = self._variable(name)
         values = self._raw(variable)
         if variable.kind == _BFLOAT16:
@@ -169,11 +160,8 @@ class ModelFile:
 
 
 def read_vocabulary(folder: Path, side: str) -> list[str]:
-    """Tokens of ``source`` or ``target`` by identifier.
-
-    Raises:
-        InputError: there is no vocabulary, or it is no list.
-    """
+    """Tokens of ``source`` or ``target`` by identifier. Raises InputError: there is no vocabulary, or it is
+    no list."""
     for name in (f"{side}_vocabulary", f"{side}_1_vocabulary", "shared_vocabulary"):
         if (folder / f"{name}.json").is_file():
             tokens = read_json(folder / f"{name}.json")

@@ -38,15 +38,13 @@ def train_vocabulary(
 ) -> None:
     """Train a SentencePiece model and write it to ``path``.
 
-    Args:
-        sentences: training text, a sentence an item; SentencePiece keeps all of it in memory.
-        size: pieces, the unknown piece included. Where the text has too few, as many as there are.
-        kind: unigram language model or byte-pair encoding.
-        character_coverage: share of the text's characters that get a piece, in (0, 1].
-        byte_fallback: spell unknown characters in bytes.
+    sentences: training text, a sentence an item; SentencePiece keeps all of it in memory.
+    size: pieces, the unknown piece included. Where the text has too few, as many as there are.
+    kind: unigram language model or byte-pair encoding.
+    character_coverage: share of the text's characters that get a piece, in (0, 1].
+    byte_fallback: spell unknown characters in bytes.
 
-    Raises:
-        InputError: no text, or more characters in it than ``size`` has room for.
+    Raises InputError: no text, or more characters in it than ``size`` has room for.
     """
     import sentencepiece
 
@@ -91,14 +89,8 @@ def train_vocabulary(
 
 
 def load_processor(path: Path) -> Any:
-    """Load a SentencePiece model.
-
-    Returns:
-        ``sentencepiece.SentencePieceProcessor``.
-
-    Raises:
-        InputError: the file is missing or is no SentencePiece model.
-    """
+    """Load a SentencePiece model. Returns ``sentencepiece.SentencePieceProcessor``. Raises InputError: the
+    file is missing or is no SentencePiece model."""
     import sentencepiece
 
     if not path.is_file():
@@ -126,11 +118,8 @@ def write_dictionary(processor: Any, path: Path) -> int:
 
     Identifier i of SentencePiece (0 is unknown) becomes ``i + 3`` of fairseq.
 
-    Returns:
-        types of the dictionary, fairseq's four included.
-
-    Raises:
-        InputError: a piece has the name of one of fairseq's types.
+    Returns types of the dictionary, fairseq's four included. Raises InputError: a piece has the name of one
+    of fairseq's types.
     """
     pieces = pieces_of(processor)[1:]
     clashes = sorted(set(pieces) & set(SPECIAL_TYPES))
@@ -150,11 +139,8 @@ def write_dictionary(processor: Any, path: Path) -> int:
 
 
 def read_dictionary(path: Path) -> list[str]:
-    """Types of a fairseq dictionary file, without fairseq's own four.
-
-    Raises:
-        InputError: the file is missing, not UTF-8, or a line is not "type count".
-    """
+    """Types of a fairseq dictionary file, without fairseq's own four. Raises InputError: the file is missing,
+    not UTF-8, or a line is not "type count"."""
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError as error:
@@ -187,9 +173,7 @@ def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:
     """Check that a SentencePiece model belongs to a model's vocabulary.
 
     Nearly all types are pieces, or (where one vocabulary serves two models) nearly all pieces are types.
-
-    Raises:
-        InputError: they do not belong together.
+    Raises InputError: they do not belong together.
     """
     words = {word for word in types if word and not word.startswith(FILLER)}
     specials = ("<s>", "</s>", "<pad>", "<blank>", "<unk>")

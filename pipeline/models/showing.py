@@ -24,8 +24,7 @@ def describe(model: Path) -> dict[str, Any]:
 
     model: its directory; of decoders perhaps with what they are read by (`@unrolled:3`) behind it.
 
-    Raises:
-        InputError: no such model, or its description is damaged.
+    Raises InputError: no such model, or its description is damaged.
     """
     directory = model if model.exists() else Path(str(model).partition("@")[0])
     for name, kind in _KINDS.items():

@@ -35,9 +35,8 @@ class Subwords(Protocol):
 def open_subwords(path: Path, language: str) -> Subwords:
     """Load the subwords of one side.
 
-    Args:
-        path: SentencePiece model, BPE codes (``.bpe``) or ``tokenizer.json``, told apart by the name.
-        language: code, for Moses' rules where there are BPE codes.
+    path: SentencePiece model, BPE codes (``.bpe``) or ``tokenizer.json``, told apart by the name.
+    language: code, for Moses' rules where there are BPE codes.
 
     Raises:
         InputError: the file is missing or damaged.
@@ -61,12 +60,10 @@ def libraries(path: Path) -> tuple[str, ...]:
 def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[Path, Path]:
     """Files of the subwords of source and target as others distribute them; one file twice if shared.
 
-    Args:
-        folder: a model's directory.
-        languages: codes, for files that are named after their language.
+    folder: a model's directory.
+    languages: codes, for files that are named after their language.
 
-    Raises:
-        InputError: there is none, or only one side's.
+    Raises InputError: there is none, or only one side's.
     """
 
     def first(names: Sequence[str]) -> Path | None:
@@ -96,13 +93,8 @@ def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[
 
 
 def copy_subwords(file: Path, output: Path, side: str) -> Path:
-    """Copy the subwords of one side to ``output`` under the project's name, BPE codes in one form.
-
-    What lies there already under that name stays.
-
-    Raises:
-        InputError: they are damaged.
-    """
+    """Copy the subwords of one side to ``output`` under the project's name, BPE codes in one form. What lies
+    there already under that name stays. Raises InputError: they are damaged."""
     if file.parent == output and any(file.name == f"{side}{kind}" for kind in KINDS):
         return file
     if file.name == _TOKENIZER or file.name.endswith(TOKENIZERS):

@@ -12,11 +12,7 @@ from paraforge.models.subwords import Subwords, copy_subwords, find_subwords, op
 
 
 def load_tokenizer(path: Path) -> Any:
-    """The tokeniser of a directory; no code of it is run.
-
-    Raises:
-        InputError: it is missing or damaged.
-    """
+    """The tokeniser of a directory; no code of it is run. Raises InputError: it is missing or damaged."""
     import transformers
 
     try:
@@ -35,11 +31,8 @@ def vocabulary_of(tokenizer: Any) -> dict[str, int]:
 def take_subwords(path: Path, output: Path, tokenizer: Any, languages: Languages) -> dict[str, list[str]]:
     """Copy the subwords whose pieces are the tokeniser's, SentencePiece's before ``tokenizer.json``.
 
-    Returns:
-        What the tokeniser puts around a source and before a translation, as ``model.json`` has it.
-
-    Raises:
-        InputError: there are none whose pieces are the tokeniser's, or it does not know a language.
+    Returns what the tokeniser puts around a source and before a translation, as ``model.json`` has it. Raises
+    InputError: there are none whose pieces are the tokeniser's, or it does not know a language.
     """
     candidates: list[tuple[Path, Path]] = []
     try:

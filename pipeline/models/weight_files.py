@@ -14,11 +14,7 @@ class WeightFiles:
     """Weights of a directory, file by file: their shapes, and single ones by name."""
 
     def __init__(self, path: Path) -> None:
-        """Read the names.
-
-        Raises:
-            InputError: a file is damaged, or a pickle wants to run code.
-        """
+        """Read the names. Raises InputError: a file is damaged, or a pickle wants to run code."""
         self._files = sorted(path.glob("model*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
         self._names: dict[str, Path] = {}
         self._loaded: dict[Path, Any] = {}

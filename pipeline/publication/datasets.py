@@ -31,13 +31,12 @@ _MAGIC = b"PAR1"
 class Dataset:
     """A directory of Parquet files with one schema.
 
-    Attributes:
-        name: ``corpus``, ``rejected`` or ``lexicon``.
-        files: absolute paths, in order; none where the dataset is empty and has no file.
-        rows: rows of all files, as the manifest says.
-        schema: columns as the manifest says, with their present names.
-        manifest: of a published corpus; None of a lexicon.
-        renamed: present names of the columns that its files call otherwise.
+    name: ``corpus``, ``rejected`` or ``lexicon``.
+    files: absolute paths, in order; none where the dataset is empty and has no file.
+    rows: rows of all files, as the manifest says.
+    schema: columns as the manifest says, with their present names.
+    manifest: of a published corpus; None of a lexicon.
+    renamed: present names of the columns that its files call otherwise.
     """
 
     name: str
@@ -52,10 +51,8 @@ class Dataset:
 def open_published(directory: Path) -> Dataset:
     """Open ``data/corpus`` or ``data/rejected``, or a copy of one.
 
-    Only sizes and the Parquet marks are looked at; ``paraforge verify`` reads every byte.
-
-    Raises:
-        InputError: no manifest, a changed one, one of a newer version, or a file is missing or cut off.
+    Only sizes and the Parquet marks are looked at; ``paraforge verify`` reads every byte. Raises InputError:
+    no manifest, a changed one, one of a newer version, or a file is missing or cut off.
     """
     if not directory.is_dir():
         raise InputError("no such directory", directory, remedy="Name the directory of a published corpus.")
@@ -85,11 +82,8 @@ def open_published(directory: Path) -> Dataset:
 
 
 def open_lexicon(directory: Path) -> Dataset:
-    """Open a lexicon that stage ``lexicon`` or ``paraforge lexicon extract`` wrote.
-
-    Raises:
-        InputError: not a lexicon, one of a newer format, or a file is missing or damaged.
-    """
+    """Open a lexicon that stage ``lexicon`` or ``paraforge lexicon extract`` wrote. Raises InputError: not a
+    lexicon, one of a newer format, or a file is missing or damaged."""
     _, records = layout.read_lexicon_json(directory)
     files = [_whole(directory, name, None) for name, _ in records]
     return Dataset(LEXICON, directory, files, sum(rows for _, rows in records), _lexicon_schema(files))
@@ -104,11 +98,8 @@ def _lexicon_schema(files: list[Path]) -> pa.Schema:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a file of a dataset to read parts of it; its pages' checksums are verified.
-
-    Raises:
-        InputError: it cannot be read, found when opening it or while reading.
-    """
+    """Open a file of a dataset to read parts of it; its pages' checksums are verified. Raises InputError: it
+    cannot be read, found when opening it or while reading."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file
@@ -117,11 +108,8 @@ def open_file(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def neighbours(corpus: Dataset) -> tuple[dict[str, Dataset], dict[str, str]]:
-    """The datasets next to a corpus, including itself.
-
-    Returns:
-        Those that can be read, by name; and of those that cannot, why.
-    """
+    """The datasets next to a corpus, including itself. Returns those that can be read, by name; and of those
+    that cannot, why."""
     found = {corpus.name: corpus}
     missing: dict[str, str] = {}
     for name in (KEPT, REJECTED, LEXICON):

@@ -36,18 +36,15 @@ class PublishedFile:
 class Manifest:
     """What ``_manifest.json`` says.
 
-    Attributes:
-        content: ``corpus`` (kept pairs) or ``rejected`` (refused and failed pairs).
-        name: title of the dataset.
-        signature: see :mod:`paraforge.publication.signature`.
-        counts: of the whole run, so that kept, rejected and failed add up to the rows that came in.
-        sources: the same counts of each source.
-        files: the Parquet files, in order.
-        columns: name, type and description of each column.
-        steps: version, parameters and fingerprints of each step that the corpus went through.
-        licences: licence of each source, as configured.
-        publication: the same in the manifests of the kept and the refused pairs of one run, and only there;
-            empty in older corpora.
+    content: ``corpus`` (kept pairs) or ``rejected`` (refused and failed pairs). name: title of the dataset.
+    signature: see :mod:`paraforge.publication.signature`.
+    counts: of the whole run, so that kept, rejected and failed add up to the rows that came in.
+    sources: the same counts of each source. files: the Parquet files, in order.
+    columns: name, type and description of each column.
+    steps: version, parameters and fingerprints of each step that the corpus went through.
+    licences: licence of each source, as configured.
+    publication: the same in the manifests of the kept and the refused pairs of one run, and only there; empty
+        in older corpora.
     """
 
     content: str
@@ -109,8 +106,7 @@ def manifest_path(directory: Path) -> Path:
 def read_manifest(directory: Path) -> Manifest:
     """Read ``_manifest.json`` (``manifest.json`` of an older version) and check that it is as it was written.
 
-    Raises:
-        InputError: it is missing, not JSON, of a newer format, incomplete, or was changed.
+    Raises InputError: it is missing, not JSON, of a newer format, incomplete, or was changed.
     """
     path = manifest_path(directory)
     value = read_json(path)

@@ -29,14 +29,11 @@ class FilePlan:
 def plan_files(rows: Sequence[int], kept: Sequence[int], rows_per_file: int) -> list[FilePlan]:
     """Cut the shards into groups of about ``rows_per_file`` kept rows.
 
-    Args:
-        rows: rows of each shard.
-        kept: kept rows of each shard.
-        rows_per_file: a file has no more rows than this, or else comes from one shard.
+    rows: rows of each shard. kept: kept rows of each shard.
+    rows_per_file: a file has no more rows than this, or else comes from one shard.
 
-    Returns:
-        Plans in shard order. Files are numbered from 0 without gaps; there is at least one of each kind,
-        so that an empty dataset still has its schema.
+    Returns plans in shard order. Files are numbered from 0 without gaps; there is at least one of each kind,
+    so that an empty dataset still has its schema.
     """
     refused = [total - chosen for total, chosen in zip(rows, kept, strict=True)]
     plans = []

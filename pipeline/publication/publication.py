@@ -93,13 +93,11 @@ def publish(
 ) -> PublishReport:
     """Write both datasets; each directory is replaced as a whole.
 
-    Args:
-        parameters: name, licences, file size.
-        select: the filters, for the signature.
-        inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
-        selected: what selection wrote for them, ``data/selected``.
-        corpus, rejected: where to publish kept pairs, and those refused or failed.
-        resources: threads, and the work directory that holds the lock.
+    parameters: name, licences, file size. select: the filters, for the signature.
+    inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
+    selected: what selection wrote for them, ``data/selected``.
+    corpus, rejected: where to publish kept pairs, and those refused or failed.
+    resources: threads, and the work directory that holds the lock.
 
     Raises:
         InputError: there are no pairs, a shard is damaged, or the selection is that of another input.

@@ -25,13 +25,10 @@ Description = Mapping[str, Any]
 def signature(sources: Sequence[str], steps: Mapping[str, Description], select: SelectParameters) -> str:
     """Make the signature.
 
-    Args:
-        sources: names of the bitexts.
-        steps: what ``_shards.json`` says of each step that ran: parameters and fingerprints.
-        select: the filters.
+    sources: names of the bitexts.
+    steps: what ``_shards.json`` says of each step that ran: parameters and fingerprints.
 
-    Returns:
-        ``key:value`` pairs joined by ``|``; the same inputs always give the same line.
+    Returns ``key:value`` pairs joined by ``|``; the same inputs always give the same line.
     """
     translate, score, chosen = (steps.get(name, {}) for name in ("translate", "score", "select"))
     options = translate.get("parameters") or {}

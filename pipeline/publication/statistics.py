@@ -42,10 +42,9 @@ class Example:
 class Statistics:
     """Sums over rows, so that the statistics of shards add up to those of the corpus.
 
-    Attributes:
-        sources: counts of each source.
-        kept, refused: figures of the kept pairs, and of all other rows.
-        examples: for each band kept pairs to show.
+    sources: counts of each source.
+    kept, refused: figures of the kept pairs, and of all other rows.
+    examples: for each band kept pairs to show.
     """
 
     examples_per_band: int = 0
@@ -105,11 +104,8 @@ class Statistics:
 
 
 def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
-    """Statistics of a shard with all its columns, ``rejected`` and ``failed`` among them.
-
-    Raises:
-        IncompleteError: a row is both rejected and failed.
-    """
+    """Statistics of a shard with all its columns, ``rejected`` and ``failed`` among them. Raises
+    IncompleteError: a row is both rejected and failed."""
     kept = kept_mask(rows)
     counted = rows.select([name for name in SCALES if name in rows.column_names])
     statistics = Statistics(

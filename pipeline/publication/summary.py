@@ -37,12 +37,10 @@ _FILES_LOOKED_AT = 5
 class Summary:
     """What there is to show of a run.
 
-    Attributes:
-        root: the project's directory.
-        corpus: manifest of ``data/corpus``.
-        metrics: content of ``metrics/STAGE.json`` of each stage that has one for this corpus.
-        later: stages that ran again since the corpus was published, whose metrics are left out.
-        examples: published pairs, by falling paraphrase score.
+    root: the project's directory. corpus: manifest of ``data/corpus``.
+    metrics: content of ``metrics/STAGE.json`` of each stage that has one for this corpus.
+    later: stages that ran again since the corpus was published, whose metrics are left out.
+    examples: published pairs, by falling paraphrase score.
     """
 
     root: Path
@@ -69,11 +67,8 @@ class Summary:
 
 
 def load_summary(root: Path) -> Summary:
-    """Gather what a run in the project directory ``root`` left.
-
-    Raises:
-        InputError: there is no published corpus, or it is damaged.
-    """
+    """Gather what a run in the project directory ``root`` left. Raises InputError: there is no published
+    corpus, or it is damaged."""
     corpus = root / "data" / "corpus"
     if not corpus.is_dir():
         raise InputError("there is no corpus yet", corpus, remedy="Run 'make corpus' or 'dvc repro'.")
@@ -122,10 +117,8 @@ def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str
 
 
 def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:
-    """Draw ``count`` pairs, from each score band in proportion to its pairs, by falling score.
-
-    The same corpus gives the same pairs.
-    """
+    """Draw ``count`` pairs, from each score band in proportion to its pairs, by falling score. The same
+    corpus gives the same pairs."""
     shards = ShardDirectory(corpus)
     step = max(1, len(shards) // _FILES_LOOKED_AT)
     looked_at = range(0, len(shards), step)[:_FILES_LOOKED_AT]

@@ -57,9 +57,7 @@ class Verification:
 def verify(corpus: Path, workers: int = 2) -> Verification:
     """Check everything that can be checked; all problems are listed, not only the first.
 
-    Args:
-        corpus: directory of a published corpus, kept or refused pairs.
-        workers: threads.
+    corpus: directory of a published corpus, kept or refused pairs. workers: threads.
     """
     if not corpus.is_dir():
         return Verification(

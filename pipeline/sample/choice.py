@@ -10,10 +10,8 @@ Item = TypeVar("Item")
 
 
 def pick(generator: random.Random, items: Sequence[Item]) -> Item:
-    """One item, uniformly.
-
-    Only `Random.random` is used: its sequence is promised not to change between Python versions.
-    """
+    """One item, uniformly. Only `Random.random` is used: its sequence is promised not to change between
+    Python versions."""
     return items[int(generator.random() * len(items))]
 
 

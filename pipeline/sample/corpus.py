@@ -33,9 +33,7 @@ def write_sample(directory: Path, pairs: int = 20000, seed: int = 1) -> list[Pat
 
 
 def write_sample_test(path: Path, pairs: int = 500, seed: int = 2) -> Path:
-    """Write the held-out test split as one TSV.
-
-    None of its Czech sentences is in a training part of any size and seed.
-    """
+    """Write the held-out test split as one TSV. None of its Czech sentences is in a training part of any size
+    and seed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return _write(path, generate(pairs, seed, test=True))

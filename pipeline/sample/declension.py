@@ -122,8 +122,7 @@ def decline(
     """All case forms of a noun as `(number, case) -> form`, number "s" or "p", cases as in `CASES`.
 
     `exceptions` maps a case initial and a number ("gp": genitive plural) to a full form, or to "-" and an
-    ending.
-    Raises KeyError for an unknown paradigm or exception.
+    ending. Raises KeyError for an unknown paradigm or exception.
     """
     stem = stem or default_stem(lemma, paradigm)
     singular, plural = (part.split() for part in _ENDINGS[paradigm].split("|"))

@@ -104,10 +104,8 @@ class SentenceGenerator:
 
 
 def sentences(domain: str, pairs: int, seed: int, test: bool = False) -> Iterator[Sentence]:
-    """Distinct Czech sentences of a domain with, together, at least `pairs` renderings.
-
-    Raises InputError where the patterns cannot yield that many.
-    """
+    """Distinct Czech sentences of a domain with, together, at least `pairs` renderings. Raises InputError
+    where the patterns cannot yield that many."""
     patterns = tuple(pattern for pattern in load_patterns() if pattern.domain == domain)
     generator = SentenceGenerator(seed * 10 + sorted(DOMAIN_SHARE).index(domain))
     handwritten = {cs for cs, _ in read_handwritten()}

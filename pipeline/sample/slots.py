@@ -67,10 +67,8 @@ class SlotFiller:
     def fill(
         self, slots: Sequence[Slot], generator: random.Random, register: str | None = None
     ) -> dict[str, Filling] | None:
-        """Fillings by slot name, or None where the draw would repeat a word or find none that fits.
-
-        With a `register`, only adjectives that have it as a tag stand before nouns.
-        """
+        """Fillings by slot name, or None where the draw would repeat a word or find none that fits. With a
+        `register`, only adjectives that have it as a tag stand before nouns."""
         self._register = register
         filled: dict[str, Filling] = {}
         used: list[str] = []

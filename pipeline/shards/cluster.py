@@ -29,10 +29,8 @@ _PATIENCE_SECONDS = 900.0
 
 
 def worker_number() -> int:
-    """Number of this process among the workers of a local cluster; 0 in process.
-
-    Workers of other clusters are 0 too unless their names are numbers: each of them sees its own devices.
-    """
+    """Number of this process among the workers of a local cluster; 0 in process. Workers of other clusters
+    are 0 too unless their names are numbers: each of them sees its own devices."""
     name = _worker_name()
     return int(name) if name.isdecimal() else 0
 
@@ -55,11 +53,8 @@ def _worker_name() -> str:
 
 @contextlib.contextmanager
 def watched_connection() -> Iterator[None]:
-    """While the block runs, a scheduler that goes away is an error that a user can read.
-
-    Raises:
-        IncompleteError: it has gone.
-    """
+    """While the block runs, a scheduler that goes away is an error that a user can read. Raises
+    IncompleteError: it has gone."""
     from distributed import CancelledError
     from distributed.comm import CommClosedError
 
@@ -126,11 +121,8 @@ class Workers:
         self._last_seen = time.monotonic()
 
     def tasks_out(self) -> int:
-        """How many tasks the scheduler is to hold: enough for all workers, also for those that join.
-
-        Raises:
-            IncompleteError: no worker has been there for a quarter of an hour.
-        """
+        """How many tasks the scheduler is to hold: enough for all workers, also for those that join. Raises
+        IncompleteError: no worker has been there for a quarter of an hour."""
         now = time.monotonic()
         if now - self._asked > _SECONDS_BETWEEN_COUNTS:
             before, self._number = self._number, len(self._client.nthreads())

@@ -23,10 +23,8 @@ _FIELDS: Final = frozenset({"path", "hash", "md5", "size", "nfiles", "isexec"})
 
 
 def repair(project: Path = Path()) -> list[tuple[Path, Path]]:
-    """As :func:`set_aside`, in milliseconds where no file is damaged: for the start of every command.
-
-    What looks damaged is asked of DVC, which may only just be writing it.
-    """
+    """As :func:`set_aside`, in milliseconds where no file is damaged: for the start of every command. What
+    looks damaged is asked of DVC, which may only just be writing it."""
     looks_whole = _is_json(project / RUNNING) and _looks_whole(project / LOCK)
     return [] if looks_whole else set_aside(project)
 
@@ -71,10 +69,8 @@ def _looks_whole(lock: Path) -> bool:
 
 
 def damaged(project: Path = Path()) -> dict[Path, str]:
-    """Files of the project that DVC cannot read, and what is wrong with each.
-
-    Other faults of a project (an invalid dvc.yaml, no DVC) are not these files' and are not in it.
-    """
+    """Files of the project that DVC cannot read, and what is wrong with each. Other faults of a project (an
+    invalid dvc.yaml, no DVC) are not these files' and are not in it."""
     found: dict[Path, str] = {}
     if not _is_json(project / RUNNING):
         time.sleep(_SECONDS_OF_WRITING)
@@ -88,11 +84,8 @@ def damaged(project: Path = Path()) -> dict[Path, str]:
 
 
 def set_aside(project: Path = Path()) -> list[tuple[Path, Path]]:
-    """Rename the damaged files; gives old and new names.
-
-    Nothing is lost with them: stages that run again find in `work/` what they had finished. To be called when
-    DVC does not run.
-    """
+    """Rename the damaged files; gives old and new names. Nothing is lost with them: stages that run again
+    find in `work/` what they had finished. To be called when DVC does not run."""
     names = [(path, path.with_name(f"{path.name}.damaged")) for path in damaged(project)]
     for path, aside in names:
         (project / path).replace(project / aside)

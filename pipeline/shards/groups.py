@@ -54,11 +54,10 @@ class GroupRanker:
     ) -> None:
         """Open the ranker in ``directory``, or begin one there.
 
-        Args:
-            directory: made if need be; what a killed process left there uncommitted is dropped.
-            block_rows: rows ranked at a time, about 150 bytes of memory each.
-            expected_rows: where it is known that there will be few, fewer partitions are made. A ranker that
-                is there already keeps its partitions.
+        directory: made if need be; what a killed process left there uncommitted is dropped.
+        block_rows: rows ranked at a time, about 150 bytes of memory each.
+        expected_rows: where it is known that there will be few, fewer partitions are made. A ranker that is
+            there already keeps its partitions.
         """
         if block_rows < 1:
             raise ValueError("block_rows must be at least 1")
@@ -115,14 +114,12 @@ class GroupRanker:
     def add(self, keys: Keys, rows: Rows | None = None, next_row: int | None = None) -> None:
         """Add the keys of further rows.
 
-        Args:
-            keys: n x 2, uint64.
-            rows: their row numbers, rising, none below :attr:`rows`; by default the next n. Rows left out
-                belong to no group: they have no earlier row and are their own first.
-            next_row: what :attr:`rows` becomes; by default one more than the last row.
+        keys: n x 2, uint64.
+        rows: their row numbers, rising, none below :attr:`rows`; by default the next n. Rows left out belong
+            to no group: they have no earlier row and are their own first.
+        next_row: what :attr:`rows` becomes; by default one more than the last row.
 
-        Raises:
-            ValueError: wrong shape, type or order, or the ranker is finished.
+        Raises ValueError: wrong shape, type or order, or the ranker is finished.
         """
         if self.finished:
             raise ValueError("the ranker is finished: no rows can be added")
@@ -172,11 +169,8 @@ class GroupRanker:
         write_json(self.directory / _STATE, state)
 
     def finish(self) -> None:
-        """Rank all rows; afterwards :meth:`ranks` can be asked. Does nothing on a finished ranker.
-
-        Raises:
-            Interrupted: SIGTERM or Ctrl-C; partitions ranked so far are kept.
-        """
+        """Rank all rows; afterwards :meth:`ranks` can be asked. Does nothing on a finished ranker. Raises
+        Interrupted: SIGTERM or Ctrl-C; partitions ranked so far are kept."""
         if self.finished:
             return
         self.commit()
@@ -205,9 +199,7 @@ class GroupRanker:
         """For rows ``start`` to ``stop - 1``: number of earlier rows with the same key, and the first of all.
 
         A row without an earlier one has 0 and its own number. Cheapest when asked block by block in order.
-
-        Raises:
-            ValueError: the ranker is not finished, or has no such rows.
+        Raises ValueError: the ranker is not finished, or has no such rows.
         """
         if not self.finished:
             raise ValueError("finish the ranker first")

@@ -28,12 +28,10 @@ _SMALL = 1 << 20
 class Entry:
     """One result in the work directory: a shard with its record, or a directory.
 
-    Attributes:
-        name: its key, below the step's directory.
-        paths: its files and directories.
-        bytes: what they take on the disk and nothing else would: a file that is linked elsewhere takes none.
-        state: ``current``: the last finished run used it; ``unfinished``: it is of a later run, which can go
-            on from it; ``old``: of earlier parameters or input.
+    name: its key, below the step's directory. paths: its files and directories.
+    bytes: what they take on the disk and nothing else would: a file that is linked elsewhere takes none.
+    state: ``current``: the last finished run used it; ``unfinished``: it is of a later run, which can go on
+        from it; ``old``: of earlier parameters or input.
     """
 
     name: str
@@ -63,13 +61,11 @@ class StepWork:
 def list_work(root: Path, published: Sequence[Path]) -> list[StepWork]:
     """Look through a work directory.
 
-    Args:
-        root: the work directory.
-        published: directories below which the stages' outputs lie: what a step made and published before it
-            noted what it uses is known by its bytes there.
+    root: the work directory.
+    published: directories below which the stages' outputs lie: what a step made and published before it noted
+        what it uses is known by its bytes there.
 
-    Raises:
-        InputError: there is no such directory.
+    Raises InputError: there is no such directory.
     """
     if not root.is_dir():
         raise InputError("there is no such work directory", root)
@@ -80,13 +76,10 @@ def list_work(root: Path, published: Sequence[Path]) -> list[StepWork]:
 def prune(root: Path, published: Sequence[Path], step: StepWork, states: Sequence[State]) -> int:
     """Remove a step's entries in these states; nothing where another process holds the step.
 
-    Args:
-        root, published: see :func:`list_work`.
-        step: the step; it is looked at again under its lock.
-        states: what is removed.
+    root, published: see :func:`list_work`. step: the step; it is looked at again under its lock.
+    states: what is removed.
 
-    Returns:
-        Bytes freed.
+    Returns bytes freed.
     """
     lock = FileLock(step.path / LOCK_NAME)
     try:

@@ -15,14 +15,9 @@ _SEPARATOR = b"\xff"
 def text_keys(*columns: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64]:
     """Key of each row of one or more string columns: XXH3-128 of the UTF-8 bytes, joined by a byte 0xFF.
 
-    Args:
-        columns: string arrays of the same length n, without nulls.
+    columns: string arrays of the same length n, without nulls.
 
-    Returns:
-        n x 2, uint64: high and low half.
-
-    Raises:
-        ValueError: no column, or a null.
+    Returns n x 2, uint64: high and low half. Raises ValueError: no column, or a null.
     """
     if not columns:
         raise ValueError("at least one column")

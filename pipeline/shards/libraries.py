@@ -36,18 +36,11 @@ def settle_versions(
 
     Shards that were all made by the same versions, with none missing, are no mixture and are left alone.
 
-    Args:
-        work: of the step.
-        finished: keys of the finished shards.
-        shards: of the step, finished or not.
-        wanted: what the missing ones would be made with.
-        resources: ``stop``, ``reuse`` or ``redo``.
+    finished: keys of the finished shards. shards: of the step, finished or not.
+    wanted: what the missing ones would be made with. resources: ``stop``, ``reuse`` or ``redo``.
 
-    Returns:
-        Keys of those that are to be made again: they have been discarded.
-
-    Raises:
-        InputError: there are such shards, and what to do with them was not said.
+    Returns keys of those that are to be made again: they have been discarded. Raises InputError: there are
+    such shards, and what to do with them was not said.
     """
     made = {key: work.made_with(key) for key in finished}
     others = {

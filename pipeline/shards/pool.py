@@ -24,11 +24,8 @@ def in_processes(
 ) -> Iterator[ResultT]:
     """What ``work`` gives for each piece, in order.
 
-    Args:
-        work: importable, as pieces and results are picklable.
-        pieces: taken as they are needed.
-        start: called with ``arguments`` in every process before its first piece; importable.
-        workers: processes.
+    work: importable, as pieces and results are picklable. pieces: taken as they are needed.
+    start: called with ``arguments`` in every process before its first piece; importable. workers: processes.
     """
     # Processes are spawned: Arrow's and torch's threads do not survive a fork.
     with ProcessPoolExecutor(
@@ -54,8 +51,7 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
     cores and nothing is copied between processes. No more than twice as many results as threads wait to be
     taken.
 
-    Raises:
-        Interrupted: SIGTERM or Ctrl-C; what is being computed is finished first.
+    Raises Interrupted: SIGTERM or Ctrl-C; what is being computed is finished first.
     """
     if threads <= 1 or count <= 1:
         for index in range(count):

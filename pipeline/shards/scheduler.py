@@ -44,10 +44,8 @@ class Failed:
 
 
 def report_rows(rows: int) -> None:
-    """Say from inside a job that so many of its rows are done, for a display that moves.
-
-    A job that never calls this counts its rows when it is done.
-    """
+    """Say from inside a job that so many of its rows are done, for a display that moves. A job that never
+    calls this counts its rows when it is done."""
     report = _report.get()
     if report is not None:
         report(rows)
@@ -59,10 +57,8 @@ class Jobs:
     def __init__(self, client: Client | None = None, *, gpu: bool = False, at_once: int = 1) -> None:
         """Use ``client``, or this process and ``at_once`` threads.
 
-        Args:
-            client: of the workers.
-            gpu: whether a job needs a worker that declares a ``GPU`` resource.
-            at_once: jobs that this process has in hand at a time.
+        gpu: whether a job needs a worker that declares a ``GPU`` resource.
+        at_once: jobs that this process has in hand at a time.
         """
         self._client = client
         self._gpu = gpu
@@ -76,11 +72,8 @@ class Jobs:
     def run(
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
     ) -> Iterator[tuple[int, ResultT]]:
-        """As :meth:`attempt`, where a job that fails stops the run.
-
-        Raises:
-            IncompleteError: a job killed its worker three times.
-        """
+        """As :meth:`attempt`, where a job that fails stops the run. Raises IncompleteError: a job killed its
+        worker three times."""
         for index, result in self.attempt(function, arguments, **display):
             if isinstance(result, Failed):
                 raise result.error or IncompleteError(f"{function.__name__} {index}: {result.reason}")
@@ -101,13 +94,10 @@ class Jobs:
         Jobs have to be idempotent: one whose worker dies is run again on another. A long job may tell how far
         it is with :func:`report_rows`, in the unit of ``sizes``.
 
-        Args:
-            function: importable top-level function.
-            arguments: one tuple a job.
-            description: what the progress display says.
-            unit: what ``sizes`` count.
-            sizes: how much work each job is; one each by default. All 0: not known, the jobs tell.
-            done: work that is done already, for the display.
+        function: importable top-level function. arguments: one tuple a job.
+        description: what the progress display says. unit: what ``sizes`` count.
+        sizes: how much work each job is; one each by default. All 0: not known, the jobs tell.
+        done: work that is done already, for the display.
 
         Raises:
             ParaforgeError, OSError, MemoryError: a job raised it; the run stops.
@@ -286,12 +276,10 @@ def open_jobs(
 ) -> Iterator[Jobs]:
     """A scheduler for work over ``rows`` rows: in this process where they are few, otherwise on Dask.
 
-    Args:
-        resources: where to run.
-        rows: of all jobs together.
-        jobs: how many there will be, if that is known: no more workers are started.
-        workers: processes, where another number than ``resources`` says is needed.
-        gpu, at_once: see :class:`Jobs`.
+    resources: where to run. rows: of all jobs together.
+    jobs: how many there will be, if that is known: no more workers are started.
+    workers: processes, where another number than ``resources`` says is needed.
+    gpu, at_once: see :class:`Jobs`.
     """
     count = workers if workers is not None else resources.worker_count()
     few = count == 1 or jobs == 1 or rows <= resources.in_process_rows

@@ -73,11 +73,8 @@ def present_names(names: Sequence[str]) -> list[str]:
 
 
 def schema_of(names: Iterable[str], extra: Iterable[pa.Field] = ()) -> pa.Schema:
-    """The schema with the named columns, in the project's order, then ``extra`` fields.
-
-    Raises:
-        KeyError: a name is not a column of the project.
-    """
+    """The schema with the named columns, in the project's order, then ``extra`` fields. Raises KeyError: a
+    name is not a column of the project."""
     wanted = set(names)
     unknown = wanted - COLUMNS.keys()
     if unknown:

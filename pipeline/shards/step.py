@@ -37,21 +37,20 @@ _unfinished: ContextVar[Path | None] = ContextVar("unfinished_file", default=Non
 class Step:
     """What is done to each shard, and everything that its result depends on.
 
-    Attributes:
-        name: names the work directory, ``work/NAME``.
-        version: raised whenever the same input would give another result.
-        parameters: JSON values that the result depends on.
-        fingerprints: hashes of the files that the result depends on (models, vectors).
-        build: importable top-level function; called once in each worker with ``arguments``,
-            gives the function from input shard to output shard.
-        arguments: arguments of ``build``; picklable, may hold resource parameters.
-        columns: input columns to read, or None for all.
-        aligned: whether output shards have the rows of their input shards, one to one.
-        device: ``cpu``, or ``cuda`` for workers that declare a ``GPU`` resource.
-        at_once: shards that a process may have in hand at a time, in threads: while one is read or written
-            the device works at another. The function has to bear that.
-        libraries: distributions whose version decides the result's bytes, beside pyarrow.
-        inherited: versions of the libraries that made what this step only joins, for the index.
+    name: names the work directory, ``work/NAME``.
+    version: raised whenever the same input would give another result.
+    parameters: JSON values that the result depends on.
+    fingerprints: hashes of the files that the result depends on (models, vectors).
+    build: importable top-level function; called once in each worker with ``arguments``, gives the function
+        from input shard to output shard.
+    arguments: arguments of ``build``; picklable, may hold resource parameters.
+    columns: input columns to read, or None for all.
+    aligned: whether output shards have the rows of their input shards, one to one.
+    device: ``cpu``, or ``cuda`` for workers that declare a ``GPU`` resource.
+    at_once: shards that a process may have in hand at a time, in threads: while one is read or written the
+        device works at another. The function has to bear that.
+    libraries: distributions whose version decides the result's bytes, beside pyarrow.
+    inherited: versions of the libraries that made what this step only joins, for the index.
     """
 
     name: str
@@ -96,15 +95,14 @@ def run_step(
 ) -> StepReport:
     """Run ``step`` over row-aligned shard directories and publish the result in ``output``.
 
-    Shards finished by an earlier run are verified and taken over. Nothing is published unless every shard
-    is there.
+    Shards finished by an earlier run are verified and taken over. Nothing is published unless every shard is
+    there.
 
-    Args:
-        step: what to do.
-        inputs: shard directories, seen as one :class:`~paraforge.shards.store.ShardView`.
-        output: directory to publish, replaced as a whole; None leaves the shards in the work directory.
-        resources: where to run.
-        workers: processes, where a step must use another number than ``resources`` says.
+    step: what to do.
+    inputs: shard directories, seen as one :class:`~paraforge.shards.store.ShardView`.
+    output: directory to publish, replaced as a whole; None leaves the shards in the work directory.
+    resources: where to run.
+    workers: processes, where a step must use another number than ``resources`` says.
 
     Raises:
         InputError: an input shard is not what its index says.
@@ -207,8 +205,7 @@ def compute_shard(
 ) -> ShardRecord:
     """Read a shard's input files, apply the step's function, and commit the result to the work directory.
 
-    Raises:
-        IncompleteError: this host does not have the ``versions`` of libraries of the host that asks.
+    Raises IncompleteError: this host does not have the ``versions`` of libraries of the host that asks.
     """
     here = installed(step.libraries)
     if here != versions:
@@ -238,12 +235,8 @@ def unfinished_file() -> Path | None:
 
 
 def _built(step: Step) -> ShardFunction:
-    """What makes a step's shards.
-
-    Raises:
-        IncompleteError: it cannot begin here. That is no shard's fault, and a worker on which nothing can
-            begin must not try, and fail, all of them.
-    """
+    """What makes a step's shards. Raises IncompleteError: it cannot begin here. That is no shard's fault, and
+    a worker on which nothing can begin must not try, and fail, all of them."""
     try:
         return step.build(**step.arguments)
     except (ParaforgeError, OSError, MemoryError):
@@ -256,11 +249,8 @@ def _built(step: Step) -> ShardFunction:
 
 
 def shard_keys(step: Step, view: ShardView) -> list[str]:
-    """Key of each output shard, from the bytes of its input shards.
-
-    Raises:
-        InputError: an input shard's bytes are not those that its index names.
-    """
+    """Key of each output shard, from the bytes of its input shards. Raises InputError: an input shard's bytes
+    are not those that its index names."""
     check_bytes(view)
     expected = [[d.records[index].sha256 for d in view.directories] for index in range(len(view))]
     description = step.description()
@@ -269,11 +259,8 @@ def shard_keys(step: Step, view: ShardView) -> list[str]:
 
 
 def check_bytes(view: ShardView) -> None:
-    """Read every shard file of a view and compare its SHA-256 with the index.
-
-    Raises:
-        InputError: a shard's bytes are not those that its index names.
-    """
+    """Read every shard file of a view and compare its SHA-256 with the index. Raises InputError: a shard's
+    bytes are not those that its index names."""
     paths = [path for directory in view.directories for path in directory.paths]
     expected = [record.sha256 for directory in view.directories for record in directory.records]
     # hashlib releases the interpreter lock, so threads read several files at once.

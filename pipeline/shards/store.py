@@ -44,10 +44,8 @@ def shard_name(index: int) -> str:
 
 
 def write_parquet(table: pa.Table, path: Path, row_group_rows: int = ROWS_PER_SHARD) -> None:
-    """Write ``table`` in the project's Parquet dialect, not atomically: zstd, page checksums, statistics.
-
-    The bytes depend on the table (and on the pyarrow version) alone.
-    """
+    """Write ``table`` in the project's Parquet dialect, not atomically: zstd, page checksums, statistics. The
+    bytes depend on the table (and on the pyarrow version) alone."""
     pq.write_table(table, path, row_group_size=row_group_rows, **_parquet_options(table.column_names))
 
 
@@ -77,11 +75,8 @@ def write_shard(table: pa.Table, path: Path) -> ShardRecord:
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of the project, checking page checksums; columns have their present names.
-
-    Raises:
-        InputError: the file is missing, not Parquet, damaged, or lacks a column.
-    """
+    """Read a Parquet file of the project, checking page checksums; columns have their present names. Raises
+    InputError: the file is missing, not Parquet, damaged, or lacks a column."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
@@ -99,11 +94,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """The schema of a Parquet file of the project; columns have their present names.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """The schema of a Parquet file of the project; columns have their present names. Raises InputError: the
+    file cannot be read."""
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -128,17 +120,13 @@ def write_index(directory: Path, records: Sequence[ShardRecord], description: di
 class ShardDirectory:
     """A directory with ``shard-00000.parquet`` ... and ``_shards.json``.
 
-    Attributes:
-        records: rows and SHA-256 of each shard, in order.
-        description: what else ``_shards.json`` says (step, version, parameters, ...).
+    records: rows and SHA-256 of each shard, in order.
+    description: what else ``_shards.json`` says (step, version, parameters, ...).
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Open ``path``.
-
-        Raises:
-            InputError: no such directory, or its index is missing, damaged or of a newer format.
-        """
+        """Open ``path``. Raises InputError: no such directory, or its index is missing, damaged or of a newer
+        format."""
         self.path = Path(path)
         if not self.path.is_dir():
             raise InputError("no such directory of shards", self.path, remedy="Run 'dvc repro' to make it.")
@@ -199,17 +187,11 @@ class ShardDirectory:
 
 
 class ShardView:
-    """Several row-aligned shard directories seen as one: shard n has the columns of all of them.
-
-    Where two directories have the same column, the later directory's is taken.
-    """
+    """Several row-aligned shard directories seen as one: shard n has the columns of all of them. Where two
+    directories have the same column, the later directory's is taken."""
 
     def __init__(self, *paths: str | Path) -> None:
-        """Open the directories.
-
-        Raises:
-            InputError: their shards do not have the same numbers of rows.
-        """
+        """Open the directories. Raises InputError: their shards do not have the same numbers of rows."""
         if not paths:
             raise ValueError("a view needs at least one directory")
         self.directories = [ShardDirectory(path) for path in paths]
@@ -247,11 +229,8 @@ class ShardView:
         return [directory.paths[index] for directory in self.directories]
 
     def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read shard ``index`` with the named columns (all by default).
-
-        Raises:
-            InputError: no directory has one of the columns.
-        """
+        """Read shard ``index`` with the named columns (all by default). Raises InputError: no directory has
+        one of the columns."""
         return read_aligned(self.shard_paths(index), columns)
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -283,10 +262,8 @@ def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) ->
 
 
 class ShardWriter:
-    """Cuts a stream of tables into shards of equal size in a directory.
-
-    The shards depend on the rows alone, not on how the stream was cut into tables.
-    """
+    """Cuts a stream of tables into shards of equal size in a directory. The shards depend on the rows alone,
+    not on how the stream was cut into tables."""
 
     def __init__(self, directory: Path, schema: pa.Schema, rows_per_shard: int = ROWS_PER_SHARD) -> None:
         if rows_per_shard < 1:

@@ -59,10 +59,8 @@ class WorkDirectory:
         return self._record_file(key).is_file() and self.file(key).is_file()
 
     def find(self, key: str) -> ShardRecord | None:
-        """The finished shard with this key, or None if it is missing, damaged, truncated or another's.
-
-        The whole file is read: its SHA-256, its footer's key and its row count have to be right.
-        """
+        """The finished shard with this key, or None if it is missing, damaged, truncated or another's. The
+        whole file is read: its SHA-256, its footer's key and its row count have to be right."""
         path = self.file(key)
         try:
             record = read_json(self._record_file(key))
@@ -94,10 +92,7 @@ class WorkDirectory:
     def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
         """Write a finished shard so that :meth:`find` believes it only when all of it is on disk.
 
-        Args:
-            key: of the shard.
-            table: its content.
-            libraries: versions of the libraries that decide its bytes, by name.
+        libraries: versions of the libraries that decide its bytes, by name.
         """
         path = self.file(key)
         # The key is in the footer, so that two shards whose names were swapped are found out.
@@ -114,11 +109,8 @@ class WorkDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the step's work directory for this process.
-
-        Raises:
-            WorkLockedError: another process holds it; the message names its host and pid.
-        """
+        """Hold the step's work directory for this process. Raises WorkLockedError: another process holds it;
+        the message names its host and pid."""
         self.path.mkdir(parents=True, exist_ok=True)
         holder = self.path / "holder.json"
         lock = FileLock(self.path / LOCK_NAME)
@@ -144,8 +136,7 @@ class WorkDirectory:
     def note_used(self, names: Iterable[str]) -> None:
         """Note what a finished run used: ``paraforge work prune`` removes what is of earlier runs.
 
-        Args:
-            names: keys of shards, and names of directories below the step's own.
+        names: keys of shards, and names of directories below the step's own.
         """
         write_json(self.path / CURRENT_NAME, sorted(set(names)))
 
@@ -175,10 +166,8 @@ def _describe(holder: Path) -> str:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Hard-link ``source`` as ``target``, or copy it where links are not possible.
-
-    Files that people edit (JSON and other text) are always copied: an edit must not change every copy.
-    """
+    """Hard-link ``source`` as ``target``, or copy it where links are not possible. Files that people edit
+    (JSON and other text) are always copied: an edit must not change every copy."""
     if source.suffix in _LINKED:
         try:
             os.link(source, target)
@@ -200,11 +189,10 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
     """Give an empty directory next to each output; they take their places when the block ends well.
 
     All new directories are complete before the first is put in place, and no old one is removed before the
-    last new one is. Where the file system can exchange two names there is no moment without the output.
-    A process that is killed between two outputs leaves one old and one new.
+    last new one is. Where the file system can exchange two names there is no moment without the output. A
+    process that is killed between two outputs leaves one old and one new.
 
-    Raises:
-        InputError: an output is a plain file, which this project never makes here.
+    Raises InputError: an output is a plain file, which this project never makes here.
     """
     for output in outputs:
         if output.is_file() and not output.is_symlink():

@@ -38,8 +38,7 @@ _STARTS[list(b"0123456789")] = moses.Following.DIGIT
 class Chunks:
     """The distinct chunks of a column, numbered, one of which may be the empty string.
 
-    strings: pyarrow string array.
-    starts: int64, what each starts with (`moses.Following`).
+    strings: pyarrow string array. starts: int64, what each starts with (`moses.Following`).
     starts_open: starts with a comma or an apostrophe, so its tokens depend on whether it stands first.
     ends_open: ends with a comma or an apostrophe, so they depend on whether it stands last.
     ends_with_stop: ends with a full stop, so they depend on what follows.

@@ -46,11 +46,8 @@ class ByteStream(Protocol):
 
 
 def compression_of(path: Path) -> str | None:
-    """``gzip``, ``bz2``, ``xz``, ``zstd``, or None for a plain file.
-
-    Raises:
-        InputError: the file is missing, empty, an archive, or not what its name says.
-    """
+    """``gzip``, ``bz2``, ``xz``, ``zstd``, or None for a plain file. Raises InputError: the file is missing,
+    empty, an archive, or not what its name says."""
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -71,12 +68,9 @@ def compression_of(path: Path) -> str | None:
 def refuse_binary(path: Path, head: bytes | None = None) -> None:
     """Refuse at once what can never be UTF-8 text.
 
-    Args:
-        path: the file.
-        head: its first bytes after decompression; by default those of the file as it stands.
+    head: its first bytes after decompression; by default those of the file as it stands.
 
-    Raises:
-        InputError: a zip archive, UTF-16.
+    Raises InputError: a zip archive, UTF-16.
     """
     if head is None:
         with path.open("rb") as file:
@@ -92,10 +86,8 @@ def refuse_binary(path: Path, head: bytes | None = None) -> None:
 def open_bytes(path: Path) -> Iterator[ByteStream]:
     """Open ``path`` for reading, decompressed. Memory does not depend on the file's size.
 
-    Several compressed members in one file are read as one, as gzip and its kin do.
-
-    Raises:
-        InputError: see :func:`compression_of`; and, while reading, a damaged or truncated file.
+    Several compressed members in one file are read as one, as gzip and its kin do. Raises InputError: see
+    :func:`compression_of`; and, while reading, a damaged or truncated file.
     """
     compression = compression_of(path)
     if compression == "xz":
@@ -113,8 +105,7 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
 def archive_errors(path: Path, remedy: str | None = None) -> Iterator[None]:
     """Turn what the standard library raises about a damaged zip or tar archive into one line that names it.
 
-    Raises:
-        InputError: instead of it. Errors of the machine, such as a full disk, are passed on.
+    Raises InputError: instead of it. Errors of the machine, such as a full disk, are passed on.
     """
     try:
         yield
@@ -128,9 +119,7 @@ def read_ahead(path: Path, size: int) -> Iterator[bytes]:
     """The decompressed file in blocks of ``size`` bytes (the last may be shorter), read by a second thread.
 
     Decompression does not hold the interpreter lock, so it runs beside whatever is done with the blocks.
-
-    Raises:
-        InputError: see :func:`open_bytes`.
+    Raises InputError: see :func:`open_bytes`.
     """
     blocks: queue.Queue[bytes | BaseException] = queue.Queue(maxsize=2)
     abandoned = threading.Event()

@@ -19,13 +19,12 @@ Row = tuple[int, list[str]]
 
 def read_fields(path: Path, least: int) -> list[Row]:
     """The rows of a file whose lines are separated by tabs, semicolons, commas or blanks, as the lines
-    themselves show: by the first of these that cuts every line into as many fields, at least `least`, or
-    the header into one less (the names of the columns behind the row's number, as R writes them; the header
-    then gets a blank field). Without such a separator the first line decides. Fields may be quoted, and a
-    number between semicolons may have a decimal comma.
+    themselves show: by the first of these that cuts every line into as many fields, at least `least`, or the
+    header into one less (the names of the columns behind the row's number, as R writes them; the header then
+    gets a blank field). Without such a separator the first line decides. Fields may be quoted, and a number
+    between semicolons may have a decimal comma.
 
-    Raises:
-        InputError: see :func:`~paraforge.text.lines.numbered_lines`.
+    Raises InputError: see :func:`~paraforge.text.lines.numbered_lines`.
     """
     lines = list(numbered_lines(path))
     for separator in _SEPARATORS:

@@ -24,10 +24,8 @@ _SENTENCES_AT_ONCE = 50_000
 class Background:
     """How many of so many sentences have a word.
 
-    Attributes:
-        name: what it was taken from.
-        documents: sentences.
-        counts: sentences with each word; words in none are not in it.
+    name: what it was taken from. documents: sentences.
+    counts: sentences with each word; words in none are not in it.
     """
 
     name: str
@@ -44,9 +42,7 @@ class Background:
 def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Mean value of each sentence's tokens, repeats and all; NaN for a sentence without tokens.
 
-    Args:
-        tokens: sentences over a vocabulary.
-        values: one a word of the vocabulary.
+    tokens: sentences over a vocabulary. values: one a word of the vocabulary.
     """
     totals = np.bincount(tokens.row_numbers, weights=values[tokens.ids], minlength=len(tokens))
     lengths = tokens.lengths
@@ -63,10 +59,7 @@ def count_documents(tokens: TokenColumn) -> dict[str, int]:
 
 def background_of_sentences(path: Path) -> Background:
     """Count a file of sentences, one a line, plain or compressed. Memory grows with the vocabulary alone.
-
-    Raises:
-        InputError: the file cannot be read, is not UTF-8, or has no sentence.
-    """
+    Raises InputError: the file cannot be read, is not UTF-8, or has no sentence."""
     counts: dict[str, int] = {}
     documents = 0
     batch: list[str] = []
@@ -92,13 +85,11 @@ def background_of_sentences(path: Path) -> Background:
 def background_of_frequencies(path: Path, sentences: int | None) -> Background:
     """Read words and their counts, one a line, e.g. ``the 167485604``; words are lower-cased and added up.
 
-    Args:
-        path: the file, plain or compressed.
-        sentences: sentences that the counts are of; None where they count running words: then their sum is
-            taken, and the IDF is the negative logarithm of the word's probability.
+    path: the file, plain or compressed.
+    sentences: sentences that the counts are of; None where they count running words: then their sum is taken,
+        and the IDF is the negative logarithm of the word's probability.
 
-    Raises:
-        InputError: with file and line: not a word and a positive whole number.
+    Raises InputError: with file and line: not a word and a positive whole number.
     """
     counts: dict[str, int] = {}
     for number, text in numbered_lines(path):

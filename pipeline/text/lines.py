@@ -34,12 +34,10 @@ _INVALID_UTF8, _OVERLONG_LINE = 1, 2
 class Reading:
     """How files are read, and what was changed on the way.
 
-    Attributes:
-        strict: whether what cannot be read (a line that is not UTF-8, a malformed row) is an error; otherwise
-            it is marked.
-        max_line_bytes: longest line that is read whole.
-        block_bytes: how much text is read at a time.
-        changes: where changes are counted.
+    strict: whether what cannot be read (a line that is not UTF-8, a malformed row) is an error; otherwise it
+        is marked.
+    max_line_bytes: longest line that is read whole. block_bytes: how much text is read at a time.
+    changes: where changes are counted.
     """
 
     strict: bool = True
@@ -52,10 +50,8 @@ class Reading:
 class LineBlock:
     """Consecutive lines of a file.
 
-    Attributes:
-        first: number of the first of them, from 1.
-        lines: string array of the lines without their ends.
-        faults: what is wrong with each line, a number of :data:`FAULTS`; 0 for a good line.
+    first: number of the first of them, from 1. lines: string array of the lines without their ends.
+    faults: what is wrong with each line, a number of :data:`FAULTS`; 0 for a good line.
     """
 
     first: int
@@ -81,17 +77,14 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
     """Read a text file, decompressed.
 
     A line ends at a line feed; a carriage return just before it, or before the end of the file, belongs to
-    the line end (counted as ``crlf``), and the last line need not end. No other character ends a line. A
-    byte order mark at the beginning is dropped (``byte_order_mark``). Of a line over ``max_line_bytes`` bytes
-    only the beginning is kept.
+    the line end (counted as ``crlf``), and the last line need not end. No other character ends a line. A byte
+    order mark at the beginning is dropped (``byte_order_mark``). Of a line over ``max_line_bytes`` bytes only
+    the beginning is kept.
 
-    Args:
-        path: the file.
-        reading: how it is read; strictly by default.
+    reading: how it is read; strictly by default.
 
-    Raises:
-        InputError: an empty, missing, damaged or truncated file; binary data; in a strict reading a line that
-            is not UTF-8.
+    Raises InputError: an empty, missing, damaged or truncated file; binary data; in a strict reading a line
+    that is not UTF-8.
     """
     reading = reading or Reading()
     splitter = _Splitter(path, reading)
@@ -197,12 +190,9 @@ def paired_blocks(
 ) -> Iterator[dict[str, LineBlock]]:
     """Read parallel text files in step: blocks of the same lines of each.
 
-    Args:
-        paths: a file for each name.
-        reading: how they are read; strictly by default.
+    paths: a file for each name. reading: how they are read; strictly by default.
 
-    Raises:
-        InputError: see :func:`line_blocks`; and files that do not have the same number of lines.
+    Raises InputError: see :func:`line_blocks`; and files that do not have the same number of lines.
     """
     readers = {name: line_blocks(path, reading) for name, path in paths.items()}
     current: dict[str, LineBlock | None] = {name: next(reader, None) for name, reader in readers.items()}
@@ -247,12 +237,10 @@ def _unequal(
 def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of each line of a UTF-8 file, plain or compressed, split at line feeds alone.
 
-    Args:
-        path: the file.
-        blank: whether blank lines are given too.
+    blank: whether blank lines are given too.
 
-    Raises:
-        InputError: the file is empty or cannot be read; with its number a line that is not UTF-8 or too long.
+    Raises InputError: the file is empty or cannot be read; with its number a line that is not UTF-8 or too
+    long.
     """
     for first, lines in lists_of_lines(path):
         for number, text in enumerate(lines, start=first):

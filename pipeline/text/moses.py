@@ -116,10 +116,8 @@ class ChunkTokenizer:
         self._old: dict[tuple[str, int], tuple[str, ...]] = {}
 
     def tokens(self, chunk: str, context: int) -> tuple[str, ...]:
-        """The lower-cased tokens of `chunk` (not empty, no white space, no control character).
-
-        `context` is a `Following`, plus FIRST where no chunk stands before.
-        """
+        """The lower-cased tokens of `chunk` (not empty, no white space, no control character). `context` is a
+        `Following`, plus FIRST where no chunk stands before."""
         key = (chunk, context)
         tokens = self._young.get(key)
         if tokens is None:

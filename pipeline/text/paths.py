@@ -18,10 +18,8 @@ class UserFile:
 
     'paraforge configure' looks for them, and `inputs/STAGE` has a link to each, which DVC watches.
 
-    Attributes:
-        words: what the parameter may be instead.
-        hub: whether it may instead be a name in the Hugging Face hub.
-        neighbours: patterns of files that are read from the same directory as the one that is named.
+    words: what the parameter may be instead. hub: whether it may instead be a name in the Hugging Face hub.
+    neighbours: patterns of files that are read from the same directory as the one that is named.
     """
 
     words: tuple[str, ...] = ()
@@ -47,11 +45,8 @@ _VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
 
 
 def expand(text: str) -> str:
-    """Put in environment variables (``$NAME``, ``${NAME}``) and ``~``.
-
-    Raises:
-        UnsetVariableError: a variable is not set.
-    """
+    """Put in environment variables (``$NAME``, ``${NAME}``) and ``~``. Raises UnsetVariableError: a variable
+    is not set."""
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
@@ -65,11 +60,8 @@ def expand(text: str) -> str:
 
 
 def files_of(text: str) -> list[Path]:
-    """The files that a path or pattern (``*``, ``?``, ``[...]``, ``**``) stands for, sorted by name.
-
-    Raises:
-        InputError: a variable is not set, there is no such file, or it is not a file.
-    """
+    """The files that a path or pattern (``*``, ``?``, ``[...]``, ``**``) stands for, sorted by name. Raises
+    InputError: a variable is not set, there is no such file, or it is not a file."""
     expanded = expand(text)
     # A file or directory whose name has a bracket is meant as it stands.
     if glob.has_magic(expanded) and not Path(expanded).exists():
@@ -91,11 +83,8 @@ def files_of(text: str) -> list[Path]:
 
 
 def require_regular(path: Path) -> None:
-    """Refuse what cannot be read twice from its beginning: pipes, devices, sockets.
-
-    Raises:
-        InputError: that; or there is no such file, or it is a link to none.
-    """
+    """Refuse what cannot be read twice from its beginning: pipes, devices, sockets. Raises InputError: that;
+    or there is no such file, or it is a link to none."""
     if path.is_file():
         return
     if path.exists():

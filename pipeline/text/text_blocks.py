@@ -31,11 +31,8 @@ class TextBlock:
     lines: int
 
     def texts(self, source: str | Path) -> Any:
-        """The lines as a pyarrow string array; a carriage return at a line's end is no part of it.
-
-        Raises:
-            InputError: a line is not UTF-8, with its number.
-        """
+        """The lines as a pyarrow string array; a carriage return at a line's end is no part of it. Raises
+        InputError: a line is not UTF-8, with its number."""
         lines = self.data.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
         try:
             # A whole block is checked at once; the line is looked for only where something is wrong.
@@ -47,11 +44,10 @@ class TextBlock:
 
 
 def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
-    """The lines of a UTF-8 file (plain, gz, bz2, xz, zst) or, for `-`, of standard input, split at line
-    feeds alone. The last line may lack its end; a byte order mark is no text. Memory holds a few blocks.
+    """The lines of a UTF-8 file (plain, gz, bz2, xz, zst) or, for `-`, of standard input, split at line feeds
+    alone. The last line may lack its end; a byte order mark is no text. Memory holds a few blocks.
 
-    Raises:
-        InputError: no such file, empty, damaged or not text.
+    Raises InputError: no such file, empty, damaged or not text.
     """
     if path == PIPE:
         chunks = iter(lambda: sys.stdin.buffer.read(block_bytes), b"")

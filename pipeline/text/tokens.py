@@ -158,9 +158,7 @@ def _chunk_tokenizer() -> moses.ChunkTokenizer:
 
 class _Pieces:
     """Token ids of every key, where a key is chunk number x CONTEXTS + context, or stands for a whole text.
-
-    Key k has `counts[k]` tokens, from `starts[k]` in `ids` on.
-    """
+    Key k has `counts[k]` tokens, from `starts[k]` in `ids` on."""
 
     def __init__(self, keys: int) -> None:
         self.vocabulary: dict[str, int] = {}

@@ -114,10 +114,7 @@ class Pieces:
 
 def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
     """The cutter with this name: word, trigram, bare_word, bare_trigram, word_trigram or sentencepiece.
-
-    Raises:
-        InputError: no such name, or sentencepiece without a model.
-    """
+    Raises InputError: no such name, or sentencepiece without a model."""
     if name in WORD_UNITS:
         return Words(punctuation=name == WORD)
     if name in ("trigram", "bare_trigram"):

@@ -18,10 +18,8 @@ UNKNOWN = "UUUNKKK"
 
 
 class Vocabulary:
-    """Distinct units; a unit's id is its place. The unknown unit is one of them.
-
-    Raises ValueError where a unit comes twice or there is no unknown unit.
-    """
+    """Distinct units; a unit's id is its place. The unknown unit is one of them. Raises ValueError where a
+    unit comes twice or there is no unknown unit."""
 
     def __init__(self, units: Sequence[str], unknown: str = UNKNOWN) -> None:
         self.units = list(units)
@@ -54,11 +52,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
-        """Read what `save` wrote.
-
-        Raises:
-            InputError: missing, not JSON, or not a vocabulary.
-        """
+        """Read what `save` wrote. Raises InputError: missing, not JSON, or not a vocabulary."""
         content: Any = read_json(path)
         try:
             units, unknown = content["units"], content["unknown"]

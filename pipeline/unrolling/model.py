@@ -48,11 +48,8 @@ class DecoderModel:
         vocabulary: Vocabulary,
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        """A model in memory; `about` is what else is kept with it.
-
-        Raises InputError where vectors and vocabulary differ in size, or the vocabulary has no end of a
-        sentence.
-        """
+        """A model in memory; `about` is what else is kept with it. Raises InputError where vectors and
+        vocabulary differ in size, or the vocabulary has no end of a sentence."""
         if len(network.words) != len(vocabulary):
             raise InputError(f"{len(network.words)} word vectors, the vocabulary has {len(vocabulary)} words")
         if END not in vocabulary:

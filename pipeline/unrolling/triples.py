@@ -52,10 +52,8 @@ class TripleBatch:
 class TripleStore:
     """Sentences as ids, and which of them have a neighbour on both sides, in one directory.
 
-    Attributes:
-        sentences: how many there are. skipped: sentences without a word, which were left out.
-        documents: how many there are. fingerprint: hash of ids, triples and vocabulary.
-        vocabulary: the words.
+    sentences: how many there are. skipped: sentences without a word, which were left out.
+    documents: how many there are. fingerprint: hash of ids, triples and vocabulary. vocabulary: the words.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -40,13 +40,10 @@ class MosesSource(FileSource):
 def read_moses(paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
     """Read parallel files.
 
-    Args:
-        paths: a file for each text column, and one for ``score`` where there is one.
-        reading: how they are read.
+    paths: a file for each text column, and one for ``score`` where there is one. reading: how they are read.
 
-    Raises:
-        InputError: see :func:`paraforge.text.lines.paired_blocks`; in a
-            strict reading a score that is no number.
+    Raises InputError: see :func:`paraforge.text.lines.paired_blocks`; in a strict reading a score that is no
+    number.
     """
     for blocks in paired_blocks(paths, reading):
         # A row refused for one side's sake has the reason of the first side that has one.

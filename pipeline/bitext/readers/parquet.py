@@ -34,15 +34,12 @@ def read_parquet_rows(
 ) -> Iterator[Block]:
     """Read a Parquet file batch by batch; a null is blank text.
 
-    Args:
-        path: the file.
-        columns: the column of each text and of ``score``; ``a.b`` is field b of struct column a.
-        strict: whether bytes that are not UTF-8, or a score that is not finite, are an error or refused.
-        where: which rows are taken; the others are refused as ``not_selected``.
+    columns: the column of each text and of ``score``; ``a.b`` is field b of struct column a.
+    strict: whether bytes that are not UTF-8, or a score that is not finite, are an error or refused.
+    where: which rows are taken; the others are refused as ``not_selected``.
 
-    Raises:
-        InputError: not Parquet, damaged or truncated, a feature that is not read; no such column; a text
-            column that is no text.
+    Raises InputError: not Parquet, damaged or truncated, a feature that is not read; no such column; a text
+    column that is no text.
     """
     wanted = dict(columns) if where is None else {**columns, "where": str(where.column)}
     if not path.stat().st_size:

@@ -39,18 +39,15 @@ def read_tmx(path: Path, languages: Mapping[str, str], reading: Reading) -> Iter
     """Read a TMX file. The line number of a row is the number of its ``<tu>``, from 1: a line may hold two.
 
     A unit without one of the languages is a row with a blank side. Of several variants in one language the
-    first is taken (``extra_variant``). A document type that only names a DTD is accepted and not
-    fetched; a declared entity is an error, and so is a reference to one that the DTD may declare.
+    first is taken (``extra_variant``). A document type that only names a DTD is accepted and not fetched; a
+    declared entity is an error, and so is a reference to one that the DTD may declare.
 
-    Args:
-        path: the file.
-        languages: the language of each text column, e.g. ``{"source_text": "cs", "reference": "en"}``; ``en``
-            takes ``en-GB`` too, in any case, and ``cs|ces`` either of the two.
-        reading: how it is read: a segment longer than ``max_line_bytes`` makes its row ``overlong_line``.
+    languages: the language of each text column, e.g. ``{"source_text": "cs", "reference": "en"}``; ``en``
+        takes ``en-GB`` too, in any case, and ``cs|ces`` either of the two.
+    reading: how it is read: a segment longer than ``max_line_bytes`` makes its row ``overlong_line``.
 
-    Raises:
-        InputError: a damaged or truncated file; XML that is not well formed; an entity other than those of
-            XML itself; a unit or segment inside another; no ``<tu>``; a language that no unit has.
+    Raises InputError: a damaged or truncated file; XML that is not well formed; an entity other than those of
+    XML itself; a unit or segment inside another; no ``<tu>``; a language that no unit has.
     """
     collector = _Collector(path, languages, reading)
     try:

@@ -48,16 +48,12 @@ def read_tsv(
 ) -> Iterator[Block]:
     """Read a tab-separated file. Every row has as many columns as the first; an empty line is a blank row.
 
-    Args:
-        path: the file.
-        columns: where each text column and ``score`` stand: a number from 0, or a name in the header.
-        reading: how it is read.
-        header: whether the first line names the columns.
-        where: which rows are taken; the others are refused as ``not_selected``.
+    columns: where each text column and ``score`` stand: a number from 0, or a name in the header.
+    reading: how it is read. header: whether the first line names the columns.
+    where: which rows are taken; the others are refused as ``not_selected``.
 
-    Raises:
-        InputError: see :func:`paraforge.text.lines.line_blocks`; a column that is not there; in a strict
-            reading a row with another number of columns, or a score that is no number.
+    Raises InputError: see :func:`paraforge.text.lines.line_blocks`; a column that is not there; in a strict
+    reading a row with another number of columns, or a score that is no number.
     """
     wanted = dict(columns) if where is None else {**columns, "where": where.column}
     places: dict[str, int] | None = None

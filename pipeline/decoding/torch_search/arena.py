@@ -19,26 +19,21 @@ class Arena:
     A recorded step reads and writes fixed addresses. With a state of its own for each shape, memory would
     grow with the number of shapes, of which each may have gigabytes; here it is that of the largest.
 
-    Attributes:
-        generation: counts how often memory was replaced: addresses of an earlier one mean nothing.
+    generation: counts how often memory was replaced: addresses of an earlier one mean nothing.
     """
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
         """Memory on a device; none yet.
 
-        Args:
-            device: where.
-            dtype: of keys and values.
+        dtype: of keys and values.
         """
         self._device, self._dtype = device, dtype
         self._stretches: dict[str, Tensor] = {}
         self.generation = 0
 
     def state(self, shape: Shape) -> SearchState:
-        """A state of a shape, for :func:`~paraforge.decoding.torch_search.state.blank` or ``resized``.
-
-        It lies where the last one did; what was in it may be there still.
-        """
+        """A state of a shape, for :func:`~paraforge.decoding.torch_search.state.blank` or ``resized``. It
+        lies where the last one did; what was in it may be there still."""
         tensors = {}
         for name, (sizes, kind) in layout(shape, self._dtype).items():
             tensors[name] = self._stretch(name, math.prod(sizes), kind).view(sizes)

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 
 
 def device_of(placement: Placement) -> torch.device:
-    """The device by its number: of a mere ``cuda`` torch makes no current device.
-
-    Raises:
-        InputError: there is no such device.
-    """
+    """The device by its number: of a mere ``cuda`` torch makes no current device. Raises InputError: there is
+    no such device."""
     torch = require("torch", "translation")
     name, _, number = placement.device.partition(":")
     if name == "auto":
@@ -32,10 +29,8 @@ def device_of(placement: Placement) -> torch.device:
 
 
 def make_current(device: torch.device) -> None:
-    """Make a GPU the thread's current device.
-
-    What torch does of itself it does there, and not on the device of its arguments.
-    """
+    """Make a GPU the thread's current device. What torch does of itself it does there, and not on the device
+    of its arguments."""
     import torch
 
     if device.type == "cuda":

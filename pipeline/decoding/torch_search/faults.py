@@ -51,10 +51,8 @@ def is_device_lost(error: BaseException) -> bool:
 
 
 class BatchLimit:
-    """The largest batch that is tried, in source tokens, padding included; shared by threads.
-
-    It begins without bound and is halved by each batch that does not fit.
-    """
+    """The largest batch that is tried, in source tokens, padding included; shared by threads. It begins
+    without bound and is halved by each batch that does not fit."""
 
     def __init__(self) -> None:
         self.tokens: int | None = None

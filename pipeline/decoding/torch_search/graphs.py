@@ -30,10 +30,9 @@ _OUT_OF_MEMORY = 2
 class RecordedSteps:
     """One arena for the states of all shapes, and a recording of the step for each shape.
 
-    Attributes:
-        replayed: steps that were replayed.
-        failed: recordings that failed. Steps run as they are after the first one, or, where memory ran out,
-            after the third.
+    replayed: steps that were replayed.
+    failed: recordings that failed. Steps run as they are after the first one, or, where memory ran out, after
+        the third.
     """
 
     def __init__(self, search: Search) -> None:
@@ -94,10 +93,8 @@ class RecordedSteps:
         return None
 
     def _recorded(self, step: Step, state: SearchState, forcing: bool) -> Any:
-        """Record a step; nothing is computed while it is recorded.
-
-        Not with ``torch.cuda.graph``, which gives all cached memory back to the driver each time.
-        """
+        """Record a step; nothing is computed while it is recorded. Not with ``torch.cuda.graph``, which gives
+        all cached memory back to the driver each time."""
         device = state.position.device
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()

@@ -83,11 +83,8 @@ class DecoderLayer:
 class Embedding:
     """Token and position embeddings of a side.
 
-    Attributes:
-        tokens: vocabulary x width, not scaled.
-        positions: longest sequence x width.
-        scale: of the token embeddings.
-        norm: of the sum, in models that have one.
+    tokens: vocabulary x width, not scaled. positions: longest sequence x width.
+    scale: of the token embeddings. norm: of the sum, in models that have one.
     """
 
     tokens: Tensor
@@ -100,16 +97,14 @@ class Embedding:
 class Weights:
     """A model.
 
-    Attributes:
-        heads: attention heads.
-        pre_norm: normalise before each block instead of after it.
-        activation: of the feed-forward blocks.
-        memory: of all decoder layers, one matrix from the encoder's output to keys and values
-            (2 width * layers x width).
-        projection: to the target vocabulary, filled up with types of probability 0.
-        start_from_zero: the decoder's first input is zeros instead of an embedding (Marian).
-        unbiased: where the projection's bias is 0 for so many types and minus infinity for the rest: their
-            number.
+    heads: attention heads. pre_norm: normalise before each block instead of after it.
+    activation: of the feed-forward blocks.
+    memory: of all decoder layers, one matrix from the encoder's output to keys and values (2 width * layers x
+        width).
+    projection: to the target vocabulary, filled up with types of probability 0.
+    start_from_zero: the decoder's first input is zeros instead of an embedding (Marian).
+    unbiased: where the projection's bias is 0 for so many types and minus infinity for the rest: their
+        number.
     """
 
     heads: int

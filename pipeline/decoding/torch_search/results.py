@@ -19,11 +19,9 @@ _NAMES = ("done_score", "done_slot", "done_length", "done_ended", "non_finite", 
 class Found:
     """A finished hypothesis.
 
-    Attributes:
-        tokens: without end-of-sentence, language tags included.
-        score: log-probability / length ** length penalty.
-        ended: whether end-of-sentence came; if not, it was cut at the cap.
-        group: of the beam.
+    tokens: without end-of-sentence, language tags included.
+    score: log-probability / length ** length penalty.
+    ended: whether end-of-sentence came; if not, it was cut at the cap. group: of the beam.
     """
 
     tokens: tuple[int, ...]
@@ -46,11 +44,8 @@ class Harvest:
     def __init__(self, state: SearchState, rows: Tensor, owners: list[int], steps: int) -> None:
         """Begin to copy.
 
-        Args:
-            state: where they are.
-            rows: batch numbers of the sentences.
-            owners: numbers of the same sentences outside.
-            steps: positions that have been written.
+        state: where they are. rows: batch numbers of the sentences.
+        owners: numbers of the same sentences outside. steps: positions that have been written.
         """
         self.owners = owners
         self._shape = state.shape
@@ -127,9 +122,7 @@ class Findings:
     def replaced(self, numbers: Sequence[int], better: Findings) -> Findings:
         """The same, but for some sentences what another search found for them.
 
-        Args:
-            numbers: of these sentences.
-            better: what was found for them, in this order.
+        numbers: of these sentences. better: what was found for them, in this order.
         """
         findings = Findings(self._harvests)
         findings._better = (numbers, better)
@@ -163,11 +156,7 @@ def chosen(found: list[Found], count: int, groups: int, sampling: bool) -> list[
     Groups take turns: the best of each group before the second best of any. Samples and groups may find the
     same hypothesis several times; it is given once, so there may be fewer than ``count``.
 
-    Args:
-        found: by falling score.
-        count: most to give.
-        groups: of the beam.
-        sampling: whether they are samples.
+    found: by falling score. count: most to give. sampling: whether they are samples.
     """
     if sampling or groups > 1:
         found = list({one.tokens: one for one in reversed(found)}.values())[::-1]
@@ -198,10 +187,9 @@ def _bodies(
 ) -> NDArray[np.int32]:
     """Tokens of hypotheses, sentences x hypotheses x longest, found by going back from the last one of each.
 
-    Args:
-        tokens, parents: sentences x positions x beam, what was appended to which hypothesis.
-        lengths: sentences x hypotheses, tokens of each.
-        slots: sentences x hypotheses, place of the beam of the last token of each.
+    tokens, parents: sentences x positions x beam, what was appended to which hypothesis.
+    lengths: sentences x hypotheses, tokens of each.
+    slots: sentences x hypotheses, place of the beam of the last token of each.
     """
     longest = tokens.shape[1]
     bodies = np.zeros((*lengths.shape, longest), np.int32)

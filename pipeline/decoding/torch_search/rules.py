@@ -11,14 +11,11 @@ from paraforge.decoding.torch_search.settings import SearchSettings
 class Rules:
     """Rules of a search.
 
-    Attributes:
-        beam: hypotheses of a sentence that are followed at a time.
-        length_penalty: a hypothesis' score is its log-probability / length ** length_penalty.
-        start: the decoder's first input.
-        end: end-of-sentence.
-        banned: types that no hypothesis has.
-        free: so many first tokens of a forced prefix (language tags) are no part of score and length.
-        settings: what else the user chose.
+    beam: hypotheses of a sentence that are followed at a time.
+    length_penalty: a hypothesis' score is its log-probability / length ** length_penalty.
+    start: the decoder's first input. end: end-of-sentence. banned: types that no hypothesis has.
+    free: so many first tokens of a forced prefix (language tags) are no part of score and length.
+    settings: what else the user chose.
     """
 
     beam: int

@@ -23,10 +23,7 @@ def uniform(seed: Tensor, samples: int, position: Tensor) -> Tensor:
 
     Torch's own generators would give a sentence other numbers with other sentences beside it.
 
-    Args:
-        seed: batch.
-        samples: of each sentence.
-        position: 1.
+    seed: batch. samples: of each sentence. position: 1.
     """
     place = position * samples + torch.arange(samples, device=seed.device)
     state = seed.unsqueeze(1) + (place + 1) * -7046029254386353131  # overflows wrap round
@@ -44,13 +41,11 @@ def _shifted(numbers: Tensor, places: int) -> Tensor:
 def draw(log_probabilities: Tensor, chances: Tensor, settings: SearchSettings) -> Tensor:
     """Draw a token for each hypothesis.
 
-    Args:
-        log_probabilities: batch x samples x vocabulary; minus infinity is never drawn.
-        chances: batch x samples, from 0 to below 1.
-        settings: temperature, top_k and top_p; as in other toolkits, top_p is a share of what top_k leaves.
+    log_probabilities: batch x samples x vocabulary; minus infinity is never drawn.
+    chances: batch x samples, from 0 to below 1.
+    settings: temperature, top_k and top_p; as in other toolkits, top_p is a share of what top_k leaves.
 
-    Returns:
-        batch x samples: tokens.
+    Returns batch x samples: tokens.
     """
     scaled = log_probabilities / settings.temperature
     if settings.top_k or settings.top_p < 1:

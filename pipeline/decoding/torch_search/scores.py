@@ -14,11 +14,9 @@ _CHUNK = 16
 def forbid_repeats(log_probabilities: Tensor, history: Tensor, position: Tensor, size: int) -> None:
     """Forbid, in place, each token that would complete an n-gram which its hypothesis has already.
 
-    Args:
-        log_probabilities: batch x beam x vocabulary.
-        history: batch x beam x tokens so far; the rest of it may be anything.
-        position: 1, of the next token; ``history[..., : position + 1]`` is set.
-        size: of the n-gram, 1 or more.
+    log_probabilities: batch x beam x vocabulary.
+    history: batch x beam x tokens so far; the rest of it may be anything.
+    position: 1, of the next token; ``history[..., : position + 1]`` is set. size: of the n-gram, 1 or more.
     """
     length = history.shape[2]
     starts = length - size + 1
@@ -41,12 +39,9 @@ def forbid_repeats(log_probabilities: Tensor, history: Tensor, position: Tensor,
 def force(log_probabilities: Tensor, prefix: Tensor, lengths: Tensor, position: Tensor, free: int) -> None:
     """Leave, in place, nothing but the forced token where there is one.
 
-    Args:
-        log_probabilities: batch x beam x vocabulary.
-        prefix: batch x places, tokens.
-        lengths: batch, how many of them.
-        position: 1, of the next token.
-        free: so many first tokens cost nothing (language tags are no part of the text).
+    log_probabilities: batch x beam x vocabulary. prefix: batch x places, tokens.
+    lengths: batch, how many of them. position: 1, of the next token.
+    free: so many first tokens cost nothing (language tags are no part of the text).
     """
     token = prefix.index_select(1, position.clamp(max=prefix.shape[1] - 1))[:, None]  # batch x 1 x 1
     forced = (position < lengths)[:, None, None]
@@ -61,13 +56,10 @@ def best_candidates(log_probabilities: Tensor, total: Tensor, count: int) -> tup
     First the maxima of chunks of the vocabulary are ranked, then the members of the best ``count`` chunks:
     nothing outside of these can be among the best ``count``. Twice as fast as ranking the whole, on CPUs.
 
-    Args:
-        log_probabilities: batch x beam x vocabulary, a multiple of 16.
-        total: batch x beam, of the hypotheses so far.
-        count: how many; at most beam * vocabulary / 16.
+    log_probabilities: batch x beam x vocabulary, a multiple of 16.
+    total: batch x beam, of the hypotheses so far. count: how many; at most beam * vocabulary / 16.
 
-    Returns:
-        batch x count: their sums of log-probabilities, the hypotheses that they continue, and the tokens.
+    Returns batch x count: their sums of log-probabilities, the hypotheses that they continue, and the tokens.
     """
     batch, beam, vocabulary = log_probabilities.shape
     chunks = vocabulary // _CHUNK

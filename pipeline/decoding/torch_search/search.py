@@ -25,11 +25,9 @@ Step = Callable[[SearchState, bool], None]
 class Request:
     """A sentence to translate.
 
-    Attributes:
-        tokens: of the source, as the encoder reads them.
-        cap: most target tokens, end-of-sentence included, language tags not.
-        prefix: tokens that every hypothesis begins with.
-        seed: of what is drawn for it.
+    tokens: of the source, as the encoder reads them.
+    cap: most target tokens, end-of-sentence included, language tags not.
+    prefix: tokens that every hypothesis begins with. seed: of what is drawn for it.
     """
 
     tokens: tuple[int, ...]
@@ -42,14 +40,13 @@ class Request:
 class Pace:
     """How the search is run; no result depends on it but by rounding.
 
-    Attributes:
-        look_every: steps between two looks at what has finished.
-        keep: sentences are gathered into a smaller batch when no more than this share of it is left.
-        room: target positions by which the cache grows; on a GPU it doubles instead.
-        batch_sizes: sizes that a batch may have, ascending, going on like the last two; none for any. A GPU
-            that replays recorded steps wants few.
-        source_multiple: source positions are filled up to a multiple of this; of more where they are many, an
-            eighth of them at most, so that there are few shapes.
+    look_every: steps between two looks at what has finished.
+    keep: sentences are gathered into a smaller batch when no more than this share of it is left.
+    room: target positions by which the cache grows; on a GPU it doubles instead.
+    batch_sizes: sizes that a batch may have, ascending, going on like the last two; none for any. A GPU that
+        replays recorded steps wants few.
+    source_multiple: source positions are filled up to a multiple of this; of more where they are many, an
+        eighth of them at most, so that there are few shapes.
     """
 
     look_every: int = 1
@@ -91,11 +88,7 @@ def advance(weights: Weights, state: SearchState, rules: Rules, forcing: bool) -
 
     Nothing here depends on a value, so a GPU can record it once and replay it.
 
-    Args:
-        weights: of the model.
-        state: of the batch.
-        rules: of the search.
-        forcing: whether a token may be forced at this position.
+    forcing: whether a token may be forced at this position.
     """
     shape, position = state.shape, state.position
     places = torch.arange(rules.beam, device=position.device)
@@ -154,12 +147,9 @@ class Search:
     ) -> None:
         """Prepare a search.
 
-        Args:
-            weights: of the model.
-            rules: of the search.
-            pace: how it is run.
-            allocate: gives a state of a shape; a new one unless told otherwise.
-            step: what makes a step; :func:`advance` unless told otherwise.
+        pace: how it is run.
+        allocate: gives a state of a shape; a new one unless told otherwise.
+        step: what makes a step; :func:`advance` unless told otherwise.
         """
         self.weights, self.rules, self.pace = weights, rules, pace or Pace()
         self._allocate = allocate or self.new_state

@@ -18,13 +18,11 @@ from paraforge.decoding.torch_search.state import SearchState
 class Choice:
     """What is chosen at a step, batch x beam each.
 
-    Attributes:
-        total: sum of log-probabilities of the hypotheses that go on; minus infinity where there is none.
-        token: what they go on with.
-        parent: which hypotheses they continue.
-        ended_total: sum of log-probabilities, end-of-sentence included, of those that end; minus infinity
-            where none does. By falling sums in each group.
-        ended_parent: which hypotheses these are.
+    total: sum of log-probabilities of the hypotheses that go on; minus infinity where there is none.
+    token: what they go on with. parent: which hypotheses they continue.
+    ended_total: sum of log-probabilities, end-of-sentence included, of those that end; minus infinity where
+        none does. By falling sums in each group.
+    ended_parent: which hypotheses these are.
     """
 
     total: Tensor
@@ -37,10 +35,7 @@ class Choice:
 def choose(log_probabilities: Tensor, state: SearchState, rules: Rules) -> Choice:
     """Beam search with its groups, or sampling.
 
-    Args:
-        log_probabilities: batch x beam x vocabulary, changed where there are groups.
-        state: before the step.
-        rules: of the search.
+    log_probabilities: batch x beam x vocabulary, changed where there are groups. state: before the step.
     """
     if rules.sampling:
         return _sampled(log_probabilities, state, rules)
@@ -62,12 +57,9 @@ def _group(
 ) -> Choice:
     """One group's choice.
 
-    Args:
-        log_probabilities: batch x width x vocabulary.
-        total: batch x width.
-        taken: batch x n, tokens that the groups before have chosen at this step.
-        first: place of the group's first hypothesis in the beam.
-        rules: of the search.
+    log_probabilities: batch x width x vocabulary. total: batch x width.
+    taken: batch x n, tokens that the groups before have chosen at this step.
+    first: place of the group's first hypothesis in the beam.
     """
     width = total.shape[1]
     if taken is not None:
@@ -148,14 +140,10 @@ def _note(
 ) -> None:
     """Write hypotheses into the places that are left for them.
 
-    Args:
-        state: its ``done_...`` are changed.
-        counted: batch x groups x width, which hypotheses are meant.
-        sums: batch x groups x width, their log-probabilities.
-        slots: batch x beam, places of the beam where their last tokens are.
-        body: 1, their tokens without end-of-sentence.
-        ended: whether end-of-sentence came.
-        rules: of the search.
+    state: its ``done_...`` are changed. counted: batch x groups x width, which hypotheses are meant.
+    sums: batch x groups x width, their log-probabilities.
+    slots: batch x beam, places of the beam where their last tokens are.
+    body: 1, their tokens without end-of-sentence. ended: whether end-of-sentence came.
     """
     batch, _, width = counted.shape
     place = state.done_count.unsqueeze(2) + counted.cumsum(2) - 1

@@ -39,11 +39,7 @@ class SearchSettings(EngineSettings):
     seed: int = Field(1, description="sampling: another seed draws other translations")
 
     def check(self, options: DecodingOptions) -> None:
-        """Compare groups with the beam.
-
-        Raises:
-            ValueError: they do not go together.
-        """
+        """Compare groups with the beam. Raises ValueError: they do not go together."""
         if options.beam % self.groups:
             raise ValueError(f"a beam of {options.beam} cannot be shared by {self.groups} groups")
         if self.groups > 1 and self.method == "sampling":
@@ -52,9 +48,7 @@ class SearchSettings(EngineSettings):
     def cap(self, source_tokens: int, maximum: int) -> int:
         """Most tokens of a hypothesis, end-of-sentence included.
 
-        Args:
-            source_tokens: of the sentence, end-of-sentence included.
-            maximum: for any sentence.
+        source_tokens: of the sentence, end-of-sentence included. maximum: for any sentence.
         """
         if not self.target_factor:
             return maximum

@@ -42,15 +42,11 @@ _NOTHING: dict[str, float] = {"total": -math.inf, "done_score": -math.inf, "orig
 class Shape:
     """Sizes of a state.
 
-    Attributes:
-        batch: sentences.
-        beam: hypotheses of a sentence that are followed at a time.
-        groups: of the beam.
-        source: source positions.
-        capacity: target positions that there is room for.
-        prefix: target positions that may be forced.
-        history: whether the tokens so far are kept at hand (for the repetition guard).
-        layers, heads, head_width: of the decoder.
+    batch: sentences. beam: hypotheses of a sentence that are followed at a time. groups: of the beam.
+    source: source positions. capacity: target positions that there is room for.
+    prefix: target positions that may be forced.
+    history: whether the tokens so far are kept at hand (for the repetition guard).
+    layers, heads, head_width: of the decoder.
     """
 
     batch: int
@@ -69,27 +65,23 @@ class Shape:
 class SearchState:
     """The search of a batch between two steps.
 
-    Attributes:
-        memory: layers x 2 x batch x heads x source x head width, keys and values of the encoder's output.
-        memory_mask: batch x 1 x 1 x source, added to attention logits.
-        cache: layers x 2 x batch x heads x capacity x beam x head width; written once a position.
-        origin: batch x beam x capacity, in which place of the beam each position of a hypothesis was written;
-            -1 where nothing is.
-        tokens, parents: batch x capacity x beam, what was appended at a position and to which hypothesis.
-        history: batch x beam x (capacity + 1) tokens of each hypothesis, the first one included; or nothing.
-        position: 1, of the next token.
-        previous: batch x beam, last token.
-        total: batch x beam, sum of log-probabilities; minus infinity where no hypothesis is.
-        cap: batch, most tokens of a hypothesis.
-        prefix, prefix_length: batch x prefix, batch: tokens to begin with.
-        seed: batch, of random numbers.
-        done_score: batch x (beam + 1), of finished hypotheses in the order of their finding, group by group;
-            the last place is for what is not kept.
-        done_slot, done_length, done_ended: likewise: place of the beam where the last token before
-            end-of-sentence is, number of tokens before it, and whether it came.
-        done_count: batch x groups.
-        finished: batch, whether a sentence needs no more steps.
-        non_finite: batch, whether a probability of a sentence was not a number.
+    memory: layers x 2 x batch x heads x source x head width, keys and values of the encoder's output.
+    memory_mask: batch x 1 x 1 x source, added to attention logits.
+    cache: layers x 2 x batch x heads x capacity x beam x head width; written once a position.
+    origin: batch x beam x capacity, in which place of the beam each position of a hypothesis was written; -1
+        where nothing is.
+    tokens, parents: batch x capacity x beam, what was appended at a position and to which hypothesis.
+    history: batch x beam x (capacity + 1) tokens of each hypothesis, the first one included; or nothing.
+    position: 1, of the next token. previous: batch x beam, last token.
+    total: batch x beam, sum of log-probabilities; minus infinity where no hypothesis is.
+    cap: batch, most tokens of a hypothesis.
+    prefix, prefix_length: batch x prefix, batch: tokens to begin with. seed: batch, of random numbers.
+    done_score: batch x (beam + 1), of finished hypotheses in the order of their finding, group by group; the
+        last place is for what is not kept.
+    done_slot, done_length, done_ended: likewise: place of the beam where the last token before
+        end-of-sentence is, number of tokens before it, and whether it came.
+    done_count: batch x groups. finished: batch, whether a sentence needs no more steps.
+    non_finite: batch, whether a probability of a sentence was not a number.
     """
 
     shape: Shape
@@ -126,9 +118,7 @@ Allocate = Callable[[Shape], SearchState]
 def layout(shape: Shape, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
     """Sizes and type of each tensor of a state.
 
-    Args:
-        shape: sizes of the state.
-        dtype: of keys and values.
+    shape: sizes of the state. dtype: of keys and values.
     """
     batch, beam, capacity, places = shape.batch, shape.beam, shape.capacity, shape.beam + 1
     whole, real, flag = torch.int64, torch.float32, torch.bool
@@ -161,10 +151,7 @@ def layout(shape: Shape, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...],
 def new_state(shape: Shape, device: torch.device, dtype: torch.dtype) -> SearchState:
     """A state in which nothing has happened and nothing is set.
 
-    Args:
-        shape: its sizes.
-        device: where.
-        dtype: of keys and values.
+    dtype: of keys and values.
     """
     tensors = {
         name: torch.empty(sizes, dtype=kind, device=device)
@@ -184,12 +171,11 @@ def blank(state: SearchState) -> SearchState:
 def resized(state: SearchState, rows: Tensor | None, shape: Shape, allocate: Allocate) -> SearchState:
     """A state with chosen sentences and other room, everything else as it was.
 
-    Args:
-        state: to take from; unchanged, unless ``allocate`` gives the same memory.
-        rows: the sentences to take, one for each of ``shape.batch``; None for all.
-        shape: of the new state, with no less capacity.
-        allocate: gives a state of that shape; what is in it is overwritten. It may lie where ``state`` lies,
-            if each of its tensors begins where the tensor of the same name begins.
+    state: to take from; unchanged, unless ``allocate`` gives the same memory.
+    rows: the sentences to take, one for each of ``shape.batch``; None for all.
+    shape: of the new state, with no less capacity.
+    allocate: gives a state of that shape; what is in it is overwritten. It may lie where ``state`` lies, if
+        each of its tensors begins where the tensor of the same name begins.
     """
     other = allocate(shape)
     for name, source in state.tensors().items():

@@ -16,11 +16,9 @@ from paraforge.decoding.torch_search.layers import Embedding, FeedForward, Norm,
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """Attention; queries are scaled already.
 
-    Args:
-        queries: batch x heads x queries x head width.
-        keys, values: batch x heads x keys x head width.
-        mask: batch x 1 x (queries or 1) x keys, added to the logits: 0, or minus infinity where a query must
-            not look. Each query may look at one key at least.
+    queries: batch x heads x queries x head width. keys, values: batch x heads x keys x head width.
+    mask: batch x 1 x (queries or 1) x keys, added to the logits: 0, or minus infinity where a query must not
+        look. Each query may look at one key at least.
     """
     if queries.is_cuda:
         return functional.scaled_dot_product_attention(queries, keys, values, mask, scale=1.0)
@@ -50,12 +48,10 @@ def masked(allowed: Tensor, dtype: torch.dtype) -> Tensor:
 def encode(weights: Weights, tokens: Tensor, mask: Tensor) -> Tensor:
     """Encoder, and from its output the keys and values of every decoder layer's cross-attention.
 
-    Args:
-        tokens: batch x source, identifiers; what fills a sentence up may be any.
-        mask: batch x 1 x 1 x source, see :func:`attend`.
+    tokens: batch x source, identifiers; what fills a sentence up may be any.
+    mask: batch x 1 x 1 x source, see :func:`attend`.
 
-    Returns:
-        layers x 2 x batch x heads x source x head width.
+    Returns layers x 2 x batch x heads x source x head width.
     """
     batch, length = tokens.shape
     x = _embed(weights.source, tokens, weights.source.positions[:length])
@@ -89,16 +85,12 @@ def decode_step(
     of a step's, by the beam, and saves copying the whole cache at every step. The keys and values of the
     encoder are there once a sentence.
 
-    Args:
-        tokens: batch x beam, what each beam said last.
-        position: one number, of that token.
-        cache: layers x 2 x batch x heads x capacity x beam x head width.
-        cache_mask: batch x 1 x beam x (capacity * beam), see :func:`attend`.
-        memory: what :func:`encode` gave.
-        memory_mask: batch x 1 x 1 x source.
+    tokens: batch x beam, what each beam said last. position: one number, of that token.
+    cache: layers x 2 x batch x heads x capacity x beam x head width.
+    cache_mask: batch x 1 x beam x (capacity * beam), see :func:`attend`. memory: what :func:`encode` gave.
+    memory_mask: batch x 1 x 1 x source.
 
-    Returns:
-        batch x beam x vocabulary: logits in float32.
+    Returns batch x beam x vocabulary: logits in float32.
     """
     batch, beam = tokens.shape
     heads, width = weights.heads, weights.head_width
@@ -159,8 +151,6 @@ def _logits(weights: Weights, x: Tensor) -> Tensor:
 
 
 def _has_wide_products() -> bool:
-    """Whether this torch multiplies half-precision matrices into float32 ones (on CUDA, since 2.8).
-
-    Half precision keeps three digits of a logit of 10; sums of tens of them should have more.
-    """
+    """Whether this torch multiplies half-precision matrices into float32 ones (on CUDA, since 2.8). Half
+    precision keeps three digits of a logit of 10; sums of tens of them should have more."""
     return tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)

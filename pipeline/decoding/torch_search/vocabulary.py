@@ -16,13 +16,11 @@ _PADDING = ("<pad>", "<blank>")
 class Vocabulary:
     """Identifiers of tokens.
 
-    Attributes:
-        source: identifier of each source token.
-        target: target tokens by identifier.
-        source_unknown, end, source_end, start: identifiers.
-        add_source_start, add_source_end: whether the encoder reads them around a sentence.
-        source_start: identifier of the token before a sentence, where there is one.
-        banned: target identifiers that no hypothesis has.
+    source: identifier of each source token. target: target tokens by identifier.
+    source_unknown, end, source_end, start: identifiers.
+    add_source_start, add_source_end: whether the encoder reads them around a sentence.
+    source_start: identifier of the token before a sentence, where there is one.
+    banned: target identifiers that no hypothesis has.
     """
 
     source: dict[str, int]
@@ -50,11 +48,8 @@ class Vocabulary:
 
 
 def open_vocabulary(folder: Path, file: ModelFile) -> Vocabulary:
-    """Read both vocabularies and check that they are those of the weights.
-
-    Raises:
-        InputError: one is missing, or has another size than the embedding of its side.
-    """
+    """Read both vocabularies and check that they are those of the weights. Raises InputError: one is missing,
+    or has another size than the embedding of its side."""
     source, target = read_vocabulary(folder, "source"), read_vocabulary(folder, "target")
     for side, tokens, name in (
         ("source", source, "encoder/embeddings_0/weight"),

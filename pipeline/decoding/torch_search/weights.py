@@ -125,11 +125,8 @@ def layers_of(file: ModelFile, side: str) -> int:
 
 
 def check_architecture(file: ModelFile) -> None:
-    """Check that the search can run a model, from the list of its variables alone.
-
-    Raises:
-        InputError: it has parts that the search has not.
-    """
+    """Check that the search can run a model, from the list of its variables alone. Raises InputError: it has
+    parts that the search has not."""
     for name in file.variables:
         last = name.rpartition("/")[2]
         strange = last in _MUST_BE_ZERO and file.scalar(name) != 0
@@ -164,13 +161,10 @@ def check_architecture(file: ModelFile) -> None:
 def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> Weights:
     """Load a model's weights.
 
-    Args:
-        file: as :class:`~paraforge.models.model_file.ModelFile` has opened it.
-        device: where to put them.
-        dtype: type in which products are computed: float32, bfloat16 or float16.
+    file: as :class:`~paraforge.models.model_file.ModelFile` has opened it. device: where to put them.
+    dtype: type in which products are computed: float32, bfloat16 or float16.
 
-    Raises:
-        InputError: a weight is missing, or the model has parts that the search has not.
+    Raises InputError: a weight is missing, or the model has parts that the search has not.
     """
     check_architecture(file)
     loader = _Loader(file, device, dtype)

@@ -48,10 +48,8 @@ class PackedSentences:
 
 
 def in_full_precision(cell: nn.RNNBase, vectors: PackedSequence) -> Tensor:
-    """Hidden states of every token, (tokens, dimension), in packed order.
-
-    On CUDA autocast runs torch's recurrent modules in float16, even where bfloat16 is asked for.
-    """
+    """Hidden states of every token, (tokens, dimension), in packed order. On CUDA autocast runs torch's
+    recurrent modules in float16, even where bfloat16 is asked for."""
     with torch.autocast(vectors.data.device.type, enabled=False):
         states, _ = cell(vectors)
     return states.data

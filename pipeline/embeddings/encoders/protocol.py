@@ -15,13 +15,12 @@ TABLE = "table"
 class Encoder(nn.Module):
     """Base of all encoders.
 
-    A *table* is a parameter with a row for each unit of a vocabulary; all others are compositional.
-    Training gives `forward` only the rows that a mini-batch touches, so the gradient of a table is never
-    as large as the table.
+    A *table* is a parameter with a row for each unit of a vocabulary; all others are compositional. Training
+    gives `forward` only the rows that a mini-batch touches, so the gradient of a table is never as large as
+    the table.
 
-    Attributes:
-        dimension: elements of a sentence's vector.
-        scramble: probability that training shuffles a sentence's tokens before this encoder sees them.
+    dimension: elements of a sentence's vector.
+    scramble: probability that training shuffles a sentence's tokens before this encoder sees them.
     """
 
     dimension: int

@@ -83,11 +83,8 @@ def _weighting(weights: str, counts: Path | None, texts: Sequence[str], a: float
 
 
 def read_sentences(path: Path) -> list[str]:
-    """Sentences of sets of scored pairs, or of a file with a sentence a line.
-
-    Raises:
-        InputError: the file cannot be read, or is empty.
-    """
+    """Sentences of sets of scored pairs, or of a file with a sentence a line. Raises InputError: the file
+    cannot be read, or is empty."""
     if path.is_dir() or path.name.startswith("STS"):
         return [sentence for pairs in read_sets([path]) for sentence in pairs.sentences]
     first = next(numbered_lines(path), None)

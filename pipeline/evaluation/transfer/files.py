@@ -48,10 +48,8 @@ class Examples:
 
 
 def read_labelled(path: Path) -> Examples:
-    """`label TAB text` a line.
-
-    Raises InputError with file and line: another number of fields, a blank label, fewer than two classes.
-    """
+    """`label TAB text` a line. Raises InputError with file and line: another number of fields, a blank label,
+    fewer than two classes."""
     rows = ((number, fields_of_line(path, number, text, 2)) for number, text in numbered_lines(path))
     return texts_of_rows(path, ((number, fields[0], fields[1]) for number, fields in rows))
 

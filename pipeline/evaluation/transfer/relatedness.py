@@ -104,10 +104,8 @@ Kept = TypeVar("Kept")
 
 
 class SigmoidSoftmax(nn.Module):
-    """`softmax(W_p * sigmoid(W x + b_h) + b_p)` over the classes.
-
-    Over a pair x is |u - v| and u * v together, so that W holds W_+ and W_x of W16 Eq. 12.
-    """
+    """`softmax(W_p * sigmoid(W x + b_h) + b_p)` over the classes. Over a pair x is |u - v| and u * v
+    together, so that W holds W_+ and W_x of W16 Eq. 12."""
 
     def __init__(self, inputs: int, hidden: int, classes: int, generator: torch.Generator) -> None:
         super().__init__()

@@ -23,9 +23,8 @@ class Importer(Protocol):
     Where a model says its languages itself, also ``languages_of(path, source_language, target_language)``:
     the languages, from what the user says (None: nothing) and from the model.
 
-    Attributes:
-        ORIGIN: name of the format in ``model.json``.
-        WANTED: what such a model has, for the message where no format fits.
+    ORIGIN: name of the format in ``model.json``.
+    WANTED: what such a model has, for the message where no format fits.
     """
 
     ORIGIN: str
@@ -35,19 +34,13 @@ class Importer(Protocol):
         """Whether a file or directory is of this format."""
 
     def convert_model(self, path: Path, output: Path, languages: tuple[str, str]) -> dict[str, Any]:
-        """Write the model to ``output`` in CTranslate2's form; gives entries of ``model.json``.
-
-        Raises:
-            InputError: a part is missing or damaged, or its parts do not belong together.
-        """
+        """Write the model to ``output`` in CTranslate2's form; gives entries of ``model.json``. Raises
+        InputError: a part is missing or damaged, or its parts do not belong together."""
 
 
 def importer_for(path: Path) -> Importer:
-    """The module that reads a model; those of other packages come first.
-
-    Raises:
-        InputError: no format fits.
-    """
+    """The module that reads a model; those of other packages come first. Raises InputError: no format
+    fits."""
     modules = found_modules(__name__)
     names = [name for name in modules if name not in _ORDER] + [*_ORDER]
     importers = [cast("Importer", importlib.import_module(modules[name])) for name in names]

@@ -35,12 +35,10 @@ def recognises(path: Path) -> bool:
 def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Copy a CTranslate2 model with its subwords to ``output``.
 
-    Returns:
-        Entries of ``model.json``. Where its vocabulary names both languages, as those of NLLB and M2M-100 do,
-        the tags are among them.
+    Returns entries of ``model.json``. Where its vocabulary names both languages, as those of NLLB and M2M-100
+    do, the tags are among them.
 
-    Raises:
-        InputError: a part is missing, or vocabulary, embeddings and subwords do not belong together.
+    Raises InputError: a part is missing, or vocabulary, embeddings and subwords do not belong together.
     """
     files = [path / "model.bin", *sorted(path.glob("*vocabulary.*")), path / "config.json", path / "vmap.txt"]
     if not any("vocabulary" in file.name for file in files):
@@ -65,8 +63,7 @@ def language_affixes(languages: Languages, vocabulary: list[str]) -> dict[str, l
     ``>>eng<<`` and ``<2en>`` name the target before the source sentence; the others name the source there and
     begin the translation with the target's. Empty for a model of one pair of languages.
 
-    Raises:
-        InputError: several tokens of the model fit a language.
+    Raises InputError: several tokens of the model fit a language.
     """
     words = set(vocabulary)
     target = language_token(languages[1], words)
@@ -79,11 +76,8 @@ def language_affixes(languages: Languages, vocabulary: list[str]) -> dict[str, l
 
 
 def take_subwords(path: Path, output: Path, languages: Languages) -> None:
-    """Copy the subwords of both sides beside a model that is being imported.
-
-    Raises:
-        InputError: there are none, or they are damaged.
-    """
+    """Copy the subwords of both sides beside a model that is being imported. Raises InputError: there are
+    none, or they are damaged."""
     for side, file, language in zip(
         ("source", "target"), find_subwords(path, languages), languages, strict=True
     ):
@@ -91,11 +85,8 @@ def take_subwords(path: Path, output: Path, languages: Languages) -> None:
 
 
 def convert(converter: Any, path: Path, output: Path) -> None:
-    """Run one of CTranslate2's converters.
-
-    Raises:
-        InputError: the model is damaged, or of a kind that CTranslate2 does not run.
-    """
+    """Run one of CTranslate2's converters. Raises InputError: the model is damaged, or of a kind that
+    CTranslate2 does not run."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             converter.convert(str(output / FOLDER), force=True)
@@ -104,11 +95,8 @@ def convert(converter: Any, path: Path, output: Path) -> None:
 
 
 def check_whole(output: Path, path: Path, languages: Languages) -> None:
-    """Load a converted model, and check that its vocabulary and the subwords belong together.
-
-    Raises:
-        InputError: it cannot be loaded, or they do not.
-    """
+    """Load a converted model, and check that its vocabulary and the subwords belong together. Raises
+    InputError: it cannot be loaded, or they do not."""
     import ctranslate2
 
     folder = output / FOLDER
@@ -129,10 +117,7 @@ def vocabulary_of(folder: Path, side: str) -> list[str] | None:
 
 def check_embeddings(folder: Path, path: Path) -> None:
     """Compare the embedding matrices' rows with the vocabularies: CTranslate2 itself does not, and reads on.
-
-    Raises:
-        InputError: they differ, or the file of weights ends too early.
-    """
+    Raises InputError: they differ, or the file of weights ends too early."""
     shapes = weight_shapes(folder / "model.bin", path)
     for side, name in (("source", "encoder"), ("target", "decoder")):
         types = vocabulary_of(folder, side)
@@ -147,11 +132,8 @@ def check_embeddings(folder: Path, path: Path) -> None:
 
 
 def weight_shapes(file: Path, path: Path) -> dict[str, tuple[int, ...]]:
-    """Shape of every weight of ``model.bin``, aliases included; none for formats that name no shapes.
-
-    Raises:
-        InputError: it is no such file, or ends too early.
-    """
+    """Shape of every weight of ``model.bin``, aliases included; none for formats that name no shapes. Raises
+    InputError: it is no such file, or ends too early."""
     try:
         with file.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as content:
             _, _, variables = read_index(content)

@@ -37,8 +37,7 @@ def languages_of(path: Path, source_language: str | None, target_language: str |
 def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Give a checkpoint, or a directory's, the project's layout, in fairseq's and CTranslate2's form.
 
-    Raises:
-        InputError: a part is missing, or checkpoint, dictionaries and subwords do not belong together.
+    Raises InputError: a part is missing, or checkpoint, dictionaries and subwords do not belong together.
     """
     checkpoint = checkpoint_of(path)
     folder = checkpoint.parent
@@ -92,11 +91,8 @@ def _reference(
 
 
 def checkpoint_of(path: Path) -> Path:
-    """The checkpoint that is meant: the file, or a directory's best.
-
-    Raises:
-        InputError: the directory has several, and no name says which.
-    """
+    """The checkpoint that is meant: the file, or a directory's best. Raises InputError: the directory has
+    several, and no name says which."""
     if path.is_file():
         return path
     folder = path

@@ -58,11 +58,9 @@ def recognises(path: Path) -> bool:
 def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Convert a Marian directory.
 
-    Returns:
-        Entries of ``model.json``; for a model of several target languages the tag ``>>eng<<`` among them.
+    Returns entries of ``model.json``; for a model of several target languages the tag ``>>eng<<`` among them.
 
-    Raises:
-        InputError: a part is missing or damaged, or vocabulary and weights do not belong together.
+    Raises InputError: a part is missing or damaged, or vocabulary and weights do not belong together.
     """
     from ctranslate2.converters import MarianConverter
 

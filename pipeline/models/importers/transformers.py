@@ -57,8 +57,7 @@ def recognises(path: Path) -> bool:
 def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Convert a model as ``save_pretrained`` or the hub has it; no code of it is run.
 
-    Returns:
-        Entries of ``model.json``, with what the tokeniser puts around a source and before a translation.
+    Returns entries of ``model.json``, with what the tokeniser puts around a source and before a translation.
 
     Raises:
         InputError: a part is missing or damaged, its pickle wants to run code, weights are missing, or
