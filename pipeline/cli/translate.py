@@ -33,7 +33,9 @@ def translate(
         metavar="DIR",
         help="models/nmt, a CTranslate2 or fairseq directory; OPUS-MT, ... is converted once",
     ),
-    engine: str = typer.Option("ctranslate2", help="ctranslate2, torch, fairseq or fake (needs no model)"),
+    engine: str = typer.Option(
+        "ctranslate2", help="ctranslate2, torch, fairseq; without a model: server, fake"
+    ),
     beam: int = typer.Option(12, min=1, max=128, help="width of the beam"),
     nbest: int = typer.Option(1, min=1, max=127, help="hypotheses of a sentence, at most the beam"),
     compute_type: str = typer.Option("float32", help="float32, int8, float16, ... or auto: the fastest"),
@@ -71,6 +73,7 @@ def translate(
       paraforge translate news.cs news.tsv.gz --model models/nmt --compute-type int8
       paraforge translate news.cs nbest.tsv --model models/nmt --nbest 12
       paraforge translate news.cs varied.tsv --model models/nmt --engine torch --nbest 3 --set groups=3
+      paraforge translate news.cs news.tsv --engine server --set model=NAME --set source_language=Czech
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
     from paraforge.cli.outputs import check_output_file, text_lines

@@ -32,6 +32,7 @@ OPTIONAL = {
     "transformers": ("transformers", "importing Marian, NLLB and M2M-100 models"),
     "huggingface-hub": ("hub", "importing models of the hub by their names"),
     "subword-nmt": ("bpe", "fairseq and OPUS-MT models with BPE codes"),
+    "openai": ("server", "the engine 'server': a language model behind an HTTP server"),
     "mtdata": ("catalogue", "public corpora by catalogue id"),
     "scikit-learn": ("evaluation", "transfer tasks, agreement of annotators"),
 }

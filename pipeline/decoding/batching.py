@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -25,6 +26,10 @@ _LONGEST_REASON = 200
 
 class EngineError(ParaforgeError):
     """The engine fails on whatever it is given."""
+
+
+class Untranslatable(Exception):
+    """The engine has no translation of a sentence; the text is the reason, for the column ``failed``."""
 
 
 @dataclass(frozen=True)
@@ -85,35 +90,44 @@ def translate_in_batches(
             owner.results[place] = result
         owner.open_batches -= 1
 
+    def finish_begun() -> None:
+        # They are paid for, and a later run finds them.
+        while running:
+            with suppress(ParaforgeError):
+                collect()
+
     def stop_if_asked() -> None:
         if stop_requested():
-            while running:
-                collect()
             raise Interrupted()
 
-    while block := list(islice(stream, window)):
-        current = _Window(_encode(engine, block))
-        waiting.append(current)
-        for places in current.batches(engine.batch_tokens):
+    try:
+        while block := list(islice(stream, window)):
+            current = _Window(_encode(engine, block))
+            waiting.append(current)
+            for places in current.batches(engine.batch_tokens):
+                stop_if_asked()
+                batch = [current.sources[place] for place in places]
+                known = finished.find([source.sentence for source in batch])
+                if known is not None:
+                    for place, result in zip(places, known, strict=True):
+                        current.results[place] = result
+                    continue
+                # A full queue: take the oldest batch before the next is given away.
+                while len(running) >= engine.queued_batches:
+                    collect()
+                running.append((current, places, _submit(engine, batch)))
+                current.open_batches += 1
+            while waiting and not waiting[0].open_batches:
+                yield from waiting.popleft().finished()
+        while running:
             stop_if_asked()
-            batch = [current.sources[place] for place in places]
-            known = finished.find([source.sentence for source in batch])
-            if known is not None:
-                for place, result in zip(places, known, strict=True):
-                    current.results[place] = result
-                continue
-            # A full queue: take the oldest batch before the next is given away.
-            while len(running) >= engine.queued_batches:
-                collect()
-            running.append((current, places, _submit(engine, batch)))
-            current.open_batches += 1
-        while waiting and not waiting[0].open_batches:
-            yield from waiting.popleft().finished()
-    while running:
-        stop_if_asked()
-        collect()
-        while waiting and not waiting[0].open_batches:
-            yield from waiting.popleft().finished()
+            collect()
+            while waiting and not waiting[0].open_batches:
+                yield from waiting.popleft().finished()
+    except ParaforgeError as error:
+        if not error.ends_process:
+            finish_begun()
+        raise
 
 
 class _Window:
@@ -226,4 +240,6 @@ def _failure(error: Exception, truncated: bool = False) -> Hypotheses:
 def _reason(error: Exception) -> str:
     """One line, the same in every run."""
     first = next(iter(str(error).splitlines()), "")
+    if isinstance(error, Untranslatable):
+        return first[:_LONGEST_REASON]
     return f"{type(error).__name__}: {first}"[:_LONGEST_REASON].rstrip(": ")

@@ -1,10 +1,11 @@
-"""The batches of a shard that were translated before a run was stopped: they are not translated again."""
+"""The batches of a shard that were translated before a run stopped or died: they are not translated again."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.decoding.translator import Hypotheses, Hypothesis
-from paraforge.errors import Interrupted
+from paraforge.errors import ParaforgeError
 from paraforge.files import atomic_path, hash_json
 from paraforge.shards.scheduler import report_rows
 
+# What a killed process may lose of a task that takes long.
+_SAVE_SECONDS = 30.0
 _current: ContextVar[FinishedBatches | None] = ContextVar("finished_batches", default=None)
 
 
@@ -35,6 +38,7 @@ class FinishedBatches:
         except (OSError, ValueError):
             pass
         self._before = len(self._results)
+        self._saved = time.monotonic()
 
     def find(self, sentences: Sequence[str]) -> list[Hypotheses] | None:
         """Results of a batch with these sentences."""
@@ -59,11 +63,14 @@ class FinishedBatches:
                 ]
                 for result in results
             ]
+            if time.monotonic() - self._saved > _SAVE_SECONDS:
+                self.save()
 
     def save(self) -> None:
         """Write all batches."""
+        self._saved = time.monotonic()
         if self._path is not None and self._results:
-            content = json.dumps(self._results).encode()  # of a shard, and only when a run is stopped
+            content = json.dumps(self._results).encode()  # of a shard, and rarely
             with atomic_path(self._path) as temporary:
                 temporary.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
@@ -75,12 +82,13 @@ def finished_batches() -> FinishedBatches:
 
 @contextmanager
 def kept_batches(path: Path | None) -> Iterator[None]:
-    """While the block runs, engines ask for finished batches; an interrupt writes them to ``path``."""
+    """While the block runs, engines ask for finished batches. They are written to ``path`` now and then, and
+    when an error or an interrupt ends the block."""
     batches = FinishedBatches(path)
     token = _current.set(batches)
     try:
         yield
-    except Interrupted:
+    except ParaforgeError:
         batches.save()
         raise
     finally:

@@ -164,6 +164,15 @@ class Hypotheses:
     failed: str | None = None
 
 
+@dataclass
+class Usage:
+    """What a server counted; all 0 where it does not count tokens."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
 class Translator(Protocol):
     """An engine with a model, ready to translate."""
 

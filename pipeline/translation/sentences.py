@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paraforge.decoding.engines import EngineModule, engine_module, is_model_free, open_translator
+from paraforge.decoding.engines import EngineModule, engine_module, is_model_free, is_remote, open_translator
 from paraforge.decoding.finished_batches import kept_batches
 from paraforge.decoding.positions import limited_options
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement, Translator
@@ -134,6 +134,8 @@ def _resolved(
 
 def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
     """The devices to use: those named, or every GPU that the engine sees, or the CPU."""
+    if is_remote(engine):
+        return ["cpu"]
     if resources.devices != ["auto"] or resources.scheduler is not None:
         return list(resources.devices)
     if engine == "torch":
@@ -186,7 +188,7 @@ def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workpla
         threads = resources.threads or 1
         return Workplace(None, devices, threads, resources.batch_tokens, resources.cuda_graphs)
     workers = resources.workers or (cores if is_model_free(engine) else 1)
-    if sentences <= resources.in_process_rows:
+    if is_remote(engine) or sentences <= resources.in_process_rows:
         workers = 1
     threads = resources.threads or max(1, cores // workers)
     return Workplace(workers, devices, threads, resources.batch_tokens)
@@ -205,8 +207,9 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
         aligned=False,
         device="cuda" if workplace.on_gpu else "cpu",
         libraries=choice.libraries(),
-        # To read, tokenise and write a task takes a tenth of the time that a large GPU is at it.
-        at_once=2 if workplace.on_gpu and choice.engine == "torch" else 1,
+        # To read, tokenise and write a task takes a tenth of the time that a large GPU is at it, and a
+        # server is not kept busy by the last sentences of a task.
+        at_once=2 if is_remote(choice.engine) or (workplace.on_gpu and choice.engine == "torch") else 1,
     )
 
 

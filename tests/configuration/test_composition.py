@@ -15,7 +15,11 @@ from tests.project import ROOT
 CONFIGS = ROOT / "configs"
 OFFERED = [(group, name) for group, names in choices(CONFIGS).items() for name in names]
 # Choices that need a value from the user, with one.
-NEEDED = {"opus-mt": ["nmt.model=models/opus"], "fairseq-checkpoint": ["nmt.model=models/mine"]}
+NEEDED = {
+    "opus-mt": ["nmt.model=models/opus"],
+    "fairseq-checkpoint": ["nmt.model=models/mine"],
+    "server": ["translate.server.model=m"],
+}
 
 
 @pytest.mark.parametrize(("group", "name"), OFFERED)

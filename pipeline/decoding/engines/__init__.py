@@ -25,7 +25,8 @@ class EngineModule(Protocol):
     """What the module of an engine offers.
 
     Also, where they are needed, ``SETTINGS``, its own settings as a subclass of
-    :class:`~paraforge.decoding.translator.EngineSettings`, and ``MODEL_FREE = True`` if it needs no model.
+    :class:`~paraforge.decoding.translator.EngineSettings`, ``MODEL_FREE = True`` if it needs no model, and
+    ``REMOTE = True`` if it computes nothing on this machine: then one process asks for all sentences.
 
     Attributes:
         LIBRARIES: distributions whose version decides what it gives; they are recorded with the translations.
@@ -73,6 +74,11 @@ def engine_settings() -> dict[str, type[EngineSettings]]:
 def is_model_free(engine: str) -> bool:
     """Whether an engine translates without a model."""
     return bool(getattr(engine_module(engine), "MODEL_FREE", False))
+
+
+def is_remote(engine: str) -> bool:
+    """Whether an engine uses no device of this machine."""
+    return bool(getattr(engine_module(engine), "REMOTE", False))
 
 
 def open_translator(

@@ -1,0 +1,1 @@
+"""Translating with a language model behind a server: prompt, requests, answers."""

@@ -1,0 +1,151 @@
+"""A server that answers as OpenAI-compatible ones do, or slowly, wrongly, with errors, or not at all."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+KEY = "sk-very-secret-0123456789"
+Json = dict[str, Any]
+
+
+@dataclass
+class Reply:
+    """What the server sends: JSON, or text as it is; status 0 hangs up."""
+
+    body: Json | str = ""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def translation_of(sentence: str) -> str:
+    return " ".join(f"{word}s" for word in sentence.split())
+
+
+def choice(text: str | None, logs: list[float] | None = None, reason: str = "stop", **message: Any) -> Json:
+    found: Json = {
+        "index": 0,
+        "finish_reason": reason,
+        "message": {"role": "assistant", "content": text, **message},
+    }
+    if logs is not None:
+        found["logprobs"] = {"content": [{"token": "t", "logprob": log} for log in logs]}
+    return found
+
+
+def completion(choices: list[Json], prompt: int = 50, completed: int = 10) -> Json:
+    usage = {"prompt_tokens": prompt, "completion_tokens": completed * len(choices)}
+    return {"id": "c", "object": "chat.completion", "model": "m", "choices": choices, "usage": usage}
+
+
+def translated(sentence: str, body: Json) -> Reply:
+    logs = [-0.5, -0.25] if body.get("logprobs") else None
+    return Reply(completion([choice(translation_of(sentence), logs) for _ in range(body.get("n", 1))]))
+
+
+class FakeServer:
+    """Counts what it is asked; ``behave(sentence, body, nth time)`` gives the reply, None the usual one."""
+
+    def __init__(self) -> None:
+        self.behave: Callable[[str, Json, int], Reply | None] = lambda sentence, body, nth: None
+        self.asked: Counter[str] = Counter()
+        self.bodies: list[Json] = []
+        self.headers: list[dict[str, str]] = []
+        self.under_way = 0
+        self.most_under_way = 0
+        self.lock = threading.Lock()
+        self.http: ThreadingHTTPServer | None = None
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def start(self) -> None:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.reply(self, body)
+
+            def do_GET(self) -> None:
+                outer.send(self, Reply({"object": "list", "data": [{"id": "the-model", "object": "model"}]}))
+
+            def log_message(self, *arguments: Any) -> None:
+                pass
+
+        class Http(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 256
+
+            def handle_error(self, *arguments: Any) -> None:
+                pass  # clients that are gone
+
+        self.http = Http(("127.0.0.1", self.port), Handler)
+        self.port = self.http.server_port
+        threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
+
+    def die(self) -> None:
+        if self.http is not None:
+            self.http.shutdown()
+            self.http.server_close()
+            self.http = None
+
+    def reply(self, handler: BaseHTTPRequestHandler, body: Json) -> None:
+        sentence = body["messages"][-1]["content"]
+        with self.lock:
+            self.bodies.append(body)
+            self.headers.append({name.lower(): value for name, value in handler.headers.items()})
+            self.asked[sentence] += 1
+            number = self.asked[sentence]
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+        found = self.behave(sentence, body, number) or translated(sentence, body)
+        if found.seconds:
+            time.sleep(found.seconds)
+        with self.lock:
+            self.under_way -= 1
+        if self.http is None:
+            handler.close_connection = True
+            handler.connection.close()
+            return
+        self.send(handler, found)
+
+    def send(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
+        if not reply.status:
+            handler.close_connection = True
+            handler.connection.close()
+            return
+        data = (reply.body if isinstance(reply.body, str) else json.dumps(reply.body)).encode()
+        handler.send_response(reply.status)
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(data)), **reply.headers}
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(data)
+
+
+@contextmanager
+def serving(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    """A running server, its address and key in the environment."""
+    server = FakeServer()
+    server.start()
+    monkeypatch.setenv("PARAFORGE_SERVER_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    try:
+        yield server
+    finally:
+        server.die()
