@@ -161,7 +161,6 @@ def measure(root: Path, inputs: list[Path], resources: Resources) -> None:
         selected = select(parameters, inputs, root / "selected", resources)
         published = publish(
             PublishParameters(),
-            parameters,
             inputs,
             root / "selected",
             root / "corpus",

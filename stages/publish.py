@@ -15,7 +15,6 @@ def main() -> None:
     parameters = parameters_of("publish")
     report = publish(
         parameters.publish,
-        parameters.select,
         inputs=[Path("data/translated"), Path("data/scored")],
         selected=Path("data/selected"),
         corpus=Path("data/corpus"),

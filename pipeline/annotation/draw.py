@@ -17,7 +17,7 @@ from paraforge.progress import progress
 from paraforge.publication.datasets import Dataset, open_file, open_published
 from paraforge.publication.manifest import KEPT, REJECTED
 from paraforge.selection.filters import numbers
-from paraforge.selection.sampling import LINEAGE, sampling_keys
+from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.statistics.counts import BANDS, Moments, band_of
 
 PAIRS_PER_BAND = 100

@@ -23,10 +23,11 @@ from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import build_pair_store, open_pair_store
 from paraforge.embeddings.parameters import ParagramParameters
 from paraforge.errors import InputError
-from paraforge.files import hash_json, sha256_directory, sha256_file
+from paraforge.files import hash_json, sha256_directory, sha256_file, write_json
 from paraforge.learning.runs import MODEL, open_or_build, run_once
-from paraforge.scoring.vectors import WordVectors
+from paraforge.scoring.vectors import TRAINED_ON_NAME, WordVectors
 from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
 from paraforge.shards.work import link_or_copy, replaced_directory
 from paraforge.text.paths import expand
 from paraforge.text.unit_names import WORD
@@ -91,6 +92,8 @@ def build_paragram(
         open_model=lambda table: WordVectors.open(table, verify=True),
         scratch=("pairs", "checkpoints"),
     )
+    if parameters.corpus_pairs:
+        write_json(output / TRAINED_ON_NAME, {"shards": ShardDirectory(translated).digest})
     return _report(WordVectors.open(output), True, begin, **details)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class Manifest:
     licences: licence of each source, as configured.
     publication: the same in the manifests of the kept and the refused pairs of one run, and only there; empty
         in older corpora.
+    verdict: see :func:`paraforge.selection.thresholds.verdict`; empty in older corpora.
+    wrong_pairs: the file of wrong pairs; None where there is none, as next to the refused pairs.
     """
 
     content: str
@@ -57,6 +59,8 @@ class Manifest:
     steps: dict[str, Any]
     licences: dict[str, str]
     publication: str = ""
+    verdict: dict[str, Any] = field(default_factory=dict)
+    wrong_pairs: PublishedFile | None = None
     version: str = __version__
     schema_version: int = SCHEMA_VERSION
 
@@ -87,6 +91,8 @@ class Manifest:
             "licences": self.licences,
             "columns": self.columns,
             "steps": self.steps,
+            "verdict": self.verdict,
+            "wrong_pairs": None if self.wrong_pairs is None else vars(self.wrong_pairs),
             "files": [vars(file) for file in self.files],
         }
         value["sha256"] = hash_json(value)
@@ -130,14 +136,13 @@ def read_manifest(directory: Path) -> Manifest:
             signature=str(value["signature"]),
             counts=Counts.from_dict(value["counts"]),
             sources={source: Counts.from_dict(counts) for source, counts in value["sources"].items()},
-            files=[
-                PublishedFile(str(f["path"]), int(f["rows"]), int(f["bytes"]), str(f["sha256"]))
-                for f in value["files"]
-            ],
+            files=[_file(entry) for entry in value["files"]],
             columns=[{str(key): str(text) for key, text in column.items()} for column in value["columns"]],
             steps=dict(value["steps"]),
             licences={str(source): str(text) for source, text in value["licences"].items()},
             publication=str(value.get("publication", "")),
+            verdict=dict(value.get("verdict") or {}),
+            wrong_pairs=_file(value["wrong_pairs"]) if value.get("wrong_pairs") else None,
             version=str(value["paraforge"]),
             schema_version=int(value["schema_version"]),
         )
@@ -147,6 +152,10 @@ def read_manifest(directory: Path) -> Manifest:
             path,
             remedy="Publish the corpus again.",
         ) from error
+
+
+def _file(value: Mapping[str, Any]) -> PublishedFile:
+    return PublishedFile(str(value["path"]), int(value["rows"]), int(value["bytes"]), str(value["sha256"]))
 
 
 def describe_columns(schema: pa.Schema) -> list[dict[str, str]]:

@@ -22,6 +22,7 @@ from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.plan import FilePlan, plan_files
 from paraforge.publication.signature import signature
 from paraforge.publication.statistics import Statistics, describe, merge
+from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from paraforge.selection.fate import kept_mask
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.passes import inputs_digest
@@ -29,7 +30,7 @@ from paraforge.shards.pool import in_order, threads_for
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
 from paraforge.shards.step import check_bytes
-from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
+from paraforge.shards.store import ShardRecord, ShardView, read_parquet, shard_name, write_index, write_shard
 from paraforge.shards.work import WorkDirectory, replaced_directories
 from paraforge.versions import PUBLISH
 
@@ -84,7 +85,6 @@ class PublishReport:
 
 def publish(
     parameters: PublishParameters,
-    select: SelectParameters,
     inputs: Sequence[Path],
     selected: Path,
     corpus: Path,
@@ -93,7 +93,7 @@ def publish(
 ) -> PublishReport:
     """Write both datasets; each directory is replaced as a whole.
 
-    parameters: name, licences, file size. select: the filters, for the signature.
+    parameters: name, licences, file size.
     inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
     selected: what selection wrote for them, ``data/selected``.
     corpus, rejected: where to publish kept pairs, and those refused or failed.
@@ -112,9 +112,7 @@ def publish(
         check_bytes(view)
         kept_directory, rejected_directory = stack.enter_context(replaced_directories(corpus, rejected))
         directories = {KEPT: kept_directory, REJECTED: rejected_directory}
-        publication = _Publication(
-            parameters, select, view, directories, threads_for(resources, view.total_rows)
-        )
+        publication = _Publication(parameters, view, directories, threads_for(resources, view.total_rows))
         kept, refused, statistics = publication.run()
     if not statistics.counts.kept:
         logger.warning("the published corpus is empty: no pair was kept")
@@ -145,14 +143,13 @@ class _Publication:
     def __init__(
         self,
         parameters: PublishParameters,
-        select: SelectParameters,
         view: ShardView,
         directories: dict[str, Path],
         workers: int,
     ) -> None:
         self.parameters = parameters
-        self.select = select
         self.view = view
+        self.selected = view.directories[-1].description
         self.directories = directories
         self.workers = workers
         present = [name for name in view.column_names if name not in _UNPUBLISHED]
@@ -246,7 +243,9 @@ class _Publication:
         manifest = Manifest(
             content=content,
             name=self.parameters.name if content == KEPT else f"{self.parameters.name}: refused pairs",
-            signature=signature(list(statistics.sources), steps, self.select),
+            signature=signature(
+                list(statistics.sources), steps, SelectParameters.model_validate(self.selected["parameters"])
+            ),
             counts=statistics.counts,
             sources=statistics.sources,
             files=[PublishedFile(r.file, r.rows, sizes[f"{content}/{r.file}"], r.sha256) for r in records],
@@ -254,6 +253,8 @@ class _Publication:
             steps=steps,
             licences=_licences_of(statistics.sources, self.parameters.licences),
             publication=publication,
+            verdict=self.selected.get("verdict") or {},
+            wrong_pairs=self._copy_wrong_pairs(directory) if content == KEPT else None,
         )
         if manifest.rows != manifest.expected_rows:
             raise IncompleteError(
@@ -267,6 +268,15 @@ class _Publication:
         with atomic_path(directory / CONFIGS_NAME) as path:
             path.write_text(yaml.safe_dump(file_configs(content), sort_keys=False), encoding="utf-8")
         return manifest
+
+    def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:
+        """Publish the wrong pairs that the scores were judged by, too."""
+        for stage in self.view.directories:
+            if (path := stage.path / WRONG_PAIRS_NAME).is_file():
+                record = write_shard(read_parquet(path), directory / WRONG_PAIRS_NAME)
+                size = (directory / WRONG_PAIRS_NAME).stat().st_size
+                return PublishedFile(record.file, record.rows, size, record.sha256)
+        return None
 
 
 def _licences_of(sources: Iterable[str], licences: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from paraforge.selection.fate import Counts, count_rows, kept_mask
 from paraforge.selection.filters import numbers
-from paraforge.selection.sampling import LINEAGE, sampling_keys
+from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.statistics.counts import (
     BANDS,
     HEAT_X,

@@ -76,6 +76,8 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     problems += _counterpart_problems(corpus, manifest)
     problems += _strangers(corpus, manifest)
     problems += _index_problems(corpus, manifest)
+    if (wrong_pairs := manifest.wrong_pairs) is not None:
+        problems += _check_bytes(corpus / wrong_pairs.path, wrong_pairs)
     total = Counts()
     by_source: dict[str, Counts] = {}
     whole = True
@@ -137,7 +139,7 @@ def _count_problems(manifest: Manifest) -> Iterator[str]:
 
 
 def _strangers(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
-    listed = {file.path for file in manifest.files}
+    listed = {file.path for file in (*manifest.files, manifest.wrong_pairs) if file is not None}
     for path in sorted(corpus.iterdir()):
         name = path.name
         if name in listed or name in _COMPANIONS or name.startswith("."):
@@ -174,20 +176,22 @@ class _FileCheck:
     sources: dict[str, Counts] | None
 
 
+def _check_bytes(path: Path, file: PublishedFile) -> Iterator[Problem]:
+    if Path(file.path).name != file.path:
+        yield Problem(path, "the manifest names a file outside of the corpus", AGAIN)
+    elif not path.is_file():
+        yield Problem(path, "missing", AGAIN)
+    elif (size := path.stat().st_size) != file.bytes:
+        yield Problem(path, f"has {size:,} bytes, the manifest says {file.bytes:,}", AGAIN)
+    elif sha256_file(path) != file.sha256:
+        yield Problem(path, "its SHA-256 is not the manifest's: the content was changed or damaged", AGAIN)
+
+
 def _check_file(corpus: Path, manifest: Manifest, file: PublishedFile) -> _FileCheck:
     path = corpus / file.path
-    if Path(file.path).name != file.path:
-        return _FileCheck([Problem(path, "the manifest names a file outside of the corpus", AGAIN)], None)
-    if not path.is_file():
-        return _FileCheck([Problem(path, "missing", AGAIN)], None)
-    problems = []
-    size = path.stat().st_size
-    if size != file.bytes:
-        problems.append(Problem(path, f"has {size:,} bytes, the manifest says {file.bytes:,}", AGAIN))
-    elif sha256_file(path) != file.sha256:
-        problems.append(
-            Problem(path, "its SHA-256 is not the manifest's: the content was changed or damaged", AGAIN)
-        )
+    problems = list(_check_bytes(path, file))
+    if Path(file.path).name != file.path or not path.is_file():
+        return _FileCheck(problems, None)
     try:
         schema = pq.read_schema(path)
         rows = pq.read_metadata(path).num_rows

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.files import sha256_directory
+from paraforge.files import read_json_or_none, sha256_directory
 from paraforge.scoring.pairs import Pairs
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
 from paraforge.scoring.scorers import language, sentence_transformer
-from paraforge.scoring.vectors import TABLE_NAME, WordVectors
+from paraforge.scoring.vectors import TABLE_NAME, TRAINED_ON_NAME, WordVectors
+from paraforge.scoring.verdict import bands, judge
+from paraforge.scoring.wrong_pairs import judged_scores, write_wrong_pairs
 from paraforge.shards.cluster import worker_number
+from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.step import Step, run_step
-from paraforge.shards.store import ShardDirectory
+from paraforge.shards.store import ShardDirectory, ShardView
 from paraforge.text.tokens import TOKENIZER_NAME
 from paraforge.versions import SCORE
 
@@ -30,6 +35,7 @@ logger = logging.getLogger(__name__)
 TEXT_COLUMNS = ("reference", "translation")
 # Rows with a value in one of these were given up by an earlier step.
 FATE_COLUMNS = ("rejected", "failed")
+_COUNTED = ("reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch")
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class ScoreReport:
     """What the score stage did.
 
     rows = scored + unscored; unscored rows were rejected, failed, or have no translation. Means are over the
-    scored rows that have the score.
+    scored rows that have the score. verdicts: what each score is worth on the wrong pairs, and its bands.
     """
 
     rows: int
@@ -50,6 +56,8 @@ class ScoreReport:
     shards: int
     reused: int
     seconds: float
+    wrong_pairs: int = 0
+    verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 OpenModel = Callable[[Path], SentenceEncoder]
@@ -185,22 +193,31 @@ def score(
     resources: Resources,
     open_model: OpenModel | None = None,
 ) -> ScoreReport:
-    """Score the shards of `translated` into `output`.
+    """Score the shards of `translated` into `output`, and wrong pairs made of them next to these.
 
     Args:
         parameters: section `score`.
-        translated: shard directory with reference, translation, rejected and failed.
+        translated: shard directory with lineage, reference, translation, rejected and failed.
         vectors: directory of a word-vector table, or of a trained model.
-        output: shard directory to publish, row-aligned with `translated`.
+        output: shard directory to publish, row-aligned with `translated`; see
+            :func:`~paraforge.scoring.wrong_pairs.write_wrong_pairs` for the file that is added.
         resources: where to run.
         open_model: opens a trained model's directory; without it, `vectors` is a table.
     """
-    report = run_step(score_step(parameters, vectors, resources, open_model), [translated], output, resources)
+    started = time.monotonic()
+    step = score_step(parameters, vectors, resources, open_model)
+    report = run_step(step, [translated], output, resources)
     counts = _Counts()
-    for table in ShardDirectory(output).tables(
-        ["reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch"]
-    ):
+    view = ShardView(translated, output)
+    lineage = [name for name in LINEAGE[:2] if name in view.column_names]
+    for table in view.tables([*lineage[:1], *_COUNTED]):
         counts.add(table)
+    wrong = None
+    if len(lineage) == 2:  # shards of other makers may have none
+        trained_on = read_json_or_none(vectors / TRAINED_ON_NAME) or {}
+        trained = trained_on.get("shards") == ShardDirectory(translated).digest
+        wrong = write_wrong_pairs(step, translated, output, counts.sources, resources, trained)
+    judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]
     return ScoreReport(
         rows=report.rows,
         scored=counts.scored,
@@ -211,7 +228,9 @@ def score(
         digit_mismatches=counts.digit_mismatches,
         shards=report.shards,
         reused=report.reused,
-        seconds=report.seconds,
+        seconds=round(time.monotonic() - started, 3),
+        wrong_pairs=0 if wrong is None else wrong.num_rows,
+        verdicts={name: {**asdict(judge(wrong, name)), "bands": bands(wrong, name)} for name in judged},
     )
 
 
@@ -220,6 +239,7 @@ class _Counts:
 
     def __init__(self) -> None:
         self.scored = 0
+        self.sources: Counter[str] = Counter()
         self.with_paraphrase_score = 0
         self.paraphrase_score = 0.0
         self.overlap_3 = 0.0
@@ -227,6 +247,9 @@ class _Counts:
 
     def add(self, table: Any) -> None:
         self.scored += pc.count(table.column("reference_tokens")).as_py()
+        if "source" in table.column_names:
+            scored = table["source"].filter(pc.is_valid(table["reference_tokens"]))
+            self.sources.update({one["values"]: one["counts"] for one in pc.value_counts(scored).to_pylist()})
         self.with_paraphrase_score += pc.count(table.column("paraphrase_score")).as_py()
         self.paraphrase_score += pc.sum(table.column("paraphrase_score")).as_py() or 0.0
         self.overlap_3 += pc.sum(table.column("overlap_3")).as_py() or 0.0

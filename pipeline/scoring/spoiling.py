@@ -26,10 +26,8 @@ def rows_of_similar_length(
     """For each row another one whose translation has a similar number of words, int64 (rows,).
 
     That row has another reference and another translation. Rows are ordered by the number of words, at random
-    where it is the same; a row takes the next one in this order that differs, or the last one before it.
-
-    Raises:
-        InputError: a row that no other one differs from.
+    where it is the same; a row takes the next one in this order that differs, or the last one before it; -1
+    where no row differs.
     """
     order = np.array([len(text.split()) for text in translations], dtype=np.int64)
     shuffled = np.random.default_rng(seed).permutation(len(order))
@@ -46,16 +44,21 @@ def rows_of_similar_length(
             chosen[open_places[differs]] = open_places[differs] + step
         if (chosen >= 0).all():
             break
-    if (chosen < 0).any():
-        raise InputError("a pair that no other pair differs from in both texts: give more pairs")
     rows = np.empty(len(order), dtype=np.int64)
-    rows[order] = order[chosen]
+    rows[order] = np.where(chosen < 0, -1, order[chosen])
     return rows
 
 
 def other_sentence(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
-    """The translation of another sentence of similar length; see :func:`rows_of_similar_length`."""
-    return [translations[row] for row in rows_of_similar_length(references, translations, seed)]
+    """The translation of another sentence of similar length; see :func:`rows_of_similar_length`.
+
+    Raises:
+        InputError: a row that no other one differs from.
+    """
+    rows = rows_of_similar_length(references, translations, seed)
+    if (rows < 0).any():
+        raise InputError("a pair that no other pair differs from in both texts: give more pairs")
+    return [translations[row] for row in rows]
 
 
 def replaced_words(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
@@ -111,19 +114,26 @@ SPOILINGS: Final[dict[str, Callable[[Sequence[str], Sequence[str], int], list[st
 """Each takes references, their translations and a seed, and gives a wrong translation for each row."""
 
 
-def area(right: npt.NDArray[np.floating], wrong: npt.NDArray[np.floating]) -> float:
+def area(
+    right: npt.NDArray[np.floating],
+    wrong: npt.NDArray[np.floating],
+    right_weights: npt.NDArray[np.floating] | None = None,
+    wrong_weights: npt.NDArray[np.floating] | None = None,
+) -> float:
     """Area under the ROC curve of scores of right and of wrong translations, 0 to 1.
 
     The probability that a right one has the higher score than a wrong one, ties counting one half: 1 where
-    some threshold separates them, 0.5 where the score knows nothing.
+    some threshold separates them, 0.5 where the score knows nothing. A translation of weight w counts as w.
 
     Raises:
         ValueError: a side without scores, or a score that is NaN.
     """
-    from scipy.stats import rankdata
-
-    scores = np.concatenate([right, wrong])
-    if not len(right) or not len(wrong) or np.isnan(scores).any():
-        raise ValueError(f"{len(right)} and {len(wrong)} scores, {int(np.isnan(scores).sum())} of them NaN")
-    ranks = rankdata(scores)[: len(right)].sum()
-    return float((ranks - len(right) * (len(right) + 1) / 2) / (len(right) * len(wrong)))
+    missing = int(np.isnan(right).sum() + np.isnan(wrong).sum())
+    if not len(right) or not len(wrong) or missing:
+        raise ValueError(f"{len(right)} and {len(wrong)} scores, {missing} of them NaN")
+    order = np.argsort(wrong, kind="stable")
+    weights = np.ones(len(wrong)) if wrong_weights is None else wrong_weights[order]
+    below = np.concatenate([[0.0], np.cumsum(weights)])
+    # Half of the wrong ones below, and half of those not above: a tie is in the second alone.
+    in_order = sum(below[np.searchsorted(wrong[order], right, side)] / 2 for side in ("left", "right"))
+    return float(np.average(in_order, weights=right_weights) / below[-1])

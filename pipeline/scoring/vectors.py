@@ -28,6 +28,8 @@ UNKNOWN_WORD: Final = "UUUNKKK"
 TABLE_NAME: Final = "table.json"
 VECTORS_NAME: Final = "vectors.npy"
 VOCABULARY_NAME: Final = "vocabulary.txt"
+TRAINED_ON_NAME: Final = "trained_on.json"
+"""Beside a table: which shards it was trained on."""
 TABLE_FORMAT: Final = 1
 _BLOCK_ROWS: Final = 1 << 14
 

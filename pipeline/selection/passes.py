@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -44,12 +44,14 @@ class SelectReport:
         deciles: for each score the nine values at which the tenths 2 .. 10 begin.
         seconds: wall-clock time.
         words: what the reasons mean.
+        verdict: see :func:`paraforge.selection.thresholds.verdict`.
     """
 
     counts: Counts
     deciles: dict[str, list[float]] = field(default_factory=dict)
     seconds: float = 0.0
     words: dict[str, str] = field(default_factory=dict)
+    verdict: dict[str, Any] = field(default_factory=dict)
 
     def result(self) -> str:
         """What came of it in one line: ``13,396 of 20,000 kept; 33.0 % trigram overlap above 0.9; 0.3 s``."""
@@ -67,6 +69,7 @@ class SelectReport:
             **counts.as_dict(),
             "kept_share": round(counts.kept / counts.rows_in, 6) if counts.rows_in else 0.0,
             "deciles": self.deciles,
+            "verdict": self.verdict,
             "seconds": round(self.seconds, 3),
             "pairs_per_second": round(counts.rows_in / self.seconds) if self.seconds else 0,
         }
@@ -85,9 +88,16 @@ class Selection:
     """One run over one corpus: its passes, and what is kept between them in ``scratch``."""
 
     def __init__(
-        self, parameters: SelectParameters, view: ShardView, scratch: Path, workers: int, bar: Progress
+        self,
+        parameters: SelectParameters,
+        view: ShardView,
+        scratch: Path,
+        workers: int,
+        bar: Progress,
+        judge: Callable[[Mapping[str, Sequence[float]]], dict[str, Any]],
     ) -> None:
         self.parameters = parameters
+        self.judge = judge
         self.view = view
         self.scratch = self.directory = scratch
         self.column_names = view.column_names
@@ -219,6 +229,8 @@ class Selection:
                 records.append(record)
                 counts.add(shard_counts)
             counts.check(STEP)
+            cuts = {score: self._cuts(score) for score in self.parts}
+            judged = self.judge(cuts)
             description = {
                 "step": STEP,
                 "version": SELECT,
@@ -226,9 +238,10 @@ class Selection:
                 "fingerprints": fingerprints,
                 "inputs": inputs_digest(self.view),
                 "counts": counts.as_dict(),
+                "verdict": judged,
             }
             write_index(directory, records, description)
-        return SelectReport(counts, {score: self._cuts(score) for score in self.parts})
+        return SelectReport(counts, cuts, verdict=judged)
 
     def _write(
         self, index: int, rows: pa.Table, codes: npt.NDArray[np.uint16], names: list[str], directory: Path

@@ -6,58 +6,13 @@ smallest keys. So neither shard sizes, nor their order, nor the number of worker
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from paraforge.selection.quantiles import OrderStatistic, Scan, order_statistics
-
-LINEAGE = ("source", "line", "rank")
-
-
-def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele et al. 2014): a bijection that scatters neighbouring numbers."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
-
-
-def _hash_name(seed: int, name: str) -> int:
-    digest = hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
-
-
-def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
-    """Pseudo-random keys of n rows.
-
-    Args:
-        lineage: columns ``source`` (string), ``line`` (int64) and, for n-best rows, ``rank`` (int8).
-        seed: any integer; another seed gives an independent order.
-
-    Returns:
-        n keys, uniform over 64 bits.
-    """
-    if not lineage.num_rows:
-        return np.zeros(0, np.uint64)
-    sources = lineage.column("source").combine_chunks().dictionary_encode()
-    if isinstance(sources, pa.ChunkedArray):
-        sources = sources.combine_chunks()
-    hashes = [_hash_name(seed, name) for name in sources.dictionary.to_pylist()]
-    names = np.array([*hashes, 0], np.uint64)
-    codes = pc.fill_null(sources.indices, len(names) - 1).to_numpy(zero_copy_only=False)
-    keys = _mix(names[codes] + _integers(lineage.column("line")))
-    if "rank" in lineage.column_names:
-        keys = _mix(keys + _integers(lineage.column("rank")))
-    return keys
-
-
-def _integers(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
-    return pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64)
 
 
 @dataclass(frozen=True)

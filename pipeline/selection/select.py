@@ -8,15 +8,18 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.progress import progress
+from paraforge.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.selection.fate import Counts
 from paraforge.selection.filters.language import LANGUAGES
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.passes import STEP, Selection, SelectReport
 from paraforge.selection.reasons import explain_reasons
+from paraforge.selection.thresholds import settle, shares_asked_for, verdict
 from paraforge.shards.pool import threads_for
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import check_bytes
@@ -39,12 +42,14 @@ def select(
 
     Args:
         parameters: the filters, in order.
-        inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
+        inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``; the wrong pairs in one
+            of them give the minima that are a share of the wrong pairs.
         output: directory to write, replaced as a whole.
         resources: threads, and the work directory for what is kept between passes.
 
     Raises:
-        ConfigurationError: a filter reads a column that the corpus does not have.
+        ConfigurationError: a filter reads a column that the corpus does not have, or needs wrong pairs that
+            it does not have.
         InputError: there are no pairs, or a shard is damaged.
         IncompleteError: rows in differ from kept + rejected + failed.
         WorkLockedError: another process is selecting with the same work directory.
@@ -58,12 +63,15 @@ def select(
     with ExitStack() as stack:
         stack.enter_context(work.lock())
         check_bytes(view)
+        wrong_pairs = find_wrong_pairs(inputs)
+        asked, parameters = shares_asked_for(parameters), settle(parameters, wrong_pairs)
+        judge = partial(verdict, parameters, asked, wrong_pairs)
         scratch = work.path / "passes"
         shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
         scratch.mkdir()
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
         bar = stack.enter_context(progress(total=view.total_rows, unit="rows", description=STEP))
-        selection = Selection(parameters, view, scratch, threads_for(resources, view.total_rows), bar)
+        selection = Selection(parameters, view, scratch, threads_for(resources, view.total_rows), bar, judge)
         report = selection.run(output)
     seconds = time.monotonic() - started
     if not report.counts.kept:

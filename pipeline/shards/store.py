@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.errors import IncompleteError, InputError
-from paraforge.files import atomic_path, read_json, sha256_file, write_json
+from paraforge.files import atomic_path, hash_json, read_json, sha256_file, write_json
 from paraforge.shards.schema import present_names
 
 ROWS_PER_SHARD = 50_000
@@ -165,6 +165,11 @@ class ShardDirectory:
     def total_rows(self) -> int:
         """Rows of all shards."""
         return sum(self.rows)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the SHA-256 of all shards."""
+        return hash_json([record.sha256 for record in self.records])
 
     @property
     def schema(self) -> pa.Schema:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from paraforge.selection.sampling import LINEAGE
+from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.scheduler import Jobs
 from paraforge.statistics.pairs import Paths, keys_of, read_pairs
 from paraforge.statistics.parameters import BackgroundParameters, located

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.errors import InputError
-from paraforge.selection.sampling import LINEAGE, sampling_keys
+from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet, read_schema
 
 Keys = npt.NDArray[np.uint64]

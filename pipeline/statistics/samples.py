@@ -13,7 +13,7 @@ import pyarrow as pa
 from paraforge.parsing.brackets import top_two_levels
 from paraforge.parsing.parse import parse_sentences
 from paraforge.selection.filters import numbers
-from paraforge.selection.sampling import LINEAGE
+from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs
 from paraforge.statistics.counts import Moments, by_source, rounded

@@ -11,7 +11,7 @@ import numpy as np
 
 from paraforge.errors import InputError
 from paraforge.parsing.parser import open_parser
-from paraforge.selection.sampling import LINEAGE
+from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs, open_jobs
 from paraforge.shards.store import ShardView

@@ -12,7 +12,7 @@ import pytest
 
 from paraforge.annotation.draw import Draw, draw_pairs, open_for_annotation
 from paraforge.errors import InputError
-from paraforge.selection.sampling import sampling_keys
+from paraforge.shards.lineage import sampling_keys
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 

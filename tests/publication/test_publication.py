@@ -19,10 +19,9 @@ from paraforge.publication.manifest import read_manifest
 from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.plots import write_plots
 from paraforge.publication.publication import publish
-from paraforge.selection.parameters import SelectParameters
 from paraforge.shards.store import ShardDirectory
 from tests.selection.corpora import random_pairs, resources, write_corpus
-from tests.selection.published import FILTERS, publish_pairs
+from tests.selection.published import publish_pairs
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +148,6 @@ def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="selected from other shards"):
         publish(
             PublishParameters(),
-            SelectParameters.model_validate(FILTERS),
             inputs,
             tmp_path / "selected",
             tmp_path / "corpus",

@@ -43,12 +43,14 @@ def rows(count: int) -> pa.Table:
     texts = ["The cat sat.", "the dog sat", "unseen", "The 2 cats.", "the cat ."]
     return pa.table(
         {
+            "source": ["news" if k % 3 else "tatoeba" for k in range(count)],
+            "line": range(1, count + 1),
             "reference": [texts[k % 5] for k in range(count)],
             "translation": [None if k % 7 == 3 else texts[(k * 3) % 5] for k in range(count)],
             "rejected": ["duplicate" if k % 7 == 3 else None for k in range(count)],
             "failed": ["RuntimeError: x" if k % 11 == 5 else None for k in range(count)],
         },
-        schema=schema_of(["reference", "translation", "rejected", "failed"]),
+        schema=schema_of(["source", "line", "reference", "translation", "rejected", "failed"]),
     )
 
 

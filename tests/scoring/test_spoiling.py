@@ -46,14 +46,15 @@ def test_another_sentence_has_a_similar_length() -> None:
 )
 def test_another_sentence_differs_in_both_texts(pairs: list[tuple[str, str]], seed: int) -> None:
     references, translations = map(list, zip(*pairs, strict=True))
-    possible = all(any(a != c and b != d for c, d in pairs) for a, b in pairs)
-    if not possible:
+    possible = [any(a != c and b != d for c, d in pairs) for a, b in pairs]
+    others = rows_of_similar_length(references, translations, seed)
+    assert (others >= 0).tolist() == possible
+    for row in np.flatnonzero(others >= 0):
+        assert references[row] != references[others[row]]
+        assert translations[row] != translations[others[row]]
+    if not all(possible):
         with pytest.raises(InputError, match="no other pair differs"):
-            rows_of_similar_length(references, translations, seed)
-        return
-    for row, other in enumerate(rows_of_similar_length(references, translations, seed)):
-        assert references[row] != references[other]
-        assert translations[row] != translations[other]
+            SPOILINGS["other_sentence"](references, translations, seed)
 
 
 def test_three_fifths_of_the_words_are_of_other_rows() -> None:
@@ -98,6 +99,21 @@ def test_nothing_can_be_spoilt_of_a_blank(kind: str) -> None:
 def test_the_area_is_the_share_of_pairs_in_the_right_order(right: list[float], wrong: list[float]) -> None:
     in_order = sum((r > w) + (r == w) / 2 for r in right for w in wrong)
     assert area(np.array(right), np.array(wrong)) == pytest.approx(in_order / len(right) / len(wrong))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 1.0]), st.integers(1, 4)), min_size=1),
+    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 1.0]), st.integers(1, 4)), min_size=1),
+)
+def test_a_weight_is_as_many_translations(
+    right: list[tuple[float, int]], wrong: list[tuple[float, int]]
+) -> None:
+    """A translation of weight 3 counts as three of weight 1."""
+    weighted = [np.array(side, dtype=float).T for side in (right, wrong)]
+    repeated = [np.repeat(scores, weights.astype(int)) for scores, weights in weighted]
+    (a, a_weights), (b, b_weights) = weighted
+    assert area(a, b, a_weights, b_weights) == pytest.approx(area(*repeated))
 
 
 @pytest.mark.parametrize(("right", "wrong"), [([], [1.0]), ([1.0], []), ([np.nan], [1.0])])

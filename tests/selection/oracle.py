@@ -19,7 +19,7 @@ from paraforge.selection.filters.length import LengthParameters
 from paraforge.selection.filters.near_duplicates import NearDuplicatesParameters
 from paraforge.selection.filters.sample import SampleParameters
 from paraforge.selection.parameters import SelectParameters
-from paraforge.selection.sampling import sampling_keys
+from paraforge.shards.lineage import sampling_keys
 
 INSIDE = {
     "both": lambda value, low, high: low <= value <= high,

@@ -38,7 +38,6 @@ def publish_pairs(
     select(parameters, inputs, root / "selected", resources(root, workers))
     return publish(
         PublishParameters.model_validate({"rows_per_file": 300, "licences": LICENCES, **options}),
-        parameters,
         inputs,
         root / "selected",
         root / "corpus",

@@ -68,7 +68,7 @@ parameters = SelectParameters.model_validate({"filters": [{"kind": "question"}]}
 resources = Resources(workers=1, work=root / "work")
 report = select(parameters, inputs, root / "selected", resources)
 outputs = root / "corpus", root / "rejected"
-published = publish(PublishParameters(), parameters, inputs, root / "selected", *outputs, resources)
+published = publish(PublishParameters(), inputs, root / "selected", *outputs, resources)
 print(json.dumps({
     "rejected": report.counts.rejected["question"],
     "result": report.result(),

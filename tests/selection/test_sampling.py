@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.selection.sampling import draw_sample, sampling_keys
+from paraforge.selection.sampling import draw_sample
+from paraforge.shards.lineage import sampling_keys
 
 
 def lineage(rows: int, source: str = "tatoeba") -> pa.Table:

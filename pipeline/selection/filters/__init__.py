@@ -6,7 +6,7 @@ this package, or name one of another package in the entry point group ``paraforg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
 
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from paraforge.plugins import found_classes
+from paraforge.scoring.verdict import Minimum
 from paraforge.shards.schema import COLUMNS
 
 Mask = npt.NDArray[np.bool_]
@@ -100,6 +101,22 @@ class FilterParameters(Section):
     def tenths_of(self) -> tuple[str, ...]:
         """Scores of which it reads the tenth that a pair is in."""
         return ()
+
+    def settled(self, minimum_of: Callable[[str, float], float]) -> FilterParameters:
+        """The same filter with numbers for all that depends on the corpus.
+
+        Args:
+            minimum_of: gives the minimum of a score that at most a share of the wrong pairs reaches.
+        """
+        return self
+
+    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
+        """The score of which it refuses what is below a minimum, and that minimum, once it is settled.
+
+        Args:
+            cuts: for each score that is cut into tenths the nine values at which the tenths 2 .. 10 begin.
+        """
+        return None
 
     def refusal(self) -> str:
         """A few words on a pair that it refuses."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from paraforge.scoring.verdict import Minimum
+from paraforge.scoring.wrong_pairs import judged_scores
 from paraforge.selection.filters import (
     AcceptedPairs,
     Filter,
     FilterParameters,
     Mask,
     MissingPolicy,
+    Section,
     Verdicts,
     check_score,
     missing_reason,
@@ -92,17 +96,33 @@ class ScoreFilter:
         return verdicts
 
 
+class WrongPairs(Section):
+    """A minimum that is found on wrong pairs: references with translations of other rows."""
+
+    wrong_pairs: float = Field(ge=0, lt=1, description="share of the wrong pairs that may reach the minimum")
+
+
+def _kind_of_bound(value: Any) -> str:
+    return "share" if isinstance(value, dict | WrongPairs) else "number"
+
+
 class IntervalParameters(FilterParameters):
     """Two bounds, at least one of them given."""
 
-    minimum: float | None = Field(None, description="lower bound; null for none")
+    minimum: (
+        Annotated[
+            Annotated[float, Tag("number")] | Annotated[WrongPairs, Tag("share")],
+            Discriminator(_kind_of_bound),
+        ]
+        | None
+    ) = Field(None, description="lower bound, or the share of wrong pairs that may reach it; null for none")
     maximum: float | None = Field(None, description="upper bound; null for none")
 
     @model_validator(mode="after")
     def _ordered(self) -> IntervalParameters:
         if self.minimum is None and self.maximum is None:
             raise ValueError("neither minimum nor maximum is given")
-        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
+        if isinstance(self.minimum, float) and self.maximum is not None and self.minimum > self.maximum:
             raise ValueError(f"minimum {self.minimum:g} is above maximum {self.maximum:g}")
         return self
 
@@ -121,6 +141,10 @@ class BoundsParameters(IntervalParameters):
 
     @model_validator(mode="after")
     def _not_empty(self) -> BoundsParameters:
+        if isinstance(self.minimum, WrongPairs) and self.score not in (judged := judged_scores()):
+            raise ValueError(
+                f"wrong pairs have no {self.score} of their own: give a number, or one of {', '.join(judged)}"
+            )
         if self.minimum is not None and self.minimum == self.maximum and self.closed != "both":
             raise ValueError(f"no score is inside: both bounds are {self.minimum:g} and one is open")
         return self
@@ -133,19 +157,37 @@ class BoundsParameters(IntervalParameters):
         """The score."""
         return (self.score,)
 
+    def settled(self, minimum_of: Callable[[str, float], float]) -> BoundsParameters:
+        """With a number for the share of the wrong pairs, where that is the minimum."""
+        if not isinstance(self.minimum, WrongPairs):
+            return self
+        return self.model_copy(update={"minimum": minimum_of(self.score, self.minimum.wrong_pairs)})
+
+    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
+        """The minimum, where there is one."""
+        if self.minimum is None or isinstance(self.minimum, WrongPairs):
+            return None
+        return self.score, Minimum(self.minimum, self.closed in ("both", "left"))
+
     def refusal(self) -> str:
         """E.g. ``trigram overlap above 0.9``."""
         below = "below" if self.closed in ("both", "left") else "at most"
         above = "above" if self.closed in ("both", "right") else "at least"
-        sides = [
-            f"{word} {bound:g}"
-            for word, bound in ((below, self.minimum), (above, self.maximum))
-            if bound is not None
-        ]
+        sides = []
+        if isinstance(self.minimum, WrongPairs):
+            sides = [f"reached by more than {100 * self.minimum.wrong_pairs:g} % of the wrong pairs"]
+        elif self.minimum is not None:
+            sides = [f"{below} {self.minimum:g}"]
+        if self.maximum is not None:
+            sides.append(f"{above} {self.maximum:g}")
         return f"{LABELS[self.score]} {' or '.join(sides)}"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``sim:0.4-1``."""
+        """E.g. ``sim:0.4-1``.
+
+        Raises:
+            ValueError: it is not settled.
+        """
         return short_name(self.score), self._bounds().signature()
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
@@ -153,4 +195,6 @@ class BoundsParameters(IntervalParameters):
         return ScoreFilter(self.reason, (self.score,), self._bounds(), self.missing)
 
     def _bounds(self) -> Bounds:
+        if isinstance(self.minimum, WrongPairs):
+            raise ValueError(f"{self.reason}: the minimum was not found yet")
         return Bounds(self.minimum, self.maximum, self.closed)

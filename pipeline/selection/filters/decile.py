@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, field_validator, model_validator
 
+from paraforge.scoring.verdict import Minimum
 from paraforge.selection.filters import (
     AcceptedPairs,
     Filter,
@@ -90,6 +91,14 @@ class DecileParameters(FilterParameters):
     def columns(self) -> tuple[str, ...]:
         """The score."""
         return (self.score,)
+
+    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
+        """Where the lowest of the kept tenths begins, if all above it are kept."""
+        tenths = self.tenths()
+        values = cuts.get(self.score, ())
+        if tenths[0] == 1 or len(tenths) < 11 - tenths[0] or len(values) < 9:
+            return None
+        return self.score, Minimum(values[tenths[0] - 2])
 
     def refusal(self) -> str:
         """E.g. ``not in the top 2 tenths by paraphrase score``."""

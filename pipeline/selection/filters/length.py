@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from paraforge.selection.filters import AcceptedPairs, Filter
 from paraforge.selection.filters.bounds import Bounds, IntervalParameters, ScoreFilter
 
@@ -14,6 +16,7 @@ class LengthParameters(IntervalParameters):
     """Tokens of the reference and of the translation, each within the bounds."""
 
     kind: Literal["length"]
+    minimum: float | None = Field(None, description="lower bound; null for none")
 
     def columns(self) -> tuple[str, ...]:
         """The tokens of both sides."""

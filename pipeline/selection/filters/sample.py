@@ -11,7 +11,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
-from paraforge.selection.sampling import LINEAGE, Sample, draw_sample, sampling_keys
+from paraforge.selection.sampling import Sample, draw_sample
+from paraforge.shards.lineage import LINEAGE, sampling_keys
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,205 @@
+"""How well a score tells right pairs from wrong ones, and which minimum lets few wrong ones pass."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.scoring.spoiling import area
+from paraforge.scoring.wrong_pairs import FEW, RIGHT
+
+SUGGESTED_SHARE: Final = 0.01
+"""Share of the wrong pairs that the suggested minimum lets pass."""
+ENOUGH: Final = 100
+"""Wrong pairs that a suggestion needs: of fewer, a single one is more than that share."""
+_Z: Final = 1.959964
+_BANDS: Final = 50
+_DIGITS: Final = 3
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Share:
+    """An estimated share with its 95 % interval, each 0 to 1."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """The least score that is kept; where it is not ``included``, scores have to be above it."""
+
+    value: float
+    included: bool = True
+
+    def reached(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Whether each score reaches it, at the scores' precision; NaN does not."""
+        value = scores.dtype.type(self.value)
+        return scores >= value if self.included else scores > value
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a score is worth on the wrong pairs of a corpus or of a source.
+
+    Attributes:
+        pairs: wrong pairs that were scored.
+        separation: area under the ROC curve of right against wrong pairs; None without scores on both sides.
+        minimum: the threshold that is set, None for none.
+        passing: share of the wrong pairs that reach it.
+        kept: share of the right pairs that reach it.
+        suggested: the minimum that at most 1 % of the wrong pairs reach; None where they are too few.
+        suggested_kept: share of the right pairs that reach that one.
+        sources: the same of each source that has at least 30 wrong pairs.
+    """
+
+    pairs: int
+    separation: Share | None = None
+    minimum: float | None = None
+    passing: Share | None = None
+    kept: float | None = None
+    suggested: float | None = None
+    suggested_kept: float | None = None
+    sources: dict[str, Verdict] = field(default_factory=dict)
+
+
+def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> Verdict:
+    """The verdict on a score of a corpus, and on that of each source.
+
+    Args:
+        wrong_pairs: see :func:`~paraforge.scoring.wrong_pairs.write_wrong_pairs`.
+        score: one of its columns that has the score of the right pair beside it.
+        minimum: the threshold on this score.
+    """
+    names = wrong_pairs["source"]
+    numbers = {pair["values"]: pair["counts"] for pair in pc.value_counts(names).to_pylist()}
+    sources = {
+        name: _judge(wrong_pairs.filter(pc.equal(names, name)), score, minimum)
+        for name, number in sorted(numbers.items())
+        if number >= FEW
+    }
+    return replace(_judge(wrong_pairs, score, minimum), sources=sources)
+
+
+def bands(wrong_pairs: pa.Table, score: str) -> dict[str, Any]:
+    """The distribution of a score over right and over wrong pairs, in 50 equal bands.
+
+    Returns:
+        ``edges`` (51), and ``right`` and ``wrong``: scored pairs of the corpus that those of the sample in
+        each band stand for, rounded. Empty without scores.
+    """
+    *sides, weights = _columns(wrong_pairs, score)
+    known = [~np.isnan(side) for side in sides]
+    values = np.concatenate([side[there] for side, there in zip(sides, known, strict=True)])
+    if not len(values):
+        return {}
+    edges = np.linspace(float(values.min()), float(values.max()), _BANDS + 1)
+    found = {
+        name: np.histogram(side[there], edges, weights=weights[there])[0].round().astype(int).tolist()
+        for name, side, there in zip(("right", "wrong"), sides, known, strict=True)
+    }
+    return {"edges": edges.round(6).tolist(), **found}
+
+
+def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
+    right, wrong, weights = _columns(rows, score)
+    if not len(wrong):
+        return Verdict(0, minimum=None if minimum is None else minimum.value)
+    both = ~np.isnan(right), ~np.isnan(wrong)
+    separation = None
+    if both[0].any() and both[1].any():
+        value = area(right[both[0]], wrong[both[1]], *(weights[known] for known in both))
+        separation = interval(value, min(_effective(weights[known]) for known in both))
+    number = _effective(weights)
+    suggested = None
+    if number >= ENOUGH and both[1].any():
+        suggested = minimum_for(wrong, weights, SUGGESTED_SHARE)
+    passing = kept = None
+    if minimum is not None:
+        passing = interval(_share(minimum.reached(wrong), weights), number)
+        kept = _share(minimum.reached(right), weights)
+    return Verdict(
+        len(wrong),
+        separation,
+        None if minimum is None else minimum.value,
+        passing,
+        kept,
+        suggested,
+        None if suggested is None else _share(Minimum(suggested).reached(right), weights),
+    )
+
+
+def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, Share]:
+    """The minimum of a score that at most a share of the wrong pairs reaches, and what share does.
+
+    Raises:
+        ValueError: there are no wrong pairs, or none has the score.
+    """
+    _, wrong, weights = _columns(wrong_pairs, score)
+    if np.isnan(wrong).all():
+        raise ValueError("no wrong pair has this score")
+    minimum = minimum_for(wrong, weights, share)
+    return minimum, interval(_share(Minimum(minimum).reached(wrong), weights), _effective(weights))
+
+
+def _columns(rows: pa.Table, score: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Numbers]:
+    """Scores of the right and of the wrong pairs, NaN where there is none, and the weights."""
+    right, wrong = (rows[name].to_numpy() for name in (f"{RIGHT}{score}", score))
+    return right, wrong, rows["weight"].to_numpy()
+
+
+def _share(chosen: npt.NDArray[np.bool_], weights: Numbers) -> float:
+    return float(np.average(chosen, weights=weights))
+
+
+def _effective(weights: Numbers) -> float:
+    """How many pairs of equal weight would say as much (Kish 1965)."""
+    return float(weights.sum() ** 2 / np.square(weights).sum())
+
+
+def interval(share: float, number: float) -> Share:
+    """Wilson's 95 % interval of a share that was found in ``number`` cases.
+
+    An area under the ROC curve is a share, too; with the ``number`` of the smaller side the interval is wide
+    enough, as the variance is at most area (1 - area) / number (Birnbaum and Klose 1957).
+    """
+    centre = (share + _Z**2 / (2 * number)) / (1 + _Z**2 / number)
+    half = _Z * math.sqrt(share * (1 - share) / number + (_Z / (2 * number)) ** 2) / (1 + _Z**2 / number)
+    return Share(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+
+
+def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> float:
+    """The least number of few digits that at most a share of the wrong pairs reaches.
+
+    Args:
+        wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.
+        weights: of the pairs.
+        share: 0 to less than 1 of the weight.
+    """
+    known = ~np.isnan(wrong)
+    order = np.argsort(-wrong[known], kind="stable")
+    scores, passing = wrong[known][order], np.cumsum(weights[known][order])
+    # Pairs of the same score pass together.
+    last = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
+    refused = last[passing[last] > share * weights.sum() * (1 + 1e-12)]
+    spread = float(scores[0]) - float(scores[-1])
+    digits = _DIGITS if spread <= 0 else max(_DIGITS, _DIGITS - 1 - math.floor(math.log10(spread)))
+    unit = 10.0**-digits
+    if not len(refused):
+        return round(math.floor(float(scores[-1]) / unit) * unit, digits)
+    bound = scores[refused[0]]
+    place = math.floor(float(bound) / unit)
+    minimum = round(place * unit, digits)
+    while wrong.dtype.type(minimum) <= bound:
+        place += 1
+        minimum = round(place * unit, digits)
+    return minimum

@@ -1,0 +1,229 @@
+"""Wrong pairs of a corpus: its references with translations of other rows, and the scores that these get.
+
+What a score is worth on a corpus shows on pairs that are known to be wrong. A sample of the references is
+paired with translations of other rows of the same source and of similar length, and scored as the corpus was.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.scoring.scorer import scorer_types
+from paraforge.scoring.spoiling import rows_of_similar_length
+from paraforge.shards.column import column
+from paraforge.shards.lineage import LINEAGE, sampling_keys
+from paraforge.shards.pool import in_order, threads_for
+from paraforge.shards.resources import Resources
+from paraforge.shards.schema import COLUMNS, schema_of
+from paraforge.shards.step import Step, run_step
+from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet, write_shard
+from paraforge.shards.work import WorkDirectory, replaced_directory
+
+WRONG_PAIRS_NAME: Final = "_wrong_pairs.parquet"
+STEP: Final = "wrong-pairs"
+MOST: Final = 20_000
+"""Pairs in all, shared out by the sources' sizes; a small source gets more than its share."""
+OF_A_SOURCE: Final = 500
+FEW: Final = 30
+"""Sources with fewer drawn rows exchange their translations among each other."""
+RIGHT: Final = "right_"
+"""Before a score's name: the score of the reference's own translation."""
+TEXTS: Final = ("reference", "translation")
+_TRAINED: Final = b"paraforge.trained_on_corpus"
+_SEED: Final = 1
+_ROWS_PER_SHARD: Final = 2_500
+
+_ADDED: Final = (
+    column("translation_source", pa.string(), "source of the row that the translation is of"),
+    column("translation_line", pa.int64(), "line of that row"),
+    column("weight", pa.float64(), "scored pairs of its source that the wrong pair stands for"),
+)
+
+
+def judged_scores() -> list[str]:
+    """The scores that can tell right pairs from wrong ones: every real number that a scorer gives."""
+    return [
+        field.name for scorer in scorer_types() for field in scorer.fields if pa.types.is_floating(field.type)
+    ]
+
+
+def write_wrong_pairs(
+    step: Step,
+    translated: Path,
+    scored: Path,
+    sources: Mapping[str, int],
+    resources: Resources,
+    trained: bool = False,
+) -> pa.Table:
+    """Draw wrong pairs, score them as ``step`` scored the corpus, and write them next to the scores.
+
+    Args:
+        step: the step that made ``scored``.
+        translated, scored: row-aligned shard directories; the file :data:`WRONG_PAIRS_NAME` is written to
+            the second.
+        sources: scored pairs of each source.
+        resources: where to run; the file does not depend on it.
+        trained: whether what scores was trained on this very corpus, which the file then says.
+
+    Returns:
+        The wrong pairs by source, line and rank: lineage, ``reference``, ``translation``, where that is from,
+        ``weight``, the scores, and for each of :func:`judged_scores` its value for the right pair,
+        ``right_SCORE``. Empty where no two rows differ.
+    """
+    view = ShardView(translated, scored)
+    pairs = draw_wrong_pairs(view, sources, threads_for(resources, view.total_rows))
+    table = _scored(step, pairs, view.directories[-1].schema, resources)
+    table = table.replace_schema_metadata({_TRAINED: b"true"} if trained else None)
+    write_shard(table, scored / WRONG_PAIRS_NAME)
+    return table
+
+
+def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
+    """The wrong pairs that are stored in one of the directories; None where there are none.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    for directory in directories:
+        if (path := directory / WRONG_PAIRS_NAME).is_file():
+            return read_parquet(path)
+    return None
+
+
+def trained_on_corpus(wrong_pairs: pa.Table) -> bool:
+    """Whether what scored the pairs was trained on the corpus that they were made of."""
+    return (wrong_pairs.schema.metadata or {}).get(_TRAINED) == b"true"
+
+
+def sample_sizes(
+    sources: Mapping[str, int], most: int = MOST, of_a_source: int = OF_A_SOURCE
+) -> dict[str, int]:
+    """Rows to draw of each source: its share of ``most``, but at least ``of_a_source`` or all that it has.
+
+    Where there are so many sources that this would be more than twice ``most``, small ones get less.
+    """
+    total = sum(sources.values())
+    least = min(of_a_source, most // max(1, len(sources)))
+    return {name: min(rows, max(least, most * rows // total)) for name, rows in sources.items() if rows}
+
+
+def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
+    """The wrong pairs, not yet scored; they depend on the rows alone, not on how shards are cut."""
+    sizes = sample_sizes(sources)
+    # A little more than is wanted falls below the limit; the smallest keys of it are taken.
+    limits = {name: min(1.0, (size + 6 * size**0.5 + 10) / sources[name]) for name, size in sizes.items()}
+    drawn = list(in_order(partial(_below_limits, view, limits), len(view), threads))
+    if not sum(rows.num_rows for rows in drawn):
+        nothing = schema_of([*LINEAGE, *TEXTS]).empty_table()
+        return _wrong(nothing, np.zeros(0, np.int64), sources)
+    rows = pa.concat_tables(drawn)
+    lineage = [name for name in LINEAGE if name in rows.column_names]
+    rows = rows.sort_by([(name, "ascending") for name in ("source", "key", *lineage[1:])])
+    places = np.concatenate([[0], np.cumsum(_runs(rows["source"]))])
+    taken = [
+        np.arange(first, min(last, first + sizes[rows["source"][int(first)].as_py()]))
+        for first, last in itertools.pairwise(places)
+    ]
+    rows = rows.take(np.concatenate(taken)).sort_by([(name, "ascending") for name in lineage])
+    return _wrong(rows, _others(rows), sources)
+
+
+def _candidates(view: ShardView, index: int) -> pa.Table:
+    """The shard's scored rows: lineage, both texts and the scores, with the key that they are drawn by."""
+    names = view.column_names
+    lineage = [name for name in LINEAGE if name in names]
+    scores = [name for name in judged_scores() if name in names]
+    rows = view.read(index, [*lineage, *TEXTS, "reference_tokens", *scores])
+    rows = rows.filter(pc.is_valid(rows["reference_tokens"])).drop_columns("reference_tokens")
+    return rows.append_column("key", pa.array(sampling_keys(rows.select(lineage), _SEED)))
+
+
+def _below_limits(view: ShardView, limits: Mapping[str, float], index: int) -> pa.Table:
+    """Candidates of a shard whose key is in the first part of the keys, as large as their source's limit."""
+    rows = _candidates(view, index)
+    names = rows["source"].combine_chunks().dictionary_encode()
+    shares = np.array([limits.get(name, 0.0) for name in names.dictionary.to_pylist()] or [0.0])
+    keys = rows["key"].to_numpy() / 2.0**64
+    return rows.filter(pa.array(keys <= shares[names.indices.to_numpy()]))
+
+
+def _runs(names: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Lengths of the runs of equal names."""
+    encoded = pc.run_end_encode(names.combine_chunks())
+    return np.diff(encoded.run_ends.to_numpy(), prepend=0)
+
+
+def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """For each row the one whose translation it gets, -1 for none."""
+    groups: dict[str | None, list[npt.NDArray[np.int64]]] = {}
+    first = 0
+    for size in _runs(rows["source"]).tolist():
+        name = rows["source"][first].as_py() if size >= FEW else None
+        groups.setdefault(name, []).append(np.arange(first, first + size))
+        first += size
+    others = np.full(rows.num_rows, -1, np.int64)
+    for parts in groups.values():
+        places = np.concatenate(parts)
+        references, translations = (rows[name].take(places).to_pylist() for name in TEXTS)
+        found = rows_of_similar_length(references, translations, _SEED)
+        others[places] = np.where(found < 0, -1, places[found])
+    return others
+
+
+def _wrong(rows: pa.Table, others: npt.NDArray[np.int64], sources: Mapping[str, int]) -> pa.Table:
+    """Rows with the translations of other rows."""
+    paired = rows.filter(pa.array(others >= 0))
+    taken = rows.take(others[others >= 0])
+    counts = Counter(paired["source"].to_pylist())
+    weights = [sources[name] / counts[name] for name in paired["source"].to_pylist()]
+    lineage = [name for name in LINEAGE if name in rows.column_names]
+    scores = [name for name in judged_scores() if name in rows.column_names]
+    arrays: dict[str, Any] = {name: paired[name] for name in (*lineage, "reference")}
+    arrays["translation"] = taken["translation"]
+    added = (taken["source"], taken["line"], pa.array(weights, pa.float64()))
+    arrays |= {field.name: value for field, value in zip(_ADDED, added, strict=True)}
+    arrays |= {f"{RIGHT}{name}": paired[name] for name in scores}
+    fields = [COLUMNS[name] for name in (*lineage, *TEXTS)]
+    fields += [
+        *_ADDED,
+        *(column(f"{RIGHT}{name}", COLUMNS[name].type, f"{name} of the right pair") for name in scores),
+    ]
+    return pa.table(list(arrays.values()), schema=pa.schema(fields))
+
+
+def _scored(step: Step, pairs: pa.Table, schema: pa.Schema, resources: Resources) -> pa.Table:
+    """The pairs with their scores, by the same step on shards of its own."""
+    if not pairs.num_rows:
+        return pa.table([*pairs.columns, *schema.empty_table().columns], schema=_joined(pairs.schema, schema))
+    work = WorkDirectory(STEP, resources.work)
+    drawn, scored = work.path / "drawn", work.path / "scored"
+    table = pairs
+    for name in step.columns or ():
+        if name not in pairs.column_names:
+            table = table.append_column(COLUMNS[name], pa.nulls(pairs.num_rows, COLUMNS[name].type))
+    with replaced_directory(drawn) as directory:
+        writer = ShardWriter(directory, table.schema, _ROWS_PER_SHARD)
+        writer.write(table)
+        writer.close({"step": STEP})
+    run_step(replace(step, name=STEP), [drawn], scored, resources)
+    scores = pa.concat_tables(ShardDirectory(scored).tables())
+    for directory in (drawn, scored):
+        shutil.rmtree(directory)
+    return pa.table([*pairs.columns, *scores.columns], schema=_joined(pairs.schema, scores.schema))
+
+
+def _joined(*schemas: pa.Schema) -> pa.Schema:
+    """All fields; without the footer of the step, which names its versions of libraries."""
+    return pa.schema([field for schema in schemas for field in schema])

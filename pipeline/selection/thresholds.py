@@ -1,0 +1,118 @@
+"""The minima of a selection: found on the corpus' wrong pairs where asked for, and judged by these."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge.errors import ConfigurationError
+from paraforge.scoring.verdict import Minimum, judge, minimum_of
+from paraforge.scoring.wrong_pairs import RIGHT, trained_on_corpus
+from paraforge.selection.filters.bounds import WrongPairs
+from paraforge.selection.parameters import SelectParameters
+
+logger = logging.getLogger(__name__)
+
+_MAIN_SCORE = "paraphrase_score"
+_NO_SAMPLE = "there is no sample of wrong pairs next to the scores: run 'dvc repro score', or give a number"
+_NO_PAIRS = "no wrong pairs can be made of this corpus, as no two rows differ: give a number"
+_UNCERTAIN = 2.0
+"""Times the share that was asked for: where as many wrong pairs may pass, a warning says so."""
+
+
+def settle(parameters: SelectParameters, wrong_pairs: pa.Table | None) -> SelectParameters:
+    """The parameters with a number for every minimum that is a share of the wrong pairs.
+
+    Raises:
+        ConfigurationError: there are no wrong pairs to find one by; every filter is named.
+    """
+    problems = []
+    filters = []
+    for place, one in enumerate(parameters.filters):
+        where = f"select.filters.{place} ({one.reason})"
+
+        def find(score: str, share: float, where: str = where) -> float:
+            if wrong_pairs is None:
+                raise ValueError(_NO_SAMPLE)
+            if not wrong_pairs.num_rows:
+                raise ValueError(_NO_PAIRS)
+            if score not in wrong_pairs.column_names:
+                raise ValueError(f"wrong pairs have no {score}: run 'dvc repro score', or give a number")
+            minimum, passing = minimum_of(wrong_pairs, score, share)
+            if passing.high > _UNCERTAIN * share:
+                logger.warning(
+                    "%s: %s wrong pairs are few: up to %.2g %% of such pairs may reach %g",
+                    where,
+                    f"{wrong_pairs.num_rows:,}",
+                    100 * passing.high,
+                    minimum,
+                )
+            return minimum
+
+        try:
+            filters.append(one.settled(find))
+        except ValueError as error:
+            problems.append(f"{where}: {error}")
+    if problems:
+        raise ConfigurationError(problems)
+    return parameters.model_copy(update={"filters": filters})
+
+
+def shares_asked_for(parameters: SelectParameters) -> dict[str, float]:
+    """By reason, the shares of the wrong pairs that filters may let pass, before these are settled."""
+    bounds = {one.reason: getattr(one, "minimum", None) for one in parameters.filters}
+    return {name: bound.wrong_pairs for name, bound in bounds.items() if isinstance(bound, WrongPairs)}
+
+
+def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) -> dict[str, Minimum]:
+    """The highest minimum of each score that has one.
+
+    Args:
+        parameters: settled ones.
+        cuts: for each score that is cut into tenths the values at which the tenths 2 .. 10 begin.
+    """
+    found: dict[str, Minimum] = {}
+    for one in parameters.filters:
+        if threshold := one.threshold(cuts):
+            score, minimum = threshold
+            if score not in found or minimum.value > found[score].value:
+                found[score] = minimum
+    return found
+
+
+def verdict(
+    parameters: SelectParameters,
+    asked: Mapping[str, float],
+    wrong_pairs: pa.Table | None,
+    cuts: Mapping[str, Sequence[float]],
+) -> dict[str, Any]:
+    """What the manifest says of the scores: how well they tell wrong pairs, and what the minima let pass.
+
+    Args:
+        parameters: settled ones.
+        asked: see :func:`shares_asked_for`.
+        wrong_pairs: of the corpus.
+        cuts: see :func:`minima`.
+
+    Returns:
+        ``wrong_pairs``, their number; ``trained_on_corpus``; ``asked``; ``scores``, the
+        :class:`~paraforge.scoring.verdict.Verdict` of the paraphrase score and of each score with a minimum.
+        Empty without a sample.
+    """
+    if wrong_pairs is None:
+        return {}
+    found = minima(parameters, cuts)
+    return {
+        "wrong_pairs": wrong_pairs.num_rows,
+        "trained_on_corpus": trained_on_corpus(wrong_pairs),
+        "asked": dict(asked),
+        "scores": {
+            name: asdict(judge(wrong_pairs, name, found.get(name)))
+            for name in dict.fromkeys([_MAIN_SCORE, *found])
+            if f"{RIGHT}{name}" in wrong_pairs.column_names
+        },
+    }
