@@ -29,7 +29,13 @@ class EngineError(ParaforgeError):
 
 
 class Untranslatable(Exception):
-    """The engine has no translation of a sentence; the text is the reason, for the column ``failed``."""
+    """The engine has no translation of a sentence: why in few words, which the column ``failed`` has and
+    people count, and details for the log."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
 
 
 @dataclass(frozen=True)
@@ -222,7 +228,8 @@ def _outcome(
         raise
     except Exception as error:
         if len(batch) == 1:
-            logger.info("a sentence could not be translated: %s", _reason(error))
+            detail = getattr(error, "detail", "")
+            logger.info("a sentence could not be translated: %s", f"{_reason(error)}: {detail}".rstrip(": "))
             return [_failure(error, batch[0].truncated)]
         check_interrupt()
         middle = len(batch) // 2
@@ -239,7 +246,7 @@ def _failure(error: Exception, truncated: bool = False) -> Hypotheses:
 
 def _reason(error: Exception) -> str:
     """One line, the same in every run."""
-    first = next(iter(str(error).splitlines()), "")
     if isinstance(error, Untranslatable):
-        return first[:_LONGEST_REASON]
+        return error.reason[:_LONGEST_REASON]
+    first = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {first}"[:_LONGEST_REASON].rstrip(": ")

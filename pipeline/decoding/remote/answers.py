@@ -131,13 +131,13 @@ def best_of(answers: Sequence[Answer], nbest: int) -> tuple[Hypothesis, ...]:
     or empty, is left out if another is one.
 
     Raises:
-        Untranslatable: none is a translation; with the first one's fault and its text.
+        Untranslatable: none is a translation; with the first one's fault, and its text for the log.
     """
     usable = [answer for answer in answers if answer.fault is None]
     usable = [answer for answer in usable if answer.text] or usable
     if not usable:
         first = answers[0]
-        raise Untranslatable(f"{first.fault}: {textwrap.shorten(first.text, _QUOTED, placeholder=' …')}")
+        raise Untranslatable(str(first.fault), textwrap.shorten(first.text, _QUOTED, placeholder=" …"))
     groups: dict[str, list[Answer]] = {}
     for answer in usable:
         groups.setdefault(answer.text, []).append(answer)

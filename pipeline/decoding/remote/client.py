@@ -150,7 +150,8 @@ class Client:
             if found.kind == "sentence" or attempts >= _ATTEMPTS:
                 # Is it the sentence, or the server? Others were answered since, or an easy one is.
                 if self._throttle.successes > successes or self._answers_others(body, found):
-                    raise Untranslatable(found.text)
+                    reason, _, detail = found.text.partition(": ")
+                    raise Untranslatable(reason, detail)
                 attempts, successes = 0, self._throttle.successes
             self._throttle.sleep(min(_LONGEST_BACKOFF, 0.25 * 2**attempts) * random.uniform(0.5, 1))
 
@@ -181,7 +182,8 @@ class Client:
 
     def _stop_where_hopeless(self, trouble: Trouble) -> None:
         if trouble.kind == "fatal":
-            raise self._throttle.stop(InputError(trouble.text, remedy=trouble.remedy))
+            refused = f"the server refuses: {trouble.text}"
+            raise self._throttle.stop(InputError(refused, remedy=trouble.remedy))
         patience = self._settings.patience_seconds
         if trouble.kind == "unreachable" and not self._throttle.successes:
             patience = min(patience, _CONNECT_SECONDS)
@@ -248,10 +250,10 @@ class Client:
         else:
             remedy = "The account has to be paid for before the same command continues."
         if status in _HOPELESS or code == "insufficient_quota":
-            return Trouble("fatal", f"the server refuses: {text}", remedy=remedy)
+            return Trouble("fatal", text, remedy=remedy)
         if status == 403:  # may be the moderation of one sentence, if others were translated
             kind: Kind = "sentence" if self._throttle.successes else "fatal"
-            return Trouble(kind, f"the server refuses: {text}", remedy=remedy)
+            return Trouble(kind, text, remedy=remedy)
         if status in _BUSY:
             return Trouble("busy", text, _wait(error.response.headers))
         return Trouble("sentence" if 400 <= status < 500 else "odd", text)

@@ -1,0 +1,108 @@
+"""The stage with the engine ``server``: it dies, comes back, and nobody learns its address or key."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paraforge import interrupts
+from paraforge.decoding.batching import EngineError
+from paraforge.errors import Interrupted
+from paraforge.logs import configure_logging
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
+from paraforge.translation.parameters import TranslateParameters
+from paraforge.translation.translate import translate
+from tests.decoding.remote.fake_server import (
+    KEY,
+    FakeServer,
+    Json,
+    Reply,
+    choice,
+    completion,
+    serving,
+    translated,
+    translation_of,
+)
+from tests.planning.test_plan import write_corpus
+
+pytest.importorskip("openai")
+SENTENCES = [f"věta číslo {number} je tady" for number in range(90)]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    monkeypatch.setattr("paraforge.decoding.remote.throttle._FIRST_PAUSE", 0.01)
+    with serving(monkeypatch) as found:
+        yield found
+
+
+def run(root: Path) -> ShardDirectory:
+    server = {"model": "m", "logprobs": False, "patience_seconds": 0.3, "concurrency": 4}
+    chosen = TranslateParameters.model_validate(
+        {"engine": "server", "sentences_per_task": 30, "server": server}
+    )
+    resources = Resources(work=root / "work")
+    translate(chosen, root / "ingested", root / "no-model", root / "translated", resources)
+    return ShardDirectory(root / "translated")
+
+
+def usual(sentence: str, body: Json, nth: int) -> Reply:
+    if sentence == SENTENCES[3]:
+        return Reply(completion([choice("I'm sorry, but I can't assist with that.")]))
+    return translated(sentence, body)
+
+
+def test_a_dead_server_an_interrupt_and_a_resumed_run(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sentence is paid for once, but those under way when the server died; the bytes are those of a run
+    without misfortune."""
+    write_corpus(tmp_path / "ingested", SENTENCES + SENTENCES[:5], rows=40)
+    configure_logging("translate", tmp_path / "logs")
+    stop = threading.Event()
+    monkeypatch.setattr(interrupts, "_stop", stop)
+    try:
+
+        def dying(sentence: str, body: Json, nth: int) -> Reply:
+            if len(server.bodies) == 40:
+                threading.Thread(target=server.die).start()
+            return usual(sentence, body, nth)
+
+        server.behave = dying
+        with pytest.raises(EngineError) as error:
+            run(tmp_path)
+        assert error.value.exit_code == 1 and not (tmp_path / "translated").exists()
+
+        def stopping(sentence: str, body: Json, nth: int) -> Reply:
+            if len(server.bodies) == 60:
+                stop.set()
+            return usual(sentence, body, nth)
+
+        server.behave = stopping
+        server.start()
+        with pytest.raises(Interrupted):
+            run(tmp_path)
+        stop.clear()
+        server.behave = usual
+        resumed = run(tmp_path)
+        assert sum(server.asked.values()) <= len(SENTENCES) + 8
+    finally:
+        configure_logging("translate", None)
+        logging.getLogger().setLevel(logging.WARNING)
+    fresh = tmp_path / "fresh"
+    write_corpus(fresh / "ingested", SENTENCES + SENTENCES[:5], rows=40)
+    assert [one.sha256 for one in run(fresh).records] == [one.sha256 for one in resumed.records]
+    rows = [row for table in resumed.tables() for row in table.to_pylist()]
+    assert [row["translation"] for row in rows[:3]] == [translation_of(one) for one in SENTENCES[:3]]
+    assert (rows[3]["failed"], rows[93]["failed"]) == ("refusal", "refusal")
+    assert {row["translation_score"] for row in rows} == {None}
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert KEY.encode() not in path.read_bytes(), path
+            assert f":{server.port}".encode() not in path.read_bytes(), path
+    assert any((tmp_path / "logs").rglob("*.log"))
