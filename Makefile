@@ -8,12 +8,15 @@ READY       := $(VENV)/.ready
 EXTRAS      := pipeline,fairseq-needs,test
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup corpus test lint types tests results docs pictures clean
+TABLE       ?= all
+
+.PHONY: help setup corpus test lint types tests results experiments docs pictures clean
 
 help:
 	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
 	@echo "make test     set everything up and run the checks and the tests"
 	@echo "make results  write docs/results.md from the measurements in results/"
+	@echo "make experiments TABLE=mega_batches   train and judge a table of the papers (needs PARAFORGE_DATA)"
 	@echo "make docs     build the documentation as a site in build/site (installs the extra 'docs')"
 	@echo "make pictures take the README's pictures of a finished project (needs Chromium and chromedriver)"
 	@echo "make setup    only set up $(VENV); with a GPU: make setup CONSTRAINTS="
@@ -48,6 +51,9 @@ tests: setup
 
 results: setup
 	python -m benchmarks.results
+
+experiments: setup
+	python -m experiments run $(TABLE)
 
 docs: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -1,4 +1,4 @@
-"""Measurements as data: benchmarks append to ``results/``, ``make results`` writes docs/results.md."""
+"""Measurements as data: benchmarks, experiments append to ``results/``; docs/results.md is made of it."""
 
 from __future__ import annotations
 
@@ -119,6 +119,8 @@ def append(
     seeds: Sequence[int] | None = None,
     deviations: Mapping[str, float] | None = None,
     note: str | None = None,
+    paper: Paper | None = None,
+    command: str | None = None,
     **configuration: Value,
 ) -> Measurement:
     """Print and record a measurement; command, commit, hardware and date are filled in.
@@ -130,6 +132,8 @@ def append(
         seeds: random seeds of the runs.
         deviations: standard deviations over the seeds.
         note: what a reader has to know to use the figures.
+        paper: what a paper reports for the same.
+        command: that measures it again; by default this process'.
         configuration: what else tells this measurement from others.
 
     Returns:
@@ -143,11 +147,12 @@ def append(
         figures={key: _rounded(value) for key, value in figures.items() if value is not None},
         deviations=dict(deviations) if deviations else None,
         seeds=list(seeds) if seeds else None,
-        command=_command(),
+        command=command or _command(),
         commit=_commit(),
         hardware=hardware(),
         date=datetime.date.today().isoformat(),
         note=note,
+        paper=paper,
     )
     shown = ", ".join(f"{key} {_number(value, _decimals([value]))}" for key, value in line.figures.items())
     print(f"{name}: {shown}", flush=True)

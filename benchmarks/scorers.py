@@ -16,8 +16,8 @@ import numpy as np
 import typer
 
 from benchmarks.hardware import hardware
-from benchmarks.paraphrases import data_directory
 from benchmarks.results import append, sts_figures
+from experiments.pairs import data_directory
 from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.sets.sentence_pairs import SentencePairs
 from paraforge.evaluation.similarity.comparing import Comparable, similarities

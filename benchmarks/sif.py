@@ -18,8 +18,8 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
-from benchmarks.paraphrases import data_directory, paraphrases, sts_sets
 from benchmarks.results import append, sts_figures
+from experiments.pairs import data_directory, paraphrases, sts_sets
 from paraforge.errors import require
 from paraforge.evaluation.baselines.sif import SifOfEachSet
 from paraforge.evaluation.baselines.weighting import (

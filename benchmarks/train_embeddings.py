@@ -23,8 +23,8 @@ import typer
 from pydantic import TypeAdapter
 
 from benchmarks.hardware import hardware, peak_memory
-from benchmarks.paraphrases import SOURCES, paraphrases, sts_sets
 from benchmarks.results import append, sts_figures
+from experiments.pairs import SOURCES, paraphrases, sts_sets
 from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, named_encoder

@@ -22,8 +22,8 @@ import numpy.typing as npt
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
-from benchmarks.paraphrases import data_directory
 from benchmarks.results import append
+from experiments.pairs import data_directory
 from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.errors import InputError
 from paraforge.evaluation.sets.finding import read_sets

@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.paraphrases import paraphrases
+from experiments.pairs import paraphrases
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.parameters import (

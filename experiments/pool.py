@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.paraphrases import data_directory, paraphrases
+from experiments.pairs import FILES, data_directory, paraphrases
 from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import VocabularyParameters
@@ -20,9 +21,8 @@ from paraforge.files import read_json, write_json
 from paraforge.shards.store import ShardView
 from paraforge.text.units import make_units
 
-LOCAL = ("captions", "bible", "news", "tatoeba", "ppdb", "dropped")
 UNITS = ("word", "trigram", "bare_word", "bare_trigram")
-"""Sources of PARAFORGE_DATA, see `benchmarks.paraphrases`."""
+"""Sources of PARAFORGE_DATA, see `experiments.pairs`."""
 _COLUMNS = ["source", "reference", "translation"]
 _DECILE = "paraphrase_score_decile"
 
@@ -110,7 +110,10 @@ class Pool:
 
 def _labelled(corpora: list[Path]) -> Iterator[tuple[str, int, PairBlock]]:
     """Blocks of one source and decile each."""
-    for source in LOCAL:
+    for source in FILES:
+        if not (data_directory() / FILES[source]).is_file():
+            print(f"no pairs of {source}: {FILES[source]} is missing", file=sys.stderr)
+            continue
         for block in paraphrases(source):
             yield source, 0, replace(block, source=source)
     if not corpora:

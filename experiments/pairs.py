@@ -16,7 +16,17 @@ from paraforge.bitext.pair_blocks import PairBlock, read_pair_file
 from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.sets.sentence_pairs import SentencePairs
 
-SOURCES = ("captions", "bible", "news", "tatoeba", "ppdb")
+FILES = {
+    "captions": "captions/train.en5.tsv.gz",
+    "bible": "bitext/bkr_cs_x_en7.tsv.gz",
+    "news": "mt_outputs/newstest2021.cs-en.tsv.gz",
+    "tatoeba": "bitext/tatoeba.en-cs.tsv.gz",
+    "ppdb": "ppdb/ppdb-1.0-xxxl-lexical.extended.synonyms.uniquepairs.gz",
+    "paranmt": "paranmt/pairs.tsv.gz",
+    "dropped": "books/sentences.tsv.gz",
+}
+"""What each source of pairs is made of, under PARAFORGE_DATA."""
+SOURCES = tuple(source for source in FILES if source != "dropped")
 BIBLE_PAIRS_A_VERSE = 2
 PAIRS_A_TRANSLATION = 6
 DROPPED_SHARE = 0.3
@@ -38,14 +48,15 @@ def paraphrases(source: str) -> Iterator[PairBlock]:
     captions: any two of an image's five captions, images whose English stands in an STS or SICK set left out.
     bible: two pairs of versions a verse. news: any two of two human references and eight systems.
     tatoeba: English sentences of one Czech sentence, up to six pairs of them.
-        ppdb: lexical pairs. dropped: no paraphrases but two copies of a novel's sentence, each without three
-        tenths of its words.
+    ppdb: lexical pairs. paranmt: pairs of the released corpora.
+    dropped: no paraphrases but two copies of a novel's sentence, each without three tenths of its words.
     """
     data = data_directory()
     if source == "ppdb":
-        yield from read_pair_file(
-            data / "ppdb" / "ppdb-1.0-xxxl-lexical.extended.synonyms.uniquepairs.gz", "tsv"
-        )
+        yield from read_pair_file(data / FILES[source], "tsv")
+        return
+    if source == "paranmt":
+        yield from read_pair_file(data / FILES[source], "tsv", (1, 2))
         return
     makers = {
         "captions": _captions,
@@ -83,7 +94,7 @@ def _lines(path: Path) -> list[list[str]]:
 
 def _captions(data: Path) -> Iterator[list[str]]:
     leaked = {int(row[0]) for row in _lines(data / "leakage" / "multi30k_train.contaminated_rows.tsv")[1:]}
-    for number, row in enumerate(_lines(data / "captions" / "train.en5.tsv.gz")):
+    for number, row in enumerate(_lines(data / FILES["captions"])):
         if number not in leaked:
             yield row
     for name in ("val", "test_2016"):
@@ -91,31 +102,47 @@ def _captions(data: Path) -> Iterator[list[str]]:
 
 
 def _bible(data: Path) -> Iterator[list[str]]:
-    for row in _lines(data / "bitext" / "bkr_cs_x_en7.tsv.gz")[1:]:
+    for row in _lines(data / FILES["bible"])[1:]:
         yield [text.strip() for text in row[2:]]
 
 
 def _news(data: Path) -> Iterator[list[str]]:
-    for row in _lines(data / "mt_outputs" / "newstest2021.cs-en.tsv.gz")[1:]:
+    for row in _lines(data / FILES["news"])[1:]:
         yield row[1:]
 
 
 def _tatoeba(data: Path) -> Iterator[list[str]]:
     by_translation: dict[str, set[str]] = {}
-    for _, english, czech in _lines(data / "bitext" / "tatoeba.en-cs.tsv.gz"):
+    for _, english, czech in _lines(data / FILES["tatoeba"]):
         by_translation.setdefault(czech, set()).add(english)
     yield from (sorted(texts) for texts in by_translation.values() if len(texts) > 1)
 
 
 def _dropped(data: Path) -> Iterator[list[str]]:
     generator = np.random.default_rng(2)
-    rows = _lines(data / "books" / "sentences.tsv.gz")
+    rows = _lines(data / FILES["dropped"])
     chosen = generator.choice(len(rows), DROPPED_SENTENCES, replace=False)
     for number in np.sort(chosen).tolist():
         words = rows[number][-1].split()
         if len(words) >= 6:
             kept = generator.random((2, len(words))) >= DROPPED_SHARE
             yield [" ".join(word for word, keep in zip(words, row, strict=True) if keep) for row in kept]
+
+
+CHOSEN_SETS = (
+    *(f"2012.{name}" for name in ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews")),
+    *(f"2013.{name}" for name in ("FNWN", "OnWN", "headlines")),
+    *(f"2014.{name}" for name in ("OnWN", "deft-forum", "deft-news", "headlines", "images", "tweet-news")),
+    *("2017.track5.en-en", "stsb-dev", "SICK_trial"),
+)
+
+
+def sts_files() -> list[Path]:
+    """The sets that experiments are judged on; those that models may be trained on are left out."""
+    found = [path for path in sorted((data_directory() / "sts").iterdir()) if path.stem in CHOSEN_SETS]
+    if len(found) < len(CHOSEN_SETS):
+        raise SystemExit(f"{data_directory() / 'sts'}: sets are missing of {', '.join(CHOSEN_SETS)}")
+    return found
 
 
 STS_GROUPS = ("2012", "2013", "2014", "2017", "stsb-dev", "SICK_trial")

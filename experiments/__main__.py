@@ -1,0 +1,173 @@
+"""Run the cells of the papers' tables that are not done yet, and record the rows whose seeds are all there.
+
+python -m experiments list
+python -m experiments run mega_batches
+python -m experiments run mega_batches --row "word, M = 20" --seed 1
+
+PARAFORGE_DATA names the data. A finished cell is kept in WORK under the hash of what it depends on; killed,
+the same command resumes. Mean and deviation over the seeds are appended to results/TABLE.jsonl.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks.results import Paper, append, directory, latest, read
+from experiments import commands, training
+from experiments.pairs import data_directory
+from experiments.pool import Pool
+from experiments.tables import Cell, Row, Table, cells, names, read_table
+from paraforge.files import hash_json, read_json, write_json
+from paraforge.interrupts import graceful_interrupts
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
+
+
+@app.command("list")
+def list_tables() -> None:
+    """Tables, their rows and seeds."""
+    for name in names():
+        table, rows = read_table(name)
+        typer.echo(f"{name}: {table.title} ({table.paper or 'not in the papers'}); seeds {table.seeds}")
+        for row in rows:
+            typer.echo(f"  {row.name}")
+
+
+@app.command()
+def run(
+    tables: Annotated[list[str], typer.Argument(help="names of files in experiments/tables, or 'all'")],
+    row: Annotated[str | None, typer.Option(help="only this row, with the rows that it starts from")] = None,
+    seed: Annotated[int | None, typer.Option(help="only this seed; nothing is recorded")] = None,
+    work: Annotated[Path, typer.Option(help="pairs, models and finished cells")] = Path("work/experiments"),
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="row-aligned shard directories, a source 'corpus' of pairs")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1)] = 2,
+) -> None:
+    """Run what is not done yet."""
+    data_directory()
+    bench = Bench(work, corpus or [], threads)
+    for name in names() if tables == ["all"] else tables:
+        table, rows = read_table(name)
+        if row is not None and row not in {one.name for one in rows}:
+            raise SystemExit(f"{name}: no row {row!r}; 'python -m experiments list' shows them")
+        wanted = [one for one in rows if row in (None, one.name)]
+        for one in wanted:
+            if one.encoder is not None and (missing := bench.missing(one)):
+                typer.echo(f"{name}, {one.name}: passed over, no pairs of {missing}: see --corpus", err=True)
+                continue
+            found = [
+                bench.figures(cell, rows)
+                for cell in cells(name, [one], table.seeds if seed is None else [seed])
+            ]
+            if seed is None:
+                record(name, table, one, found)
+            else:
+                typer.echo(f"{one.name}, seed {seed}: {found[0]}")
+
+
+class Bench:
+    """Runs cells and keeps them: `work/cells/KEY/` holds a model, and `figures.json` once it is finished."""
+
+    def __init__(self, work: Path, corpora: list[Path], threads: int) -> None:
+        self.work, self.corpora, self.threads = work, corpora, threads
+        self._pool: Pool | None = None
+
+    @property
+    def pool(self) -> Pool:
+        """All training pairs, made when the first training wants them."""
+        if self._pool is None:
+            (self.work / "pool").mkdir(parents=True, exist_ok=True)
+            self._pool = Pool(self.work / "pool", self.corpora)
+        return self._pool
+
+    def missing(self, row: Row) -> str:
+        """Sources of a row that the pool has no pair of."""
+        known = {*self.pool.names, *(name.split("/")[0] for name in self.pool.names)}
+        return ", ".join(sorted({*(row.pairs.get("sources") or [])} - known))
+
+    def place(self, cell: Cell, rows: list[Row]) -> Path:
+        """Directory of a cell, by the hash of all that its figures depend on."""
+        needed = [self.place(before, rows).name for before in _before(cell, rows)]
+        data = self.pool.store.fingerprint if cell.row.encoder is not None else _fingerprint()
+        return self.work / "cells" / cell.key(data, needed)
+
+    def figures(self, cell: Cell, rows: list[Row]) -> dict[str, dict[str, Any]]:
+        """Figures of a cell by label ('' of a trained model), from its directory or by running it."""
+        directory = self.place(cell, rows)
+        finished = directory / "figures.json"
+        if finished.is_file():
+            found: dict[str, dict[str, Any]] = read_json(finished)["figures"]
+            return found
+        needed = {}
+        for before in _before(cell, rows):
+            self.figures(before, rows)
+            needed[before.row.name] = self.place(before, rows)
+        directory.mkdir(parents=True, exist_ok=True)
+        typer.echo(f"{cell.table}: {cell.row.name}, seed {cell.seed}", err=True)
+        with graceful_interrupts():
+            if cell.row.encoder is not None:
+                start = needed[cell.row.start] if cell.row.start is not None else None
+                found = {"": training.train(cell, directory, self.pool, start, self.threads)}
+            else:
+                found = commands.run(cell, directory, needed, self.threads)
+        write_json(finished, {"table": cell.table, "row": cell.row.name, "seed": cell.seed, "figures": found})
+        return found
+
+
+def _before(cell: Cell, rows: list[Row]) -> Iterator[Cell]:
+    for row in rows:
+        if row.name in cell.needs:
+            yield from cells(cell.table, [row], [cell.seed])
+
+
+def _fingerprint() -> str:
+    """Of the data directory: names, sizes and times of its files."""
+    found = [
+        [str(path.relative_to(data_directory())), path.stat().st_size]
+        for path in sorted(data_directory().rglob("*"))
+        if path.is_file()
+    ]
+    return hash_json(found)
+
+
+def record(name: str, table: Table, row: Row, found: list[dict[str, dict[str, Any]]]) -> None:
+    """Append mean and deviation of a row's figures, unless the row's last line has the same."""
+    path = directory() / f"{name}.jsonl"
+    known = latest(read(path)) if path.is_file() else []
+    for label in found[0]:
+        columns = {figure: [one[label][figure] for one in found] for figure in found[0][label]}
+        whole = {figure: values for figure, values in columns.items() if None not in values}
+        means = {
+            figure: values[0] if len({*values}) == 1 else round(statistics.fmean(values), 2)
+            for figure, values in whole.items()
+        }
+        spread = {
+            figure: round(statistics.stdev(values), 2)
+            for figure, values in whole.items()
+            if len({*values}) > 1
+        }
+        configuration: dict[str, Any] = {"table": table.title}
+        if row.encoder is not None:
+            configuration["sources"] = ", ".join(row.pairs.get("sources") or ["all"])
+        title = f"{row.name}, {label}" if label else row.name
+        if any(
+            one.configuration == {"name": title, **configuration} and one.figures == means for one in known
+        ):
+            continue
+        paper = Paper(source=table.paper, figures=row.paper) if table.paper and row.paper else None
+        append(
+            name, title, means, seeds=table.seeds, deviations=spread, note=row.note, paper=paper,
+            command=f"python -m experiments run {name} --row '{row.name}'", **configuration,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        app()

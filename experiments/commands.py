@@ -1,0 +1,48 @@
+"""A cell that runs commands of the product and reads the figures that they wrote."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results import sts_figures
+from experiments.pairs import data_directory, sts_files
+from experiments.tables import Cell, fill
+
+
+def run(cell: Cell, directory: Path, needed: dict[str, Path], threads: int) -> dict[str, dict[str, Any]]:
+    """Run the row's commands in order; figures of each of its scores.
+
+    Raises:
+        SystemExit: a command failed, naming it.
+    """
+    values = {"data": data_directory(), "out": directory, "seed": cell.seed, "threads": threads}
+    values |= {f"row:{name}": place for name, place in needed.items()}
+    for command in cell.row.commands:
+        arguments: list[str] = []
+        for argument in command:
+            if argument == "{sts}":
+                arguments += [part for path in sts_files() for part in ("--sts", str(path))]
+            else:
+                arguments.append(str(fill(argument, values)))
+        if arguments[0] == "paraforge":
+            arguments[:1] = [sys.executable, "-c", "from paraforge.cli import main; main()"]
+        if subprocess.run(arguments, check=False).returncode:
+            raise SystemExit(f"{cell.table}, {cell.row.name}: failed: {' '.join(arguments)}")
+    return {label: _figures(Path(fill(path, values))) for label, path in cell.row.scores.items()}
+
+
+def _figures(path: Path) -> dict[str, Any]:
+    """Of a file that `paraforge evaluate -o` wrote: Pearson on STS, Spearman on words, transfer tasks."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    years = {group["name"]: group["pearson"] for group in content.get("years", [])}
+    figures: dict[str, Any] = sts_figures(years)
+    for name, words in content.get("words", {}).items():
+        figures[name.lower().replace("-", "_")] = words["spearman"]
+    for task in content.get("transfer", {}).get("tasks", []):
+        name = task["name"].lower().replace("-", "_").replace(" ", "_")
+        figures[name] = task["accuracy"] if task["accuracy"] is not None else task["pearson"]
+    return figures

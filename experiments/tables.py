@@ -1,0 +1,172 @@
+"""A table of experiments as its file declares it, and the cells that it consists of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from paraforge.files import hash_json
+
+TABLES = Path(__file__).with_name("tables")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Pairs(_Section):
+    """Which pairs of the pool are trained on.
+
+    Attributes:
+        sources: names, or the first part of names before a `/`; None: all.
+        limit: so many of them, drawn at random. decile: of the corpus' pairs alone.
+    """
+
+    sources: list[str] | None = None
+    limit: int | None = Field(None, ge=1)
+    decile: int | None = Field(None, ge=1, le=10)
+
+
+class Row(_Section):
+    """What one line of a table is of. Strings may hold `{key}` of `each`, `{seed}`, and in commands more.
+
+    Attributes:
+        each: the row is repeated for every combination of these values.
+        encoder, training, pairs: of a model that is trained here; training adds to the table's, pairs
+            take the place of the table's.
+        start: name of a row whose trained parameters this one starts from.
+        commands: instead, command lines: `{out}` is the cell's directory, `{data}` that of PARAFORGE_DATA,
+            `{threads}` a number, `{row:NAME}` the directory of another row's cell, and an argument `{sts}`
+            stands for all STS sets that are judged on.
+        scores: files of figures that `paraforge evaluate --output` wrote, by what they are of.
+        note: what a reader has to know to use the figures.
+        paper: the papers' figures, by the names of ours.
+    """
+
+    name: str
+    each: dict[str, list[Any]] = {}
+    encoder: dict[str, Any] | None = None
+    training: dict[str, Any] = {}
+    pairs: dict[str, Any] = {}
+    start: str | None = None
+    commands: list[list[str | int | float]] = []
+    scores: dict[str, str] = {}
+    note: str | None = None
+    paper: dict[str, float] = {}
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Row:
+        if (self.encoder is None) == (not self.commands):
+            raise ValueError(f"row {self.name!r}: give an encoder or commands")
+        if bool(self.commands) != bool(self.scores):
+            raise ValueError(f"row {self.name!r}: commands and scores go together")
+        return self
+
+
+class Table(_Section):
+    """A file of `experiments/tables`.
+
+    Attributes:
+        paper: where the papers have the same.
+        about: what is compared.
+        seeds: of every row.
+        pairs, training: of every trained row.
+    """
+
+    title: str
+    paper: str | None = None
+    about: str
+    seeds: list[int] = Field([1], min_length=1)
+    pairs: Pairs = Pairs()
+    training: dict[str, Any] = {}
+    rows: list[Row] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a row with one seed. `needs` are the names of rows whose cell of this seed comes first."""
+
+    table: str
+    row: Row
+    seed: int
+    needs: tuple[str, ...]
+
+    def key(self, data: str, needed: list[str]) -> str:
+        """Hash of all that the figures depend on: the row, the seed, the data, the cells before it."""
+        what = self.row.model_dump(exclude={"name", "each", "note", "paper"})
+        return hash_json([what, self.seed, data, needed])[:16]
+
+
+def read_table(name: str) -> tuple[Table, list[Row]]:
+    """A table and its rows, one for each combination of values.
+
+    Raises:
+        SystemExit: no such table, or what is wrong in its file.
+    """
+    path = TABLES / f"{name}.yaml"
+    if not path.is_file():
+        raise SystemExit(f"no table {name}: there are {', '.join(names())}")
+    try:
+        table = Table.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        rows = [row for declared in table.rows for row in _repeated(declared, table)]
+    except (ValidationError, KeyError) as error:
+        raise SystemExit(f"{path}: {error}") from error
+    found = {row.name for row in rows}
+    if len(found) < len(rows):
+        raise SystemExit(f"{path}: two rows of one name")
+    for row in rows:
+        if missing := {*_needs(row)} - found:
+            raise SystemExit(f"{path}, row {row.name!r}: no row {', '.join(sorted(missing))}")
+    return table, rows
+
+
+def names() -> list[str]:
+    """Of all tables."""
+    return sorted(path.stem for path in TABLES.glob("*.yaml"))
+
+
+def cells(name: str, rows: list[Row], seeds: list[int]) -> Iterator[Cell]:
+    """All runs of a table, a row's seeds one after the other."""
+    for row in rows:
+        for seed in seeds:
+            yield Cell(name, row, seed, _needs(row))
+
+
+def _repeated(row: Row, table: Table) -> Iterator[Row]:
+    content = row.model_dump(exclude={"each"}, exclude_unset=True)
+    if row.encoder is not None:
+        content["training"] = {**table.training, **row.training}
+        content["pairs"] = row.pairs or table.pairs.model_dump(exclude_defaults=True)
+    for values in itertools.product(*row.each.values()):
+        filled = Row.model_validate(fill(content, dict(zip(row.each, values, strict=True))))
+        Pairs.model_validate(filled.pairs)
+        yield filled
+
+
+def fill(content: Any, values: dict[str, Any]) -> Any:
+    """`content` with `{key}` replaced; a string that is `{key}` alone becomes the value as it is."""
+    if isinstance(content, dict):
+        return {fill(key, values): fill(value, values) for key, value in content.items()}
+    if isinstance(content, list):
+        return [fill(item, values) for item in content]
+    if isinstance(content, str):
+        if content[:1] == "{" and content[1:-1] in values:
+            return values[content[1:-1]]
+        for key, value in values.items():
+            content = content.replace(f"{{{key}}}", str(value))
+    return content
+
+
+def _needs(row: Row) -> tuple[str, ...]:
+    """Rows whose results this row's are made from."""
+    found = [row.start] if row.start is not None else []
+    for argument in itertools.chain.from_iterable(row.commands):
+        if isinstance(argument, str) and "{row:" in argument:
+            found.append(argument.split("{row:", 1)[1].split("}", 1)[0])
+    return tuple(dict.fromkeys(found))

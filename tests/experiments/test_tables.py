@@ -1,0 +1,179 @@
+"""Tables of experiments: every file is valid, cells run once, rows are recorded with mean and deviation."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import TypeAdapter
+from typer.testing import CliRunner
+
+from benchmarks.results import read
+from experiments import __main__ as program
+from experiments import pairs, tables, training
+from experiments.pairs import FILES
+from experiments.tables import Cell, cells, names, read_table
+from paraforge.embeddings.encoders.parameters import EncoderParameters
+from paraforge.embeddings.parameters import TrainingParameters
+
+SMALL: dict[str, Any] = {
+    "title": "Small",
+    "paper": "A paper, Table 1",
+    "about": "Two passes.",
+    "seeds": [1, 2],
+    "pairs": {"sources": ["ppdb"], "limit": 60},
+    "training": {"mega_batch": 1, "anneal": 0, "batch_size": 20},
+    "rows": [
+        {
+            "name": "word, {epochs}",
+            "each": {"epochs": [1, 2]},
+            "encoder": {"kind": "average", "unit": "word", "dimension": 8},
+            "training": {"epochs": "{epochs}"},
+            "paper": {"stsb_dev": 70.0},
+        },
+        {
+            "name": "word, continued",
+            "encoder": {"kind": "average", "unit": "word", "dimension": 8},
+            "training": {"epochs": 1},
+            "start": "word, 1",
+        },
+        {
+            "name": "overlap",
+            "commands": [["paraforge", "evaluate", "jaccard", "{sts}", "-o", "{out}/scores.json", "--force"]],
+            "scores": {"": "{out}/scores.json"},
+        },
+    ],
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data directory with one source of pairs and one STS set, tables and results of its own."""
+    dice = random.Random(1)
+    words = [f"w{number}" for number in range(30)]
+
+    def sentence() -> str:
+        return " ".join(dice.choices(words, k=5))
+
+    place = tmp_path / "data"
+    for name in ("ppdb", "sts"):
+        (place / name).mkdir(parents=True)
+    text = "".join(f"{sentence()}\t{sentence()}\n" for _ in range(100))
+    (place / FILES["ppdb"]).write_bytes(gzip.compress(text.encode(), mtime=0))
+    judged = "".join(f"{dice.uniform(0, 5):.1f}\t{sentence()}\t{sentence()}\n" for _ in range(40))
+    (place / "sts" / "stsb-dev.tsv").write_text(judged)
+    monkeypatch.setenv("PARAFORGE_DATA", str(place))
+    monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(pairs, "CHOSEN_SETS", ("stsb-dev",))
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "small.yaml").write_text(yaml.safe_dump(SMALL))
+    monkeypatch.setattr(tables, "TABLES", tmp_path / "tables")
+    return tmp_path
+
+
+def run(work: Path, *arguments: str) -> str:
+    done = CliRunner().invoke(
+        program.app, ["run", "small", "--work", str(work), "--threads", "1", *arguments]
+    )
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_table_is_one_that_can_be_run(name: str) -> None:
+    table, rows = read_table(name)
+    assert table.title and table.about
+    encoder: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
+    for row in rows:
+        assert "{" not in row.name
+        if row.encoder is not None:
+            encoder.validate_python(row.encoder)
+            TrainingParameters.model_validate(row.training)
+            assert {*row.pairs.get("sources", [])} <= {*FILES, "corpus"}
+        for command in row.commands:
+            assert command[0] == "paraforge"
+
+
+def test_rows_are_recorded_once_with_mean_and_deviation(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(data / "work")
+    lines = read(data / "results" / "small.jsonl")
+    assert [line.configuration["name"] for line in lines] == [
+        "word, 1", "word, 2", "word, continued", "overlap",
+    ]  # fmt: skip
+    first = lines[0]
+    assert first.seeds == [1, 2] and first.paper is not None and first.paper.figures == {"stsb_dev": 70.0}
+    assert first.command == "python -m experiments run small --row 'word, 1'"
+    assert first.figures["pairs"] == 60
+    assert first.deviations is not None and set(first.deviations) == {"stsb_dev"}
+    cells_of_first = [
+        content["figures"][""]["stsb_dev"]
+        for content in map(json.loads, map(Path.read_text, (data / "work" / "cells").glob("*/figures.json")))
+        if content["row"] == "word, 1"
+    ]
+    assert first.figures["stsb_dev"] == pytest.approx(sum(cells_of_first) / 2, abs=0.006)
+
+    def fail(*arguments: object) -> None:
+        raise AssertionError("run twice")
+
+    monkeypatch.setattr(training, "train", fail)
+    monkeypatch.setattr(program.commands, "run", fail)
+    run(data / "work")
+    assert read(data / "results" / "small.jsonl") == lines
+
+
+def test_one_cell_alone_is_the_same_and_records_nothing(data: Path) -> None:
+    said = run(data / "work", "--row", "word, continued", "--seed", "2")
+    assert not (data / "results").exists()
+    assert (
+        said.strip().splitlines()[-1]
+        == run(data / "other", "--row", "word, continued", "--seed", "2").strip().splitlines()[-1]
+    )
+    done = sorted(
+        json.loads(path.read_text())["row"] for path in (data / "work").glob("cells/*/figures.json")
+    )
+    assert done == ["word, 1", "word, continued"]
+
+
+def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
+    _, rows = read_table("small")
+    found = list(cells("small", rows, [1, 2]))
+    keys = {cell.key("data", []) for cell in found}
+    assert len(keys) == len(found)
+    one = found[0]
+    assert one.key("other data", []) not in keys and one.key("data", ["another start"]) not in keys
+    renamed = Cell("other", one.row.model_copy(update={"name": "x", "note": "y"}), one.seed, one.needs)
+    assert renamed.key("data", []) == one.key("data", [])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"start": "word, 3"}, "no row word, 3"),
+        ({"encoder": None}, "give an encoder or commands"),
+        ({"pairs": {"decile": 11}}, "less than or equal to 10"),
+        ({"colour": "red"}, "colour"),
+        ({"name": "overlap"}, "two rows of one name"),
+    ],
+)
+def test_a_table_that_is_wrong_is_refused(data: Path, change: dict[str, Any], message: str) -> None:
+    first, continued, overlap = SMALL["rows"]
+    content = {**SMALL, "rows": [first, overlap, {**continued, **change}]}
+    (data / "tables" / "small.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(SystemExit, match=r"small\.yaml") as refused:
+        read_table("small")
+    assert message in str(refused.value)
+
+
+def test_unknown_names_and_missing_pairs_are_said(data: Path) -> None:
+    with pytest.raises(SystemExit, match="there are small"):
+        read_table("large")
+    done = CliRunner().invoke(program.app, ["run", "small", "--row", "none", "--work", str(data / "work")])
+    assert done.exit_code and "no row 'none'" in str(done.exception or done.output)
+    content = {**SMALL, "pairs": {"sources": ["corpus"]}}
+    (data / "tables" / "small.yaml").write_text(yaml.safe_dump(content))
+    assert "no pairs of corpus" in run(data / "work", "--row", "word, 1")
