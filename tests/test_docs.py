@@ -33,7 +33,8 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_paths_that_pages_name_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for name in re.findall(r"`((?:pipeline|tests|benchmarks|experiments|scripts|stages|results)/[\w/.]*)`", text):
+    folders = "pipeline|tests|benchmarks|experiments|scripts|stages|results"
+    for name in re.findall(rf"`((?:{folders})/[\w/.]*)`", text):
         assert (ROOT / name).exists(), name
 
 
