@@ -68,16 +68,25 @@ class Trigrams:
 
 
 class WordsAndTrigrams:
-    """The character trigrams of a text, and behind them each of its words twice, so that a common word weighs
-    about as much as its trigrams; a word is told from a trigram by a tab before it."""
+    """The character trigrams of each token by itself, one space before and one behind, and then the token
+    twice, so that a common word weighs about as much as its trigrams; a word is told from a trigram by a tab
+    before it."""
 
     name = "word_trigram"
     fixed_vocabulary = None
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
-        """Trigrams, then words: `a` has ` a `, and twice `a` with the tab."""
+        """The parts of every token, in the tokens' order: `a` has ` a `, and twice `a` with the tab."""
         words = Words().cut(*columns)
-        return tuple(map(_joined, _trigrams_of(words), words))
+        parts = parts_of_words(words[0].vocabulary)
+        result = []
+        for column in words:
+            lengths = parts.lengths[column.ids]
+            ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            starts = np.repeat(parts.offsets[column.ids] - ends[:-1], lengths)
+            ids = parts.ids[np.arange(ends[-1]) + starts]
+            result.append(TokenColumn(ids, ends[column.offsets], parts.vocabulary))
+        return tuple(result)
 
 
 class Pieces:
@@ -153,15 +162,16 @@ def _trigrams_of(columns: Sequence[TokenColumn]) -> tuple[TokenColumn, ...]:
     return tuple(result)
 
 
-def _joined(trigrams: TokenColumn, words: TokenColumn) -> TokenColumn:
-    """The trigrams of each row, and behind them its words twice."""
-    vocabulary = [*trigrams.vocabulary, *(f"\t{word}" for word in words.vocabulary)]
-    offsets = trigrams.offsets + 2 * words.offsets
-    ids = np.empty(int(offsets[-1]), dtype=np.int32)
-    word_ids = np.repeat(words.ids + np.int32(len(trigrams.vocabulary)), 2)
-    ids[np.arange(len(trigrams.ids)) + 2 * np.repeat(words.offsets[:-1], trigrams.lengths)] = trigrams.ids
-    ids[np.arange(len(word_ids)) + np.repeat(trigrams.offsets[1:], 2 * words.lengths)] = word_ids
-    return TokenColumn(ids, offsets, vocabulary)
+def parts_of_words(words: Sequence[str]) -> TokenColumn:
+    """A row for each word: its trigrams between two spaces, and behind them the word twice, after a tab."""
+    count = len(words)
+    rows = TokenColumn(np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64), list(words))
+    (trigrams,) = _trigrams_of([rows])
+    first = len(trigrams.vocabulary)
+    twice = np.repeat(np.arange(first, first + count, dtype=np.int32), 2)
+    ids = np.insert(trigrams.ids, np.repeat(trigrams.offsets[1:], 2), twice)
+    vocabulary = [*trigrams.vocabulary, *(f"\t{word}" for word in words)]
+    return TokenColumn(ids, trigrams.offsets + 2 * rows.offsets, vocabulary)
 
 
 def trigram_keys(column: TokenColumn) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:

@@ -18,7 +18,10 @@ def plain_trigrams(text: str) -> list[str]:
     tokens = tokenize(text)
     if not tokens:
         return []
-    padded = f" {' '.join(tokens)} "
+    return slices(f" {' '.join(tokens)} ")
+
+
+def slices(padded: str) -> list[str]:
     return [padded[start : start + 3] for start in range(len(padded) - 2)]
 
 
@@ -35,12 +38,12 @@ def test_trigrams_by_hand() -> None:
 
 @given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028"), max_size=12), max_size=6))
 @settings(max_examples=60, deadline=None)
-def test_words_stand_twice_behind_their_trigrams(texts: list[str]) -> None:
+def test_each_word_has_its_trigrams_and_stands_twice_behind_them(texts: list[str]) -> None:
     half = len(texts) // 2
     parts = [pa.array(part, pa.string()) for part in (texts[:half], texts[half:])]
     first, second = make_units("word_trigram").cut(*parts)
     expected = [
-        [*plain_trigrams(text), *(f"\t{token}" for token in tokenize(text) for _ in range(2))]
+        [part for token in tokenize(text) for part in [*slices(f" {token} "), *[f"\t{token}"] * 2]]
         for text in texts
     ]
     assert first.rows() + second.rows() == expected
