@@ -17,8 +17,10 @@ from paraforge.evaluation.baselines.sif import SifOfEachSet, describe_average, o
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.similarity.comparing import Adaptive, CosineModel, Model, OpenedModel
 from paraforge.learning.devices import check_device, chosen_device
+from paraforge.scoring import general
 from paraforge.scoring.vector_cache import table_directory
 from paraforge.scoring.vectors import TABLE_NAME, WordVectors
+from paraforge.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.unrolling.naming import is_decoder_model
 
 _TRAINED = "encoder.json"
@@ -26,7 +28,8 @@ _SENTENCE_TRANSFORMERS = "modules.json"
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 _KNOWN = (
     f"Give a trained model, a directory of word vectors ({TABLE_NAME}), of SIF ({SIF_DESCRIPTION}) or of "
-    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a vector file, or one of {', '.join(BASELINES)}."
+    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a vector file, or one of {general.NAME} (the "
+    f"built-in scorer), {', '.join(BASELINES)}."
 )
 
 
@@ -60,9 +63,9 @@ class SentenceTransformerEmbedder(CosineModel):
 
 def load(name: str | Path, device: str = "cpu") -> Model:
     """Open any model that gives sentences vectors; see :func:`paraforge.load`."""
-    if str(name) in BASELINES:
-        raise InputError(f"'{name}' gives no vectors", remedy=_KNOWN)
-    model: Any = open_model(str(name), device=device).model
+    model: Any = None if str(name) in BASELINES else open_model(str(name), device=device).model
+    if model is None or isinstance(model, WordScorer):
+        raise InputError(f"'{name}' compares sentences and gives no vectors", remedy=_KNOWN)
     opened: Model = model
     return opened
 
@@ -84,7 +87,8 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     """Open a model by the name that a user gives.
 
     name: a directory (a trained model, word vectors, SIF, sentence-transformers; told apart by the file
-        that describes it), a vector file, which is averaged, or a name of `BASELINES`. Behind a directory of
+        that describes it), a vector file, which is averaged, `general`, which is the built-in scorer, or a
+        name of `BASELINES`. Behind a directory of
         trained decoders may be what to read them by, e.g. `@unrolled:3`.
     sentences: what a TF-IDF baseline is fitted on.
 
@@ -99,7 +103,9 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     for baseline, kind in BASELINES.items():
         if name == baseline:
             return OpenedModel(name, kind, make_baseline(baseline, sentences))
-    path = Path(name)
+    path = general.DIRECTORY if name == general.NAME else Path(name)
+    if (path / DESCRIPTION).is_file():
+        return OpenedModel(name, "scorer of words", WordScorer.open(path))
     if (path / _TRAINED).is_file():
         return _open_trained(path, device)
     if is_decoder_model(name):

@@ -1,25 +1,27 @@
 """Train the vectors of the built-in English scorer from data whose licences permit a derived model.
 
-PPDB's words (CC-BY 3.0), seven Bible versions (public domain), Tatoeba's English sentences of the same Czech
-sentence (CC-BY 2.0 FR) of PARAFORGE_DATA, and WordNet's synonyms and definitions (WordNet licence) of the
-Debian package wordnet-base. No captions. STS is neither trained on nor chosen by.
+PPDB's words, seven Bible versions and Tatoeba's English sentences of the same Czech sentence, of
+PARAFORGE_DATA, and WordNet's synonyms and definitions, of the Debian package wordnet-base. No captions, and
+no STS. The same data and seed give the same bytes.
 
-python -m scripts.train_scorer OUTPUT
+python -m scripts.train_scorer pipeline/scoring/general
 """
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from experiments.pairs import paraphrases
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.parameters import (
     ModelParameters,
     PairFileParameters,
@@ -27,6 +29,9 @@ from paraforge.embeddings.parameters import (
     VocabularyParameters,
 )
 from paraforge.embeddings.train_model import train_model
+from paraforge.scoring.general import NAME
+from paraforge.scoring.subword_vectors import SubwordVectors
+from paraforge.scoring.word_scorer import WordScorer
 from paraforge.shards.resources import Resources
 
 PARAMETERS = ModelParameters(
@@ -42,6 +47,16 @@ PARAMETERS = ModelParameters(
         average_after=0.3,
     ),
 )
+TRAINED_ON = {
+    "ppdb": ("PPDB 1.0 XXXL, lexical", "CC BY 3.0 US", "http://paraphrase.org"),
+    "bible": ("Bible, seven English versions, two pairs a verse", "public domain", None),
+    "tatoeba": ("Tatoeba, English sentences of one Czech sentence", "CC BY 2.0 FR", "https://tatoeba.org"),
+    "synonyms": ("WordNet 3.0, synonyms", "WordNet 3.0 licence", "https://wordnet.princeton.edu"),
+    "definitions": ("WordNet 3.0, definitions", "WordNet 3.0 licence", "https://wordnet.princeton.edu"),
+}
+"""What each part is called, its licence, and where it comes from."""
+RAREST = 2_000
+"""A part of a word that is not in the vocabulary gets a vector as long as those of so many rarest ones."""
 _PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 _PAIRS_A_SYNSET = 3
 
@@ -72,37 +87,62 @@ def wordnet_pairs(directory: Path) -> tuple[list[tuple[str, str]], list[tuple[st
     return synonyms, definitions
 
 
-def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> PairFileParameters:
-    """A TSV of the pairs of two different texts, each of them once."""
+def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> int:
+    """A TSV of the pairs of two different texts, each of them once; gives their number."""
     found = dict.fromkeys((first.strip(), second.strip()) for first, second in pairs)
     kept = [pair for pair in found if all(pair) and pair[0] != pair[1] and "\t" not in "".join(pair)]
     path.write_text("".join(f"{first}\t{second}\n" for first, second in kept), encoding="utf-8", newline="\n")
     print(f"{path.name}: {len(kept):,} pairs")
-    return PairFileParameters(path=str(path), format="tsv")
+    return len(kept)
+
+
+def write_scorer(model: SentenceModel, pairs: Mapping[str, int], output: Path) -> WordScorer:
+    """Quantise a trained average of `word_trigram` units and write it as a scorer.
+
+    pairs: by part of TRAINED_ON, how many it was trained on.
+    """
+    vocabulary, table = model.vocabularies["word_trigram"], model.encoder.tables()["table"].detach().numpy()
+    own = [row for row in range(len(vocabulary)) if row != vocabulary.unknown_id]
+    parts = [vocabulary.units[row] for row in own]
+    unknown_length = float(np.linalg.norm(table[own[-RAREST:]], axis=1).mean())
+    about = {
+        "name": NAME,
+        "language": "en",
+        "trained_on": [
+            {**dict(zip(("name", "licence", "url"), TRAINED_ON[part], strict=True)), "pairs": count}
+            for part, count in pairs.items()
+        ],
+        "signature": model.about["signature"],
+        "parts": len(parts),
+        "dimension": model.dimension,
+    }
+    scorer = WordScorer(SubwordVectors.quantised(parts, table[own], unknown_length), about)
+    scorer.save(output)
+    return scorer
 
 
 def main(
-    output: Annotated[Path, typer.Argument(help="directory of the model")],
+    output: Annotated[Path, typer.Argument(help="directory of the scorer; its files are replaced")],
     work: Annotated[Path, typer.Option(help="directory of pairs and checkpoints")] = Path("work/scorer"),
     wordnet: Annotated[Path, typer.Option(help="WordNet's data files")] = Path("/usr/share/wordnet"),
 ) -> None:
-    """Write the pairs and train."""
+    """Write the pairs, train, and write the scorer."""
     work.mkdir(parents=True, exist_ok=True)
-    files = [
-        write_pairs(
-            work / f"{source}.tsv",
-            (
-                pair
-                for block in paraphrases(source)
-                for pair in zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
-            ),
+    output.mkdir(parents=True, exist_ok=True)
+    sources: dict[str, Iterable[tuple[str, str]]] = {
+        source: (
+            pair
+            for block in paraphrases(source)
+            for pair in zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
         )
         for source in ("ppdb", "bible", "tatoeba")
-    ]
-    for name, pairs in zip(("synonyms", "definitions"), wordnet_pairs(wordnet), strict=True):
-        files.append(write_pairs(work / f"{name}.tsv", pairs))
-    report = train_model(PARAMETERS, TrainingData(files), output, Resources(work=work))
-    print(f"{report.pairs:,} pairs, {report.seconds:.0f} s, {report.signature}")
+    }
+    sources |= dict(zip(("synonyms", "definitions"), wordnet_pairs(wordnet), strict=True))
+    pairs = {name: write_pairs(work / f"{name}.tsv", found) for name, found in sources.items()}
+    files = [PairFileParameters(path=str(work / f"{name}.tsv"), format="tsv") for name in pairs]
+    report = train_model(PARAMETERS, TrainingData(files), work / "model", Resources(work=work))
+    scorer = write_scorer(SentenceModel.open(work / "model"), pairs, output)
+    print(f"{report.pairs:,} pairs, {report.seconds:.0f} s, {report.signature}\n{scorer.fingerprint}")
 
 
 if __name__ == "__main__":

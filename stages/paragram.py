@@ -1,4 +1,4 @@
-"""DVC stage ``paragram``: the word vectors or the model of the paraphrase score, given or trained."""
+"""DVC stage ``paragram``: what the paraphrase score is computed with: built in, given or trained."""
 
 from __future__ import annotations
 

@@ -46,6 +46,9 @@ def _translate(content: Content) -> Iterator[str]:
 
 
 def _paragram(content: Content) -> Iterator[str]:
+    if content["model"] == "general":
+        yield "the built-in English scorer"
+        return
     if content["model"]:
         yield f"a trained model ({content['model']}) of {content['dimension']} dimensions, as given"
         return

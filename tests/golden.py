@@ -31,7 +31,7 @@ from tests.here import inside, run_stage
 from tests.models.tiny import bitext
 from tests.nmt.test_binarisation import write_shards
 from tests.nmt.test_training import parameters
-from tests.project import ROOT, make_project, stage_names
+from tests.project import ROOT, make_project, read_parameters, stage_names, write_parameters
 
 GOLDEN = Path(__file__).with_name("golden.json")
 DECODERS = ["--word-dimension", "8", "--vocabulary", "60", "--updates", "6", "--batch-size", "8"]
@@ -108,6 +108,14 @@ def current() -> dict[str, dict[str, Any]]:
             build_nmt(parameters(), Path("bitext"), Path("model"), Path("nmt.csv"), one_thread)
             outputs_of_nmt = {"nmt": describe(Path("model")), "nmt.csv": describe(Path("nmt.csv"))}
             found["nmt"] = {"version": versions.NMT, "deps": [], "outputs": outputs_of_nmt}
+            # By default nothing is trained: here the word vectors of the corpus, and what they score.
+            content = read_parameters(project)
+            content["paragram"]["built_in"] = None
+            write_parameters(project, content)
+            for name, output in (("paragram", "models/paragram"), ("score", "data/scored")):
+                assert run_stage(name), name
+                found[name]["outputs"][f"{Path(output).name}_trained"] = describe(Path(output))
+            found["score"]["deps"].append("paragram_trained")
             text = [f"the {number % 9} dogs see the {number % 7} cats" for number in range(80)]
             Path("text.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
             done = CliRunner().invoke(app, ["train-decoders", "text.txt", "decoders", *DECODERS])

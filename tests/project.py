@@ -16,6 +16,8 @@ from paraforge.configuration.composition import compose
 
 ROOT = Path(__file__).resolve().parent.parent
 CHOICES = ("translation=fake", "corpus=sample")
+TRAINED = "paragram=corpus"
+"""Has the stage paragram train: what the default takes a moment for can be interrupted and resumed."""
 
 
 def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.here import inside, run_stage
-from tests.project import digests, make_project, stage_names
+from tests.project import TRAINED, digests, make_project, stage_names
 
 # What each stage publishes; nmt without a model and report keep nothing in the work directory.
 OUTPUTS = {
@@ -47,6 +47,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small project of which every stage has been run."""
     project = make_project(
         tmp_path_factory.mktemp("finished"),
+        TRAINED,
         "embeddings.models.word.encoder.dimension=8",
         "lexicon.minimum_pairs=1",
         pairs=150,

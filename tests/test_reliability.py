@@ -14,7 +14,7 @@ import pytest
 
 from paraforge.files import read_json
 from paraforge.shards.dvc_files import LOCK, RUNNING
-from tests.project import digests, environment, make_project, read_parameters, run, write_parameters
+from tests.project import TRAINED, digests, environment, make_project, read_parameters, run, write_parameters
 
 PLACES = ("data/corpus", "data/rejected", "models/paragram")
 KILLS = 20
@@ -32,7 +32,7 @@ def published(project: Path) -> dict[str, dict[str, str]]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project that has been run to its end."""
-    project = make_project(tmp_path_factory.mktemp("finished"))
+    project = make_project(tmp_path_factory.mktemp("finished"), TRAINED)
     run("dvc", "repro", "publish", cwd=project)
     return project
 
@@ -106,7 +106,7 @@ def test_a_changed_file_of_test_sentences_runs_select_again(finished: Path, tmp_
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 4])
 def test_any_number_of_workers_gives_the_same_files(finished: Path, tmp_path: Path, workers: int) -> None:
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", TRAINED)
     parameters = read_parameters(project)
     parameters["resources"] |= {"workers": workers, "in_process_rows": 0}
     write_parameters(project, parameters)
@@ -116,7 +116,7 @@ def test_any_number_of_workers_gives_the_same_files(finished: Path, tmp_path: Pa
 
 @pytest.mark.slow
 def test_a_second_writer_names_the_first(finished: Path, tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project")
+    project = make_project(tmp_path / "project", TRAINED)
     parameters = read_parameters(project)
     parameters["translate"]["fake"]["sentences_per_second"] = 20
     write_parameters(project, parameters)
@@ -144,7 +144,7 @@ def test_killed_at_twenty_random_times_the_corpus_has_the_same_bytes(finished: P
     killed = rounds = 0
     while killed < KILLS:
         rounds += 1
-        project = make_project(tmp_path / f"round{rounds}")
+        project = make_project(tmp_path / f"round{rounds}", TRAINED)
         said = tmp_path / f"round{rounds}.log"
         while True:
             with said.open("wb") as log:

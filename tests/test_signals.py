@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.cli import COMMANDS
-from tests.project import CHOICES, make_project, project_environment, run_stages, stage_names
+from tests.project import CHOICES, TRAINED, make_project, project_environment, run_stages, stage_names
 
 STAGES = stage_names()
 SENTENCES, PAIRS = "sentences.txt", "pairs.tsv"
@@ -60,7 +60,9 @@ def test_every_command_is_here() -> None:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose stages have all been run, without its work directory, and files for the commands."""
-    project = make_project(tmp_path_factory.mktemp("finished"), "embeddings.models.word.encoder.dimension=16")
+    project = make_project(
+        tmp_path_factory.mktemp("finished"), TRAINED, "embeddings.models.word.encoder.dimension=16"
+    )
     run_stages(project)
     shutil.rmtree(project / "work")
     lines = [f"the {number} house of {number % 17} rooms" for number in range(20_000)]

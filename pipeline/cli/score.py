@@ -15,9 +15,10 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def score(
     input_path: Path = typer.Argument(metavar="INPUT", help="TSV (plain, gz, bz2, xz, zst) or Parquet"),
     output: Path = typer.Argument(metavar="OUTPUT", help="Parquet file to write"),
-    vectors: Path = typer.Option(
+    vectors: Path | None = typer.Option(
+        None,
         help="word vectors: a file (word2vec, GloVe or paragram format) or a table such as models/paragram; "
-        "or a trained model's directory"
+        "or a trained model's directory; by default the built-in English scorer",
     ),
     reference: str = typer.Option("", help="reference column: a TSV's number from 0 (default 0) or a name"),
     translation: str = typer.Option("", help="translation column: a TSV's number (default 1) or a name"),
@@ -42,6 +43,7 @@ def score(
 
     \b
     Examples:
+      paraforge score pairs.tsv.gz scored.parquet
       paraforge score pairs.tsv.gz scored.parquet --vectors paragram_300_sl999.txt
       paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
@@ -50,9 +52,9 @@ def score(
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
     from paraforge.loading import load_fixed
+    from paraforge.scoring import general
     from paraforge.scoring.score_file import check_input, is_parquet, score_file
     from paraforge.scoring.vector_cache import table_directory
-    from paraforge.scoring.vectors import TABLE_NAME
     from paraforge.shards.resources import available_cores
 
     check_input(input_path)
@@ -67,14 +69,14 @@ def score(
             "reference": _tsv_column(reference or "0", "--reference", header),
             "translation": _tsv_column(translation or "1", "--translation", header),
         }
-    directory = table_directory(vectors)
+    directory = general.DIRECTORY if vectors is None else table_directory(vectors)
     with graceful_interrupts():
         rows = score_file(
             input_path,
             output,
             {
                 "vectors": directory,
-                "open_model": None if (directory / TABLE_NAME).is_file() else load_fixed,
+                "open_model": load_fixed,
                 "identify_language": identify_language or bool(languages),
                 "languages": [code.strip() for code in languages.split(",")] if languages else None,
                 "sentence_transformer_directory": sentence_transformer,

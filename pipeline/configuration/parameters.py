@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.embeddings.parameters import EmbeddingsParameters, ParagramParameters
@@ -10,6 +10,7 @@ from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.publication.parameters import PublishParameters
 from paraforge.report.parameters import ReportParameters
+from paraforge.scoring.general import is_english
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.selection.parameters import SelectParameters
 from paraforge.shards.resources import Resources
@@ -34,3 +35,18 @@ class Parameters(BaseModel):
     statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
     report: ReportParameters = Field(default_factory=ReportParameters)
     resources: Resources = Field(default_factory=Resources)
+
+    @model_validator(mode="after")
+    def _scorer_of_the_language(self) -> Parameters:
+        languages = {"nmt.target_language": getattr(self.nmt, "target_language", None)}
+        for source in getattr(self.ingest, "sources", []):
+            name = f"the language of the references of source {source.name!r}"
+            named = source.columns if source.format == "tmx" else getattr(source, "languages", {})
+            languages[name] = named.get("reference")
+        for name, language in languages.items():
+            if self.paragram.uses_built_in and language and not is_english(language):
+                raise ValueError(
+                    f"paragram.built_in: the built-in scorer is English, {name} is {language!r}: choose "
+                    "paragram=corpus, or give paragram.vectors or paragram.model"
+                )
+        return self

@@ -1,7 +1,7 @@
 """Stage paragram: what the paraphrase score is computed with.
 
-A sentence model that is given, or word vectors, read from a file or trained on paraphrase pairs (W16, Eq. 1
-and 11).
+The built-in scorer, a sentence model that is given, or word vectors, read from a file or trained on
+paraphrase pairs (W16, Eq. 1 and 11).
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from paraforge.embeddings.parameters import ParagramParameters
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_directory, sha256_file, write_json
 from paraforge.learning.runs import MODEL, open_or_build, run_once
+from paraforge.scoring import general
 from paraforge.scoring.vectors import TRAINED_ON_NAME, WordVectors
+from paraforge.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
 from paraforge.shards.work import link_or_copy, replaced_directory
@@ -38,6 +40,9 @@ from paraforge.versions import PARAGRAM
 logger = logging.getLogger(__name__)
 
 _RAREST_SHARE = 0.1
+# Of the first references, and the share of their words that the scorer knows at least if they are English.
+_SAMPLE = 2_000
+_LEAST_KNOWN = 0.7
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,8 @@ class ParagramReport:
     """What the stage gave.
 
     words: units of a model's tables. unknown: the word for words without a vector. model: kind of the
-        sentence model that is given. trained: whether the vectors were trained here; the rest is of the
-        training.
+        sentence model that is given, or the name of the built-in scorer. trained: whether the vectors were
+        trained here; the rest is of the training.
     """
 
     words: int
@@ -66,10 +71,11 @@ class ParagramReport:
 def build_paragram(
     parameters: ParagramParameters, translated: Path, output: Path, resources: Resources
 ) -> ParagramReport:
-    """Make the model or table of word vectors that the paraphrase score is computed with.
+    """Make the scorer, model or table of word vectors that the paraphrase score is computed with.
 
     translated: the corpus' shards, read where parameters.corpus_pairs is set.
-    output: directory of the table (see `WordVectors`) or model (see `SentenceModel`); replaced as a whole.
+    output: directory of the scorer (see `WordScorer`), table (`WordVectors`) or model (`SentenceModel`);
+        replaced as a whole.
 
     Raises:
         InputError: the model, a vector or pair file is wrong, or there is no pair to train on.
@@ -82,6 +88,8 @@ def build_paragram(
     if parameters.vectors is not None:
         vectors = _use_given(Path(expand(parameters.vectors)), output)
         return _report(vectors, False, begin)
+    if parameters.built_in is not None:
+        return _use_built_in(translated, output, begin)
     data = TrainingData(parameters.pair_files, [translated] if parameters.corpus_pairs else [])
     details = run_once(
         "paragram",
@@ -95,6 +103,31 @@ def build_paragram(
     if parameters.corpus_pairs:
         write_json(output / TRAINED_ON_NAME, {"shards": ShardDirectory(translated).digest})
     return _report(WordVectors.open(output), True, begin, **details)
+
+
+def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramReport:
+    """Copy the built-in scorer; warn where the corpus does not look like text in its language."""
+    scorer = WordScorer.open(general.DIRECTORY)
+    first = next(iter(ShardDirectory(translated).tables(["reference"])), None)
+    known = None if first is None else scorer.known_share(first.column("reference").slice(0, _SAMPLE))
+    if known is not None and known < _LEAST_KNOWN:
+        logger.warning(
+            "the built-in scorer knows %.0f %% of the references' words; of English text it knows 90 %%. For "
+            "another language choose paragram=corpus, or give paragram.vectors or paragram.model",
+            100 * known,
+        )
+    with replaced_directory(output) as temporary:
+        for name in (DESCRIPTION, VECTORS):
+            link_or_copy(general.DIRECTORY / name, temporary / name)
+    return ParagramReport(
+        words=len(scorer.vectors.parts),
+        dimension=scorer.vectors.dimension,
+        unknown=None,
+        fingerprint=scorer.fingerprint,
+        trained=False,
+        seconds=time.perf_counter() - begin,
+        model=general.NAME,
+    )
 
 
 def _use_model(path: Path, output: Path, begin: float) -> ParagramReport:
@@ -139,7 +172,7 @@ def _key(parameters: ParagramParameters, data: TrainingData) -> str:
     return hash_json(
         {
             "version": PARAGRAM,
-            "parameters": parameters.model_dump(mode="json"),
+            "parameters": parameters.model_dump(mode="json", exclude={"built_in"}),
             "data": data.fingerprint(),
             "initial_vectors": initial,
         }

@@ -222,10 +222,16 @@ class ParagramTrainingParameters(TrainingParameters):
 
 
 class ParagramParameters(BaseModel):
-    """A model or a vector file that is given is used as it is; otherwise vectors are trained on pairs."""
+    """A model or a vector file that is given is used as it is; otherwise the built-in scorer, or where there
+    is none vectors are trained on pairs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    built_in: Literal["general"] | None = Field(
+        None,
+        description="general: the built-in English scorer, unless a model or vectors are given; "
+        "null: train vectors on pairs",
+    )
     model: FilePath | None = Field(
         None,
         min_length=1,
@@ -258,9 +264,11 @@ class ParagramParameters(BaseModel):
 
     @model_validator(mode="after")
     def _something_to_do(self) -> ParagramParameters:
-        given = self.model is not None or self.vectors is not None
+        given = any(value is not None for value in (self.built_in, self.model, self.vectors))
         if not given and not self.corpus_pairs and not self.pair_files:
-            raise ValueError("give a model, vectors, or pairs to train on: corpus_pairs or pair_files")
+            raise ValueError(
+                "give built_in, a model, vectors, or pairs to train on: corpus_pairs or pair_files"
+            )
         if self.model is not None and (self.vectors is not None or self.initial_vectors is not None):
             raise ValueError("the model is used as it is: vectors and initial_vectors cannot be given too")
         if self.vectors is not None and self.initial_vectors is not None:
@@ -268,3 +276,8 @@ class ParagramParameters(BaseModel):
         if self.training.lambda_words and self.initial_vectors is None:
             raise ValueError("training.lambda_words needs initial_vectors")
         return self
+
+    @property
+    def uses_built_in(self) -> bool:
+        """Whether the built-in scorer is what the paraphrase score is computed with."""
+        return self.built_in is not None and self.model is None and self.vectors is None

@@ -65,8 +65,8 @@ def _translator(description: Description) -> str:
 
 
 def _scorer(score: Description) -> str:
-    """What the paraphrase score was computed with: word vectors, or a trained model."""
-    for kind, name in (("paragram", "vectors"), ("model", "model")):
+    """What the paraphrase score was computed with: the built-in scorer, word vectors, or a trained model."""
+    for kind, name in (("general", "scorer"), ("paragram", "vectors"), ("model", "model")):
         if fingerprint := short_fingerprint(score, name):
             return f"{kind}:{fingerprint}"
     return "none"

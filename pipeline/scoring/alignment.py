@@ -18,6 +18,7 @@ CONTEXT: Final = 0.3
 """Share of a fit that is due to the neighbours of both words."""
 BETA: Final = 2.0
 """How many times as much recall weighs as precision: chrF's."""
+_CELLS: Final = 1 << 20
 
 
 def aligned_scores(
@@ -66,20 +67,27 @@ def _aligned(
         first_total, second_total = first_weights.sum(), second_weights.sum()
         if first_total == 0 or second_total == 0:
             continue
-        cosines = np.maximum(np.dot(directions[first], directions[second].T), np.float32(0))
-        rows, columns = cosines.shape
+        rows, columns = len(first), len(second)
         row_best = np.zeros(rows, dtype=np.float32)
         column_best = np.zeros(columns, dtype=np.float32)
-        for i in range(rows):
-            for j in range(columns):
-                around = np.float32((i == 0 and j == 0) + (i == rows - 1 and j == columns - 1))
-                if i and j:
-                    around += cosines[i - 1, j - 1]
-                if i + 1 < rows and j + 1 < columns:
-                    around += cosines[i + 1, j + 1]
-                fit = cosines[i, j] * (1 - context + context * around / 2)
-                row_best[i] = max(row_best[i], fit)
-                column_best[j] = max(column_best[j], fit)
+        others = directions[second].T
+        # Some of the rows at once, with one more on either side, so that long texts need no large matrix.
+        step = max(1, _CELLS // columns)
+        for start in range(0, rows, step):
+            before, stop = max(0, start - 1), min(rows, start + step)
+            cosines = np.dot(directions[first[before : stop + 1]], others)
+            cosines = np.maximum(cosines, np.float32(0))
+            for i in range(start, stop):
+                k = i - before
+                for j in range(columns):
+                    around = np.float32((i == 0 and j == 0) + (i == rows - 1 and j == columns - 1))
+                    if i and j:
+                        around += cosines[k - 1, j - 1]
+                    if i + 1 < rows and j + 1 < columns:
+                        around += cosines[k + 1, j + 1]
+                    fit = cosines[k, j] * (1 - context + context * around / 2)
+                    row_best[i] = max(row_best[i], fit)
+                    column_best[j] = max(column_best[j], fit)
         recall = (row_best * first_weights).sum() / first_total
         precision = (column_best * second_weights).sum() / second_total
         if recall + precision > 0:

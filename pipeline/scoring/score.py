@@ -20,6 +20,7 @@ from paraforge.scoring.scorer import Scorer, ScorerChoice, SentenceEncoder, scor
 from paraforge.scoring.scorers import language, sentence_transformer
 from paraforge.scoring.vectors import TABLE_NAME, TRAINED_ON_NAME, WordVectors
 from paraforge.scoring.verdict import bands, judge
+from paraforge.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.scoring.wrong_pairs import judged_scores, write_wrong_pairs
 from paraforge.shards.cluster import worker_number
 from paraforge.shards.lineage import LINEAGE
@@ -64,18 +65,37 @@ OpenModel = Callable[[Path], SentenceEncoder]
 """Opens a trained model from its directory; importable at top level, as it is sent to workers."""
 
 
+def open_vectors(
+    directory: Path, open_model: OpenModel | None = None, verify: bool = False
+) -> tuple[str, WordVectors | WordScorer | SentenceEncoder]:
+    """Open what the paraphrase score is computed with, whichever it is, and what its fingerprint is called.
+
+    verify: read all of a table of word vectors and compare it with its fingerprint.
+
+    Raises:
+        InputError: missing or damaged.
+    """
+    if (directory / DESCRIPTION).is_file():
+        return "scorer", WordScorer.open(directory)
+    if open_model is None or (directory / TABLE_NAME).is_file():
+        return "vectors", WordVectors.open(directory, verify=verify)
+    return "model", open_model(directory)
+
+
 def build_scorers(
-    vectors: Path | WordVectors | SentenceEncoder, open_model: OpenModel | None = None, **choice: Any
+    vectors: Path | WordVectors | WordScorer | SentenceEncoder,
+    open_model: OpenModel | None = None,
+    **choice: Any,
 ) -> list[Scorer]:
     """Load the scorers that are wanted, with what they need.
 
     Args:
-        vectors: directory of a word-vector table or of a trained model, or either of them.
+        vectors: directory of a word-vector table, a scorer of words or a trained model, or one of them.
         open_model: opens the model's directory.
         choice: the other fields of :class:`~paraforge.scoring.scorer.ScorerChoice`.
     """
     if isinstance(vectors, Path):
-        vectors = WordVectors.open(vectors) if open_model is None else open_model(vectors)
+        _, vectors = open_vectors(vectors, open_model)
     chosen = ScorerChoice(vectors, **choice)
     built = [scorer.build(chosen) for scorer in scorer_types()]
     return [scorer for scorer in built if scorer is not None]
@@ -135,12 +155,11 @@ def score_step(
                 language.PACKAGE,
                 language.EXTRA,
             )
-    if open_model is None or (vectors / TABLE_NAME).is_file():
-        open_model = None
-        fingerprints = {"vectors": WordVectors.open(vectors, verify=True).fingerprint}
+    kind, opened = open_vectors(vectors, open_model, verify=True)  # complains here, not in a worker
+    if isinstance(opened, WordVectors | WordScorer):
+        fingerprints = {kind: opened.fingerprint}
     else:
-        open_model(vectors)  # complains here, not in a worker
-        fingerprints = {"model": sha256_directory(vectors)}
+        fingerprints = {kind: sha256_directory(vectors)}
     if identify:
         fingerprints["language"] = language.fingerprint()
         language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
@@ -173,7 +192,7 @@ def score_step(
         libraries=(
             *([language.PACKAGE] if identify else []),
             *(["sentence-transformers"] if model is not None else []),
-            *(["torch"] if model is not None or open_model is not None else []),
+            *(["torch"] if model is not None or kind == "model" else []),
         ),
     )
 
@@ -198,7 +217,7 @@ def score(
     Args:
         parameters: section `score`.
         translated: shard directory with lineage, reference, translation, rejected and failed.
-        vectors: directory of a word-vector table, or of a trained model.
+        vectors: directory of a word-vector table, of a scorer of words, or of a trained model.
         output: shard directory to publish, row-aligned with `translated`; see
             :func:`~paraforge.scoring.wrong_pairs.write_wrong_pairs` for the file that is added.
         resources: where to run.

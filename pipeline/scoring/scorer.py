@@ -17,6 +17,7 @@ from paraforge.plugins import found_classes
 if TYPE_CHECKING:
     from paraforge.scoring.pairs import Pairs
     from paraforge.scoring.vectors import WordVectors
+    from paraforge.scoring.word_scorer import WordScorer
 
 
 class SentenceEncoder(Protocol):
@@ -31,14 +32,14 @@ class ScorerChoice:
     """What is chosen of scorers.
 
     Attributes:
-        vectors: what the paraphrase score is the cosine under: a table of word vectors, or a trained model.
+        vectors: what gives the paraphrase score: a table of word vectors, a scorer of words, a trained model.
         identify_language: add the languages of both sides.
         languages: codes of the languages to tell apart; None for all.
         sentence_transformer_directory: add the cosine under this model.
         device: where that model runs.
     """
 
-    vectors: WordVectors | SentenceEncoder
+    vectors: WordVectors | WordScorer | SentenceEncoder
     identify_language: bool = False
     languages: Sequence[str] | None = None
     sentence_transformer_directory: Path | None = None

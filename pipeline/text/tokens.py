@@ -59,6 +59,14 @@ class TokenColumn:
         offsets = self.offsets[first : last + 1]
         return TokenColumn(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0], self.vocabulary)
 
+    def sums(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Sum over each row's tokens of their rows of `table`, (vocabulary, n): (rows, n) float32."""
+        from scipy.sparse import csr_array
+
+        ones = np.ones(len(self.ids), dtype=np.float32)
+        counts = csr_array((ones, self.ids, self.offsets), shape=(len(self), len(table)))
+        return np.asarray(counts @ table)
+
     def row(self, index: int) -> list[str]:
         """The tokens of one row as strings."""
         return [self.vocabulary[i] for i in self.ids[self.offsets[index] : self.offsets[index + 1]]]
@@ -87,6 +95,17 @@ def tokenize_columns(*columns: Any) -> tuple[TokenColumn, ...]:
     joined = _tokenize(texts.fill_null(""))
     ends = list(accumulate(map(len, columns)))
     return tuple(joined.slice(end - len(column), end) for column, end in zip(columns, ends, strict=True))
+
+
+def with_own_vocabulary(*columns: TokenColumn) -> tuple[TokenColumn, ...]:
+    """Columns over one vocabulary over that of the tokens that occur in them."""
+    occurring, ids = np.unique(np.concatenate([column.ids for column in columns]), return_inverse=True)
+    vocabulary = [columns[0].vocabulary[number] for number in occurring.tolist()]
+    ends = np.cumsum([len(column.ids) for column in columns])
+    parts = np.split(ids.astype(np.int32), ends[:-1])
+    return tuple(
+        TokenColumn(own, column.offsets, vocabulary) for own, column in zip(parts, columns, strict=True)
+    )
 
 
 def _parts(column: Any) -> Sequence[Any]:
