@@ -23,6 +23,8 @@ def plan(
     rate: float = typer.Option(
         None, min=0.001, help="sentences/s of a device, if known: translate no sample, need no model"
     ),
+    input_price: float = typer.Option(None, min=0, help="price of a million input tokens of a server"),
+    output_price: float = typer.Option(None, min=0, help="price of a million output tokens of a server"),
     sentences: int = typer.Option(None, min=1, help="plan for so many sentences of the corpus' lengths"),
     simulate: bool = typer.Option(
         False, "--simulate", help="also simulate preemptible devices, by size of a task"
@@ -46,6 +48,9 @@ def plan(
     says in the end how right it was. Where an earlier run has finished some tasks already, the plan says what
     is left.
 
+    A server (translate.engine: server) is paid by tokens: it translates a sample of 384 sentences and counts
+    them; with --rate nothing is asked, and tokens are estimated from the texts.
+
     With --simulate, devices are taken away at random times: the table has the hours, and the shares of them
     that cut-off tasks, overheads of tasks, starts and idle devices take, for each size of a task.
 
@@ -54,12 +59,13 @@ def plan(
       paraforge plan --price 2.5 --devices 1,2,4,8
       paraforge plan translation=opus-mt nmt.model=models/opus translate.beam=4
       paraforge plan --rate 7000 --sentences 51400000 --devices 1,8 --price 3 --simulate
+      paraforge plan translation=server translate.server.model=NAME --input-price 0.15 --output-price 0.6
       paraforge plan --json > plan.json
     """
     import json
 
     from paraforge.configuration import load_parameters
-    from paraforge.decoding.engines import is_model_free
+    from paraforge.decoding.engines import is_model_free, is_remote
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.models.importing import usable_model
@@ -79,6 +85,8 @@ def plan(
     if not all(part.isdecimal() and int(part) > 0 for part in counts):
         raise ConfigurationError([f"--devices {devices}: numbers above 0, separated by commas"])
     numbers = sorted({int(part) for part in counts})
+    if is_remote(parameters.translate.engine):
+        numbers = [1]
     with graceful_interrupts():
         corpus = ingested_corpus(parameters) if ingested is None else ShardDirectory(ingested)
         built = Path("models/nmt")
@@ -96,6 +104,7 @@ def plan(
             precision=precision,
             rate=rate,
             sentences=sentences,
+            token_prices=(input_price, output_price),
         )
         compared = None
         if simulate:

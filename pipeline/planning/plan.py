@@ -11,7 +11,8 @@ from typing import Any
 
 from paraforge.bitext.ingest import ingest
 from paraforge.configuration import Parameters
-from paraforge.decoding.engines import is_model_free
+from paraforge.decoding.engines import is_model_free, is_remote
+from paraforge.decoding.remote.settings import Server
 from paraforge.errors import InputError
 from paraforge.files import read_json
 from paraforge.models.importing import import_model
@@ -22,6 +23,7 @@ from paraforge.planning.measurement import Measurement, Rate, measure, row_secon
 from paraforge.planning.progress import Progress, progress_of
 from paraforge.planning.record import save_plan
 from paraforge.planning.simulation import Cluster, best_task_size, compare_task_sizes
+from paraforge.planning.tokens import Tokens, tokens_of
 from paraforge.shards.store import ShardDirectory
 from paraforge.translation.calibration.check import calibrated
 from paraforge.translation.population import Population, survey
@@ -47,6 +49,7 @@ class Plan:
         best_task: sentences of a task that lose least on preemptible devices.
         progress: what an earlier run has finished; None where there was none, or it is not known.
         left: like ``forecast``, of what it has not finished.
+        tokens: that a server takes for a sentence; None with other engines.
     """
 
     choice: EngineChoice
@@ -57,6 +60,7 @@ class Plan:
     best_task: int
     progress: Progress | None = None
     left: Forecast | None = None
+    tokens: Tokens | None = None
 
 
 def ingested_corpus(parameters: Parameters, published: Path = Path("data/ingested")) -> ShardDirectory:
@@ -140,6 +144,7 @@ def make_plan(
     precision: float = 0.03,
     rate: float | None = None,
     sentences: int | None = None,
+    token_prices: tuple[float | None, float | None] = (None, None),
 ) -> Plan:
     """Plan the translation of a corpus.
 
@@ -153,6 +158,7 @@ def make_plan(
         precision: relative half width of the interval that is enough.
         rate: sentences a second of a device, if it is known; then nothing is translated.
         sentences: plan for so many distinct sentences with the same lengths instead of the corpus' own.
+        token_prices: of a million input and output tokens of a server, where they are known.
 
     Raises:
         InputError: nothing to translate, or engine, model and device do not go together.
@@ -183,7 +189,13 @@ def make_plan(
             precision=precision,
             sentences_per_task=section.sentences_per_task,
             device=workplace.devices[0],
+            paid=is_remote(section.engine),
         )
+    tokens: Tokens | None = None
+    server = getattr(section, section.engine, None)
+    if isinstance(server, Server):
+        sample = None if measurement is None else measurement.usage
+        tokens = tokens_of(server, population, section.nbest, sample, token_prices)
     facts = _facts(population, corpus, section.sentences_per_task, measurement, rate)
     if measurement is not None:
         key = translation_key(corpus, choice)
@@ -203,7 +215,7 @@ def make_plan(
         left = forecast(rest, devices, price, in_process=local)
     cluster = spot_cluster(facts, max(devices))
     best = best_task_size(compare_task_sizes(max(facts.sentences, 1_000_000), cluster, runs=2))
-    return Plan(choice, workplace.devices[0], facts, measurement, found, best, progress, left)
+    return Plan(choice, workplace.devices[0], facts, measurement, found, best, progress, left, tokens)
 
 
 def _facts(

@@ -45,13 +45,38 @@ def plan_text(plan: Plan, price: float | None) -> str:
     lines += [
         f"tasks          {found.tasks:,} of {facts.sentences_per_task:,} sentences, "
         f"{found.task_seconds:.1f} s each: what a kill costs at most",
+        *_tokens(plan),
         "",
         _table(plan, price),
         "",
         *_left(plan),
-        _advice(plan),
+        *([] if plan.tokens else [_advice(plan)]),
     ]
     return "\n".join(lines)
+
+
+def _tokens(plan: Plan) -> list[str]:
+    """Tokens and money that a server takes for what is to be translated."""
+    tokens = plan.tokens
+    if tokens is None:
+        return []
+    by = "counted by the server on the sample" if tokens.counted else "a rough estimate from the texts"
+    lines = []
+    for name, forecast in (("tokens", plan.facts.sentences), ("tokens left", _sentences_left(plan))):
+        if forecast is not None:
+            lines.append(
+                f"{name:<14} {tokens.input * forecast:,.0f} input, {tokens.output * forecast:,.0f} output"
+                f"  ({tokens.input:.0f} and {tokens.output:.0f} a sentence, {by})"
+            )
+            cost = tokens.cost(forecast)
+            if cost is not None:
+                prices = f"{tokens.input_price or 0:g} and {tokens.output_price or 0:g}"
+                lines.append(f"{'':<14} {cost:,.2f} at {prices} a million")
+    return lines
+
+
+def _sentences_left(plan: Plan) -> int | None:
+    return None if plan.progress is None else plan.progress.sentences_left
 
 
 def _parts(disk: dict[str, int]) -> str:
@@ -166,6 +191,7 @@ def plan_json(plan: Plan, compared: Sequence[tuple[int, Outcome]] | None) -> dic
         "facts": asdict(facts),
         "sample": None if plan.measurement is None else asdict(plan.measurement.rate),
         "forecast": plan.forecast.described(),
+        "tokens": None if plan.tokens is None else plan.tokens.described(facts.sentences),
         "best_sentences_per_task": plan.best_task,
         "progress": None if plan.progress is None else asdict(plan.progress),
         "left": None if plan.left is None else plan.left.described(),

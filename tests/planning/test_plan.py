@@ -23,6 +23,7 @@ from paraforge.planning.progress import Progress
 from paraforge.planning.record import compare_plan, plan_path
 from paraforge.planning.table import plan_json, plan_text
 from paraforge.translation.translate import translate
+from tests.decoding.remote.fake_server import Json, Reply, serving, translated
 from tests.project import ROOT
 from tests.translation.test_population import write_corpus
 
@@ -229,3 +230,37 @@ def main_to_its_end() -> None:
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 0
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_server_is_paid_by_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counts: bool) -> None:
+    """Of the sample, which is small, the server counts 50 and 10 tokens a sentence."""
+    pytest.importorskip("openai")
+    content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
+    content["resources"] |= {"work": str(tmp_path / "work")}
+    parameters = check_parameters(content, where="test")
+    corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
+    with serving(monkeypatch) as server:
+
+        def behave(sentence: str, body: Json, nth: int) -> Reply:
+            reply = translated(sentence, body)
+            return reply if counts else Reply({"choices": reply.body["choices"]})
+
+        server.behave = behave
+        plan = make_plan(
+            parameters, corpus, tmp_path, devices=[1], seconds=9, token_prices=(2.0, 10.0), sentences=10_000
+        )
+        assert len(server.bodies) == 384
+    tokens = plan.tokens
+    assert tokens is not None and tokens.counted == counts
+    if counts:
+        assert (tokens.input, tokens.output) == (50, 10)
+        assert tokens.cost(10_000) == pytest.approx(10_000 * (50 * 2 + 10 * 10) / 1e6)
+        assert "500,000 input, 100,000 output" in plan_text(plan, None)
+        assert "2.00 at 2 and 10 a million" in plan_text(plan, None)
+    assert plan_json(plan, None)["tokens"]["cost"] == tokens.cost(10_000)
+    # Without a server the tokens are estimated: within a factor of what any tokeniser gives.
+    rough = make_plan(parameters, corpus, tmp_path, devices=[1], rate=10.0).tokens
+    assert rough is not None and not rough.counted
+    assert 60 < rough.input < 140 and 5 < rough.output < 60
+    assert rough.cost(1) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 from paraforge.decoding.batching import Decoded, SourceTokens, translate_in_batches
 from paraforge.decoding.remote.answers import best_of, read_answer
 from paraforge.decoding.remote.client import Client
+from paraforge.decoding.remote.prompt import TOKEN
 from paraforge.decoding.remote.settings import Server
 from paraforge.decoding.translator import (
     DecodingOptions,
@@ -31,8 +31,6 @@ LIBRARIES: Final = ()
 SETTINGS = Server
 MODEL_FREE = True
 REMOTE = True
-# What a token of a language model is, roughly: up to four letters, or a punctuation mark.
-_TOKEN = re.compile(r"\w{1,4}|[^\w\s]")
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
@@ -131,7 +129,7 @@ class _Requests:
         return list(map(self._encoded, sentences))
 
     def _encoded(self, sentence: str) -> SourceTokens:
-        tokens = list(_TOKEN.finditer(sentence))
+        tokens = list(TOKEN.finditer(sentence))
         cut = len(tokens) > self._room
         if cut:
             tokens = tokens[: self._room]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Formatter
@@ -10,6 +11,8 @@ from pydantic import Field
 
 from paraforge.decoding.translator import Values
 
+# What a token of a language model is, roughly: up to four letters, or a punctuation mark.
+TOKEN = re.compile(r"\w{1,4}|[^\w\s]")
 _LANGUAGES = ("source_language", "target_language")
 _OPENING = "Translate the user's message into {target_language}."
 _OPENING_FROM = "Translate the user's message from {source_language} into {target_language}."
@@ -86,6 +89,11 @@ class Prompt:
             source_language=self.source_language,
             target_language=self.target_language,
         )
+
+
+def estimated_tokens(text: str) -> int:
+    """How many tokens a text has, roughly."""
+    return sum(1 for _ in TOKEN.finditer(text))
 
 
 def _message(role: str, content: str) -> Message:
