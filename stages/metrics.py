@@ -37,6 +37,7 @@ _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] 
     "publish": {"kept": "pairs"},
     "lexicon": {"rows": "rows", "kept": "pairs", "entries": "entries"},
     "embeddings": {"rows": "pairs", "development": "best_score", "sts": _mean_pearson},
+    "paraphraser": {"bleu": "bleu", "chrf": "chrf"},
     "statistics": {"rows": "pairs"},
 }
 

@@ -38,6 +38,12 @@ def _nmt(content: Content) -> Iterator[str]:
         yield f"BLEU {content['bleu']:.1f}"
 
 
+def _paraphraser(content: Content) -> Iterator[str]:
+    yield from _nmt(content)
+    if content["pairs"]:
+        yield f"{content['pairs']['used']:,} of {content['pairs']['pairs']:,} pairs in both directions"
+
+
 def _translate(content: Content) -> Iterator[str]:
     yield f"{content['translated']:,} of {content['rows']:,} rows translated"
     yield from _share(sum(content["failed"].values()), content["rows"], "failed")
@@ -87,5 +93,6 @@ _PARTS: Final[Mapping[str, Callable[[Content], Iterator[str]]]] = {
     "score": _score,
     "lexicon": _lexicon,
     "embeddings": _embeddings,
+    "paraphraser": _paraphraser,
     "statistics": _statistics,
 }

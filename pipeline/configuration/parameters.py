@@ -8,6 +8,7 @@ from paraforge.bitext.parameters import IngestParameters
 from paraforge.embeddings.parameters import EmbeddingsParameters, ParagramParameters
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.nmt.parameters import NmtParameters
+from paraforge.paraphrasing.parameters import ParaphraserParameters
 from paraforge.publication.parameters import PublishParameters
 from paraforge.report.parameters import ReportParameters
 from paraforge.scoring.general import is_english
@@ -32,6 +33,7 @@ class Parameters(BaseModel):
     publish: PublishParameters
     lexicon: LexiconParameters = Field(default_factory=LexiconParameters)
     embeddings: EmbeddingsParameters = Field(default_factory=EmbeddingsParameters)
+    paraphraser: ParaphraserParameters = Field(default_factory=ParaphraserParameters)
     statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
     report: ReportParameters = Field(default_factory=ReportParameters)
     resources: Resources = Field(default_factory=Resources)

@@ -75,9 +75,38 @@ class EngineSettings(Values):
     def check(self, options: DecodingOptions) -> None:
         """Compare with the other options.
 
-        Raises:
-            ValueError: they do not go together.
+        Raises ValueError: they do not go together.
         """
+
+
+class VarietySettings(EngineSettings):
+    """How the engines torch and fairseq look for hypotheses; a translation depends on each of these."""
+
+    method: Literal["beam", "sampling"] = Field("beam", description="sampling: beam samples a sentence")
+    groups: int = Field(
+        1, ge=1, description="diverse beam search (Vijayakumar et al. 2016): groups that share the beam"
+    )
+    diversity: float = Field(
+        0.5,
+        ge=0,
+        description="what a token costs that an earlier group took at this step, in nats; not in the score",
+    )
+    temperature: float = Field(1.0, gt=0, description="sampling: logits are divided by it")
+    top_k: int = Field(0, ge=0, description="sampling: among so many most probable tokens; 0: all")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="sampling: among the fewest tokens that have this probability together"
+    )
+    seed: int = Field(1, description="sampling: another seed draws other translations")
+
+    def check(self, options: DecodingOptions) -> None:
+        """Compare groups with the beam.
+
+        Raises ValueError: they do not go together.
+        """
+        if options.beam % self.groups:
+            raise ValueError(f"a beam of {options.beam} cannot be shared by {self.groups} groups")
+        if self.groups > 1 and self.method == "sampling":
+            raise ValueError("groups are for method beam: samples have no groups")
 
 
 Settings = TypeVar("Settings", bound=EngineSettings)
@@ -88,8 +117,7 @@ def settings_of(
 ) -> Settings:
     """Settings from names and values, compared with the other options if there are any.
 
-    Raises:
-        InputError: there is no such setting, or a value cannot be.
+    Raises InputError: there is no such setting, or a value cannot be.
     """
     unknown = sorted(set(values) - set(kind.model_fields))
     if unknown:
@@ -115,11 +143,10 @@ def settings_of(
 class Placement:
     """Where and with how much an engine runs; no hypothesis depends on it but by rounding.
 
-    Attributes:
-        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
-        threads: CPU threads.
-        batch_tokens: source tokens of a batch, padding included; 0 lets the engine choose.
-        graphs: whether the engine torch records its steps on a GPU as CUDA graphs.
+    device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+    threads: CPU threads.
+    batch_tokens: source tokens of a batch, padding included; 0 lets the engine choose.
+    graphs: whether the engine torch records its steps on a GPU as CUDA graphs.
     """
 
     device: str = "auto"
@@ -132,14 +159,13 @@ class Placement:
 class Hypothesis:
     """One translation of a sentence.
 
-    Attributes:
-        text: detokenised.
-        score: mean natural log-probability per target token, end-of-sentence in sum and length;
-            NaN if it is not finite or nothing was decoded.
-        tokens: target tokens, end-of-sentence included.
-        output_truncated: it ended at the cap, not at end-of-sentence.
-        non_finite: the engine's score was NaN or infinite.
-        runaway: it repeats itself as no text does; see :mod:`paraforge.decoding.runaway`.
+    text: detokenised.
+    score: mean natural log-probability per target token, end-of-sentence in sum and length;
+        NaN if it is not finite or nothing was decoded.
+    tokens: target tokens, end-of-sentence included.
+    output_truncated: it ended at the cap, not at end-of-sentence.
+    non_finite: the engine's score was NaN or infinite.
+    runaway: it repeats itself as no text does; see :mod:`paraforge.decoding.runaway`.
     """
 
     text: str
@@ -185,25 +211,27 @@ class Translator(Protocol):
 
         A sentence that the engine cannot translate is a result with ``failed``, not an exception.
 
-        Raises:
-            Interrupted: SIGTERM or Ctrl-C arrived; the batch in hand is finished.
-            EngineError: the engine fails on whatever it is given.
+        Raises Interrupted: SIGTERM or Ctrl-C arrived; the batch in hand is finished; EngineError: the engine
+        fails on whatever it is given.
         """
 
 
-def fingerprint_of(engine: str, weights: str, options: DecodingOptions) -> str:
-    """Fingerprint of a translator: engine's name, fingerprint of weights and vocabulary, options."""
-    return hash_json({"engine": engine, "weights": weights, "options": options.description()})
+def fingerprint_of(
+    engine: str, weights: str, options: DecodingOptions, settings: dict[str, Any] | None = None
+) -> str:
+    """Fingerprint of a translator: engine's name, fingerprint of weights and vocabulary, options, and the
+    engine's own settings where they are not as by default."""
+    content = {"engine": engine, "weights": weights, "options": options.description()}
+    return hash_json({**content, "settings": settings} if settings else content)
 
 
 def make_hypothesis(text: str, score: float, tokens: Sequence[object], ended: bool) -> Hypothesis:
     """A hypothesis with its flags.
 
-    Args:
-        text: detokenised hypothesis.
-        score: as the engine gave it, finite or not.
-        tokens: target tokens without end-of-sentence.
-        ended: whether the engine came to end-of-sentence by itself.
+    text: detokenised hypothesis.
+    score: as the engine gave it, finite or not.
+    tokens: target tokens without end-of-sentence.
+    ended: whether the engine came to end-of-sentence by itself.
     """
     finite = math.isfinite(score)
     return Hypothesis(

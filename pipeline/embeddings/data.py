@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from paraforge.bitext.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from paraforge.embeddings.parameters import PairFileParameters
 from paraforge.errors import InputError
@@ -20,12 +17,11 @@ from paraforge.evaluation.similarity.comparing import Comparable
 from paraforge.evaluation.similarity.sts import development_score
 from paraforge.files import hash_json, sha256_file
 from paraforge.learning.loop import Evaluate
-from paraforge.publication.datasets import open_published
+from paraforge.publication.datasets import open_published, published_tables
 from paraforge.publication.manifest import MANIFEST_NAME, manifest_path
 from paraforge.shards.store import INDEX_NAME, ShardDirectory, index_path
 from paraforge.text.paths import expand
 
-_BATCH_ROWS = 50_000
 _SIDES = ("reference", "translation")
 
 
@@ -161,13 +157,7 @@ def _corpus_blocks(directory: Path) -> Iterator[PairBlock]:
     if not _is_published(directory):
         yield from read_corpus_pairs(directory)
         return
-    for path in open_published(directory).files:
-        try:
-            with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                columns = [name for name in (*_SIDES, "source") if name in file.schema_arrow.names]
-                for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
-                    yield from blocks_of_sources(pa.Table.from_batches([batch]), _SIDES)
-        except (pa.ArrowException, OSError, KeyError) as error:
-            raise InputError(
-                f"not a whole Parquet file of pairs: {error}", path, remedy="Publish the corpus again."
-            ) from error
+    dataset = open_published(directory)
+    columns = [name for name in (*_SIDES, "source") if name in dataset.schema.names]
+    for table in published_tables(dataset, columns):
+        yield from blocks_of_sources(table, _SIDES)

@@ -99,7 +99,7 @@ class LeakageFilter:
     def __call__(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
         """The blocks as they come, without leaked pairs where `drop` is set; no block is empty."""
         for block in blocks:
-            leaked = self._look_at(block)
+            leaked = self.look_at(block)
             if not self.drop or not leaked.any():
                 yield block
                 continue
@@ -108,7 +108,7 @@ class LeakageFilter:
             if not leaked.all():
                 yield block.filter(keep)
 
-    def _look_at(self, block: PairBlock) -> npt.NDArray[np.bool_]:
+    def look_at(self, block: PairBlock) -> npt.NDArray[np.bool_]:
         """Which pairs are leaked; the report is brought up to date."""
         found = [self._found(side) for side in (block.left, block.right)]
         leaked = (found[0] >= 0) | (found[1] >= 0)

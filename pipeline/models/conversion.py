@@ -95,7 +95,7 @@ def model_arguments(state: Mapping[str, Any], path: Path) -> argparse.Namespace:
 
 
 def architecture_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Sizes of a fairseq transformer, as ``model.json`` has them."""
+    """Sizes of a fairseq model, as ``model.json`` has them."""
     import_fairseq()
     from fairseq.models import ARCH_CONFIG_REGISTRY
 
@@ -105,19 +105,31 @@ def architecture_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
     weights = state["model"]
     source, target = weights["encoder.embed_tokens.weight"], weights["decoder.embed_tokens.weight"]
     distinct = {tensor.data_ptr(): tensor.numel() for tensor in weights.values()}
+    own = (
+        {}
+        if is_lstm(state, path)
+        else {
+            "feed_forward": int(arguments.encoder_ffn_embed_dim),
+            "heads": int(arguments.encoder_attention_heads),
+            "pre_norm": bool(arguments.encoder_normalize_before),
+        }
+    )
     return {
         "name": str(arguments.arch),
         "encoder_layers": int(arguments.encoder_layers),
         "decoder_layers": int(arguments.decoder_layers),
         "width": int(arguments.encoder_embed_dim),
-        "feed_forward": int(arguments.encoder_ffn_embed_dim),
-        "heads": int(arguments.encoder_attention_heads),
-        "pre_norm": bool(arguments.encoder_normalize_before),
+        **own,
         "source_vocabulary": int(source.shape[0]),
         "target_vocabulary": int(target.shape[0]),
         "shared_embeddings": source.shape == target.shape and bool(source.equal(target)),
         "parameters": int(sum(distinct.values())),
     }
+
+
+def is_lstm(state: Mapping[str, Any], path: Path) -> bool:
+    """Whether a checkpoint is of fairseq's LSTMs, which CTranslate2 does not run."""
+    return str(model_arguments(state, path).arch).startswith("lstm")
 
 
 def write_fairseq_model(
@@ -127,7 +139,7 @@ def write_fairseq_model(
     output: Path,
     languages: tuple[str, str],
 ) -> dict[str, Any]:
-    """Write a fairseq model in both forms, fairseq's and CTranslate2's.
+    """Write a fairseq model in fairseq's form and, but for LSTMs, in CTranslate2's.
 
     state: as :func:`normalise_checkpoint` or ``weights_only_state`` gives it.
     dictionaries: dictionary file of each language.
@@ -143,10 +155,13 @@ def write_fairseq_model(
     for side in ("source", "target"):
         copy_subwords(sentencepiece[side], output, side)
     write_checkpoint(state, folder / CHECKPOINT_FILE)
-    convert_fairseq(folder / CHECKPOINT_FILE, folder, output / "ctranslate2", *languages)
+    engines = {"fairseq": "fairseq"}
+    if not is_lstm(state, folder / CHECKPOINT_FILE):
+        convert_fairseq(folder / CHECKPOINT_FILE, folder, output / "ctranslate2", *languages)
+        engines = {"ctranslate2": "ctranslate2", **engines}
     arguments = model_arguments(state, folder / CHECKPOINT_FILE)
     return {
-        "engines": {"ctranslate2": "ctranslate2", "fairseq": "fairseq"},
+        "engines": engines,
         "maximum_source_tokens": int(getattr(arguments, "max_source_positions", None) or 1024),
         "architecture": architecture_of(state, folder / CHECKPOINT_FILE),
     }
@@ -217,14 +232,16 @@ def write_description(
 
 
 def fingerprint(digests: Mapping[str, str], affixes: Mapping[str, Sequence[str]]) -> str:
-    """SHA-256 of what decides a model's output: CTranslate2's files, the subwords', and the affixes.
+    """SHA-256 of what decides a model's output: CTranslate2's files or else fairseq's, subwords, affixes.
 
     digests: SHA-256 of each file by its path in the model's directory; other kinds do not count.
     affixes: tokens put around sources and before targets; with BPE codes also the languages.
     """
     digest = hashlib.sha256()
+    # A model that CTranslate2 does not run is fairseq's alone.
+    folder = "ctranslate2/" if any(name.startswith("ctranslate2/") for name in digests) else "fairseq/"
     for name in sorted(digests):
-        if name.startswith("ctranslate2/") or name.endswith(KINDS):
+        if name.startswith(folder) or name.endswith(KINDS):
             digest.update(f"{digests[name]}  {name}\n".encode())
     for name in sorted(affixes):
         digest.update(f"{name}  {' '.join(affixes[name])}\n".encode())

@@ -35,6 +35,7 @@ def train_vocabulary(
     kind: Literal["unigram", "bpe"] = "unigram",
     character_coverage: float = 1.0,
     byte_fallback: bool = False,
+    symbols: Sequence[str] = (),
 ) -> None:
     """Train a SentencePiece model and write it to ``path``.
 
@@ -43,6 +44,7 @@ def train_vocabulary(
     kind: unigram language model or byte-pair encoding.
     character_coverage: share of the text's characters that get a piece, in (0, 1].
     byte_fallback: spell unknown characters in bytes.
+    symbols: pieces that are never cut, in addition to ``size``.
 
     Raises InputError: no text, or more characters in it than ``size`` has room for.
     """
@@ -61,7 +63,8 @@ def train_vocabulary(
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(counted()),
             model_writer=model,
-            vocab_size=size,
+            vocab_size=size + len(symbols),
+            user_defined_symbols=list(symbols),
             model_type=kind,
             character_coverage=character_coverage,
             byte_fallback=byte_fallback,
@@ -82,7 +85,7 @@ def train_vocabulary(
         detail = str(error).replace("\n", " ")
         raise InputError(
             f"no vocabulary of {size} pieces can be trained on {count} sentences: {detail}",
-            remedy="Change nmt.vocabulary.size or nmt.vocabulary.character_coverage.",
+            remedy="Change vocabulary.size or vocabulary.character_coverage of its section.",
         ) from error
     with atomic_path(path) as temporary:
         temporary.write_bytes(model.getvalue())

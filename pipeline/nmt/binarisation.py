@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,15 +36,14 @@ PAIRS_PER_BLOCK = 10_000
 class PreparedBitext:
     """What :func:`prepare_bitext` made of a bitext; everything lies in one directory.
 
-    Attributes:
-        pairs: accepted rows of the bitext.
-        trained: pairs that are trained on.
-        held_out: pairs for validation.
-        set_aside: pairs in neither, because their Czech sentence is held out, could be, or is too long to be.
-        too_long: pairs with more pieces on a side than allowed, or none.
-        source_tokens, target_tokens: of the trained pairs, end of sentence included.
-        parts: binarised directories, relative; fairseq goes through them in turn, one a (fairseq) epoch.
-        teacher: fingerprint of the model whose translations are trained on; None for references.
+    pairs: accepted rows of the bitext.
+    trained: pairs that are trained on.
+    held_out: pairs for validation.
+    set_aside: pairs in neither, because their source is held out, could be, or is too long to be.
+    too_long: pairs with more pieces on a side than allowed, or none.
+    source_tokens, target_tokens: of the trained pairs, end of sentence included.
+    parts: binarised directories, relative; fairseq goes through them in turn, one a (fairseq) epoch.
+    teacher: fingerprint of the model whose translations are trained on; None for references.
     """
 
     pairs: int
@@ -58,27 +57,25 @@ class PreparedBitext:
     teacher: str | None = None
 
 
-def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:
-    """A number in [0, 1) for each Czech sentence, the same wherever and however often it occurs.
-
-    A pair is held out where it is below a threshold, so equal sentences never fall on both sides.
-    """
-    return text_keys(source)[:, 0].astype(np.float64) / 2.0**64
-
-
 def held_out_threshold(rows: int, wanted: int) -> float:
     """Below which values rows are held out: about ``wanted`` of them, at most a tenth."""
     return 0.0 if rows == 0 else min(0.1, wanted / rows)
 
 
-def prepare_bitext(bitext: ShardDirectory, directory: Path, parameters: NmtParameters) -> PreparedBitext:
+def prepare_bitext(
+    bitext: ShardDirectory, directory: Path, parameters: NmtParameters, symbols: Sequence[str] = ()
+) -> PreparedBitext:
     """Write vocabularies, dictionaries, held-out rows and binarised parts to ``directory``, once.
 
     Memory is bounded by ``vocabulary.sample`` pairs and one shard. A preparation that was killed begins
     anew; a finished one is taken as it is.
 
-    Raises:
-        InputError: no pairs, or no vocabulary can be trained on them.
+    bitext: see :func:`~paraforge.nmt.training.train_model`.
+    directory: of this training.
+    parameters: of the training.
+    symbols: each becomes a piece of its own, wherever it stands.
+
+    Raises InputError: no pairs, or no vocabulary can be trained on them.
     """
     record = directory / "prepared.json"
     if record.is_file():
@@ -95,7 +92,7 @@ def prepare_bitext(bitext: ShardDirectory, directory: Path, parameters: NmtParam
         )
     threshold = held_out_threshold(accepted, parameters.validation.held_out)
     directory.mkdir(parents=True, exist_ok=True)
-    _train_vocabularies(bitext, directory, parameters, threshold, accepted)
+    _train_vocabularies(bitext, directory, parameters, threshold, accepted, symbols)
     held_out = _write_held_out(bitext, directory, parameters, threshold)
     shutil.rmtree(directory / "parts", ignore_errors=True)
     prepared = _binarise(bitext, directory, parameters, threshold, accepted, held_out)
@@ -104,7 +101,7 @@ def prepare_bitext(bitext: ShardDirectory, directory: Path, parameters: NmtParam
 
 
 def _training_rows(table: pa.Table, threshold: float) -> pa.Table:
-    return table.filter(pa.array(held_out_values(table["source_text"]) >= threshold))
+    return table.filter(pa.array(table["drawn"].to_numpy() >= threshold))
 
 
 def _train_vocabularies(
@@ -113,6 +110,7 @@ def _train_vocabularies(
     parameters: NmtParameters,
     threshold: float,
     accepted: int,
+    symbols: Sequence[str],
 ) -> None:
     settings = parameters.vocabulary
     share = min(1.0, settings.sample / accepted)
@@ -132,6 +130,7 @@ def _train_vocabularies(
         "kind": settings.kind,
         "character_coverage": settings.character_coverage,
         "byte_fallback": settings.byte_fallback,
+        "symbols": symbols,
     }
     if settings.shared:
         train_vocabulary(sample(("source_text", "target")), directory / "source.spm", **options)
@@ -158,7 +157,7 @@ def _write_held_out(
     kept = pa.table({"source_text": pa.array([], pa.string()), "reference": pa.array([], pa.string())})
     values = np.empty(0)
     for table in accepted_pairs(bitext, parameters):
-        table_values = held_out_values(table["source_text"])
+        table_values = table["drawn"].to_numpy()
         below = table_values < threshold
         rows = table.filter(pa.array(below)).select(kept.schema.names)
         fits = _fitting(rows, processors, parameters.maximum_tokens)
@@ -271,7 +270,7 @@ def _binarise(
             bar.update(table.num_rows)
     writer.close()
     if trained == 0:
-        raise InputError("no pair is left to train on", bitext.path, remedy="Raise nmt.maximum_tokens.")
+        raise InputError("no pair is left to train on", bitext.path, remedy="Raise maximum_tokens.")
     _binarise_held_out(directory, parameters, writer, processors)
     return PreparedBitext(
         pairs=accepted,

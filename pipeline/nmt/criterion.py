@@ -93,16 +93,14 @@ def blockwise_label_smoothed_loss(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Label-smoothed and plain negative log-likelihood in nats, summed over tokens, as fairseq defines them.
 
-    Args:
-        features: tokens x width, the decoder's output.
-        weight: types x width, the output embeddings.
-        target: tokens, int64: the right type of each.
-        epsilon: share of the target's probability that is spread over the other types.
-        padding: the type whose rows count nothing.
-        precision: of the matrix products; everything else is float32 or better.
+    features: tokens x width, the decoder's output.
+    weight: types x width, the output embeddings.
+    target: tokens, int64: the right type of each.
+    epsilon: share of the target's probability that is spread over the other types.
+    padding: the type whose rows count nothing.
+    precision: of the matrix products; everything else is float32 or better.
 
-    Returns:
-        Two scalars; only the first has a gradient.
+    Returns two scalars; only the first has a gradient.
     """
     result: tuple[torch.Tensor, torch.Tensor] = _BlockwiseLoss.apply(  # type: ignore[no-untyped-call]
         features, weight, target, epsilon, padding, precision
@@ -124,10 +122,11 @@ class BlockwiseLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  #
         """Loss of a batch, its divisor and what fairseq logs."""
         target = sample["target"]
         narrow = self.precision != torch.float32
-        if model.training:
-            if self.batch_seeds:
-                seed, *self.batch_seeds = self.batch_seeds
-                torch.manual_seed(seed)
+        if model.training and self.batch_seeds:
+            seed, *self.batch_seeds = self.batch_seeds
+            torch.manual_seed(seed)
+        # An LSTM's decoder gives nothing but logits.
+        if model.training and hasattr(model.decoder, "output_projection"):
             with torch.autocast(target.device.type, self.precision, enabled=narrow):
                 features, _ = model(**sample["net_input"], features_only=True)
             loss, nll_loss = blockwise_label_smoothed_loss(

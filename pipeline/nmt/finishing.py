@@ -8,24 +8,36 @@ from pathlib import Path
 from typing import Any
 
 from paraforge import versions
+from paraforge.files import write_json
 from paraforge.models.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
-from paraforge.models.conversion import convert_fairseq, write_description, write_fairseq_model
+from paraforge.models.conversion import write_description, write_fairseq_model
 from paraforge.models.fairseq_compat import load_checkpoint
 from paraforge.nmt.binarisation import PreparedBitext
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.training import TrainingResult
-from paraforge.nmt.validation import HeldOut, Scores, evaluate
+from paraforge.nmt.validation import Scores, evaluate
 
 logger = logging.getLogger(__name__)
 
 
 def finish_model(
-    directory: Path, output: Path, parameters: NmtParameters, result: TrainingResult, threads: int
+    directory: Path,
+    output: Path,
+    parameters: NmtParameters,
+    result: TrainingResult,
+    threads: int,
+    documents: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Pick the best or the averaged weights by BLEU on the held-out rows, and write the model to ``output``.
 
-    Returns:
-        ``model.json``.
+    directory: of the training.
+    output: empty directory.
+    parameters: of the training.
+    result: what the training gave.
+    threads: CPU threads of the validation.
+    documents: JSON files that belong to the model, by name.
+
+    Returns ``model.json``.
     """
     languages = (parameters.source_language, parameters.target_language)
     state, chosen, scores = _choose_weights(directory, parameters, result.history, threads)
@@ -36,6 +48,8 @@ def finish_model(
         output,
         languages,
     )
+    for name, document in (documents or {}).items():
+        write_json(output / name, document)
     last = result.history[-1]
     prepared = result.prepared
     return write_description(
@@ -71,12 +85,13 @@ def finish_model(
 def training_signature(parameters: NmtParameters, prepared: PreparedBitext, updates: int, key: str) -> str:
     """A line that says what a model was trained on and how, in the manner of sacreBLEU."""
     shape, vocabulary = parameters.architecture, parameters.vocabulary
+    kind = "lstm-" if shape.kind == "lstm" else ""
     return "|".join(
         [
             f"key:{key[:8]}",
             f"pairs:{prepared.trained}",
             f"spm:{vocabulary.kind}-{vocabulary.size}-{'shared' if vocabulary.shared else 'separate'}",
-            f"arch:{shape.encoder_layers}+{shape.decoder_layers}x{shape.width}",
+            f"arch:{kind}{shape.encoder_layers}+{shape.decoder_layers}x{shape.width}",
             f"updates:{updates}",
             f"seed:{parameters.training.seed}",
             *([] if prepared.teacher is None else [f"teacher:{prepared.teacher[:8]}"]),
@@ -100,18 +115,15 @@ def _choose_weights(
         candidates.append(
             (f"average of updates {', '.join(str(int(u)) for u in last)}", average_checkpoints(paths))
         )
-    held_out = HeldOut.read(directory)
     scored = []
     for name, state in candidates:
         checkpoint = directory / "candidate.pt"
         write_checkpoint(state, checkpoint)
-        converted = directory / "validation"
-        convert_fairseq(
-            checkpoint, directory, converted, parameters.source_language, parameters.target_language
-        )
         scores = evaluate(
-            converted,
-            held_out,
+            checkpoint,
+            directory,
+            (parameters.source_language, parameters.target_language),
+            lstm=parameters.architecture.kind == "lstm",
             beam=parameters.validation.final_beam,
             threads=threads,
             maximum_tokens=parameters.maximum_tokens,

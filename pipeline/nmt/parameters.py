@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.text.paths import UserFile
 
-_LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
+LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
 
 # What an import reads beside the checkpoint that is named: dictionaries and subwords.
-_BESIDE_CHECKPOINTS = ("dict.*.txt", "*.model", "*.spm", "*.bpe", "*codes*", "code*", "tokenizer.json")
-_MODEL = UserFile(words=("train", "none"), hub=True, neighbours=_BESIDE_CHECKPOINTS)
+BESIDE_CHECKPOINTS = ("dict.*.txt", "*.model", "*.spm", "*.bpe", "*codes*", "code*", "tokenizer.json")
+_MODEL = UserFile(words=("train", "none"), hub=True, neighbours=BESIDE_CHECKPOINTS)
 
 
 class _Section(BaseModel):
@@ -33,21 +33,30 @@ class NmtVocabularyParameters(_Section):
 
 
 class ArchitectureParameters(_Section):
-    """fairseq's transformer."""
+    """fairseq's transformer, or its LSTMs with attention (a bidirectional encoder)."""
 
+    kind: Literal["transformer", "lstm"] = Field(
+        "transformer",
+        description="lstm: what the papers' models are; only the engine fairseq translates with it",
+    )
     encoder_layers: int = Field(6, ge=1, description="layers of the encoder")
     decoder_layers: int = Field(6, ge=1, description="layers of the decoder")
     width: int = Field(512, ge=8, description="of embeddings and layers; a multiple of heads")
-    feed_forward: int = Field(2048, ge=8, description="width inside the feed-forward blocks")
-    heads: int = Field(8, ge=1, description="attention heads")
-    pre_norm: bool = Field(False, description="normalise before each block instead of after it")
+    feed_forward: int = Field(2048, ge=8, description="of a transformer: width inside its blocks")
+    heads: int = Field(8, ge=1, description="of a transformer: attention heads")
+    pre_norm: bool = Field(
+        False, description="of a transformer: normalise before each block instead of after it"
+    )
     dropout: float = Field(0.1, ge=0, lt=1, description="of embeddings and block outputs")
     attention_dropout: float = Field(0.0, ge=0, lt=1, description="of attention weights")
     activation_dropout: float = Field(0.0, ge=0, lt=1, description="inside the feed-forward blocks")
 
     @model_validator(mode="after")
-    def _heads_divide_width(self) -> ArchitectureParameters:
-        if self.width % self.heads or self.width % 2:
+    def _sizes_fit(self) -> ArchitectureParameters:
+        if self.kind == "lstm":
+            if self.width % 2 or self.encoder_layers != self.decoder_layers:
+                raise ValueError("kind lstm: width must be even, and encoder_layers and decoder_layers equal")
+        elif self.width % self.heads or self.width % 2:
             raise ValueError(
                 f"width must be even and a multiple of heads, but is {self.width} with {self.heads} heads"
             )
@@ -137,11 +146,11 @@ class NmtParameters(_Section):
     )
     source_language: str = Field(
         "cs",
-        pattern=_LANGUAGE,
+        pattern=LANGUAGE,
         description="language code, or what a multilingual model calls the language",
     )
     target_language: str = Field(
-        "en", pattern=_LANGUAGE, description="the same for the side that is translated into"
+        "en", pattern=LANGUAGE, description="the same for the side that is translated into"
     )
     affixes: NmtAffixParameters = Field(
         default_factory=NmtAffixParameters,

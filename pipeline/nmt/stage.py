@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,12 @@ _SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
 class NmtReport:
     """Metrics of the stage.
 
-    Attributes:
-        origin: trained, none, or what a ready model was.
-        fingerprint: of weights and vocabulary.
-        bleu, chrf: on the held-out rows; None where none were held out.
-        architecture: sizes.
-        trained_on: pairs, updates and so on; None for a ready model.
-        seconds: wall time of this run of the stage.
+    origin: trained, none, or what a ready model was.
+    fingerprint: of weights and vocabulary.
+    bleu, chrf: on the held-out rows; None where none were held out.
+    architecture: sizes.
+    trained_on: pairs, updates and so on; None for a ready model.
+    seconds: wall time of this run of the stage.
     """
 
     origin: str
@@ -56,10 +56,8 @@ def build_nmt(
 ) -> NmtReport:
     """Make ``output`` (``models/nmt``) as the parameters say, and write the training curve to ``plot``.
 
-    Raises:
-        InputError: the bitext or the ready model is not usable.
-        WorkLockedError: another process is training in the same work directory.
-        Interrupted: SIGTERM or Ctrl-C; the same command goes on.
+    Raises InputError: the bitext or the ready model is not usable; WorkLockedError: another process is
+    training in the same work directory; Interrupted: SIGTERM or Ctrl-C; the same command goes on.
     """
     started = time.monotonic()
     languages = (parameters.source_language, parameters.target_language)
@@ -90,15 +88,22 @@ def build_nmt(
     )
 
 
-def training_key(parameters: NmtParameters, bitext: ShardDirectory) -> str:
+def training_key(
+    parameters: NmtParameters, bitext: ShardDirectory, step: str = "nmt", version: int = versions.NMT
+) -> str:
     """Hash of all that a training's result depends on."""
-    # References are in no key, so that trainings from before there was another target are found again.
-    without = {"model", "bitext", "affixes", *(["target"] if parameters.target == "reference" else [])}
+    # References and transformers are in no key, so that trainings from before there were other targets and
+    # architectures are found again.
+    values = parameters.model_dump(mode="json", exclude={"model", "bitext", "affixes"})
+    if parameters.target == "reference":
+        del values["target"]
+    if parameters.architecture.kind == "transformer":
+        del values["architecture"]["kind"]
     return hash_json(
         {
-            "step": "nmt",
-            "version": versions.NMT,
-            "parameters": parameters.model_dump(mode="json", exclude=without),
+            "step": step,
+            "version": version,
+            "parameters": values,
             "shards": [record.sha256 for record in bitext.records],
         }
     )[:32]
@@ -111,17 +116,38 @@ def _train(
     with work.lock():
         bitext = _bitext(parameters, ingested, resources)
         directory = work.path / training_key(parameters, bitext)
-        finished = directory / "model"
-        history_file = directory / "history.json"
-        if not _is_whole(finished):
-            result = train_model(bitext, directory, parameters, resources)
-            write_json(history_file, result.history)
-            with replaced_directory(finished) as temporary:
-                finish_model(directory, temporary, parameters, result, resources.thread_count())
-            for name in _SCAFFOLDING:
-                shutil.rmtree(directory / name, ignore_errors=True)
-        publish(finished, output)
-        return read_json(output / MODEL_FILE), read_json(history_file)
+        history = trained_model(bitext, directory, parameters, resources)
+        publish(directory / "model", output)
+        return read_json(output / MODEL_FILE), history
+
+
+def trained_model(
+    bitext: ShardDirectory,
+    directory: Path,
+    parameters: NmtParameters,
+    resources: Resources,
+    symbols: Sequence[str] = (),
+    documents: Mapping[str, Any] | None = None,
+) -> list[dict[str, float]]:
+    """Train ``directory/model``, or find that it is finished and whole; gives the validations.
+
+    bitext, symbols: see :func:`~paraforge.nmt.training.train_model`.
+    directory: of this training alone.
+    parameters: what decides the result.
+    resources: devices and threads.
+    documents: see :func:`~paraforge.nmt.finishing.finish_model`.
+    """
+    finished = directory / "model"
+    history_file = directory / "history.json"
+    if not _is_whole(finished):
+        result = train_model(bitext, directory, parameters, resources, symbols)
+        write_json(history_file, result.history)
+        with replaced_directory(finished) as temporary:
+            finish_model(directory, temporary, parameters, result, resources.thread_count(), documents)
+        for name in _SCAFFOLDING:
+            shutil.rmtree(directory / name, ignore_errors=True)
+    history: list[dict[str, float]] = read_json(history_file)
+    return history
 
 
 def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> ShardDirectory:

@@ -31,10 +31,9 @@ HISTORY_COLUMNS = (
 class TrainingResult:
     """How a training ended.
 
-    Attributes:
-        reason: the limit that ended it: maximum_updates, maximum_epochs, maximum_minutes or patience.
-        history: one row a validation; losses in bits per token.
-        prepared: what was trained on.
+    reason: the limit that ended it: maximum_updates, maximum_epochs, maximum_minutes or patience.
+    history: one row a validation; losses in bits per token.
+    prepared: what was trained on.
     """
 
     reason: str
@@ -43,22 +42,24 @@ class TrainingResult:
 
 
 def train_model(
-    bitext: ShardDirectory, directory: Path, parameters: NmtParameters, resources: Resources
+    bitext: ShardDirectory,
+    directory: Path,
+    parameters: NmtParameters,
+    resources: Resources,
+    symbols: Sequence[str] = (),
 ) -> TrainingResult:
     """Train until a limit is reached, going on from the last checkpoint in ``directory`` if there is one.
 
-    Args:
-        bitext: shards with ``source_text``, ``reference`` and, if any, ``rejected``.
-        directory: work directory of this training alone.
-        parameters: what decides the result.
-        resources: devices and threads.
+    bitext: shards with ``source_text``, ``reference`` and, if any, ``rejected`` and ``held_out``.
+    directory: work directory of this training alone.
+    parameters: what decides the result.
+    resources: devices and threads.
+    symbols: of the sources, each of which is a piece of its own.
 
-    Raises:
-        Interrupted: SIGTERM or Ctrl-C; the next call goes on from there.
-        InputError: nothing to train on.
-        IncompleteError: the training process died.
+    Raises Interrupted: SIGTERM or Ctrl-C; the next call goes on from there; InputError: nothing to train on;
+    IncompleteError: the training process died.
     """
-    prepared = prepare_bitext(bitext, directory, parameters)
+    prepared = prepare_bitext(bitext, directory, parameters, symbols)
     logger.info(
         "%d pairs to train on, %d held out, %d set aside, %d too long",
         *(prepared.trained, prepared.held_out, prepared.set_aside, prepared.too_long),
@@ -77,6 +78,9 @@ def trainer_settings(
     """What the training process reads: fairseq's arguments, and what is ours."""
     training, validation = parameters.training, parameters.validation
     device = training_device(resources)
+    # An LSTM's products are small and wait for one another: nothing is gained by narrower numbers.
+    narrow = training.precision != "auto" or parameters.architecture.kind != "lstm"
+    wanted = training.precision if narrow else "float32"
     threads = resources.thread_count()
     ranks = rank_count(training.accumulate, threads) if device == "cpu" else 1
     return {
@@ -85,7 +89,8 @@ def trainer_settings(
             *(["--cpu"] if device == "cpu" else []),
         ],
         "device": device,
-        "precision": precision(training.precision, device),
+        "precision": precision(wanted, device),
+        "kind": parameters.architecture.kind,
         "ranks": ranks,
         "rendezvous": f"rendezvous-{uuid.uuid4().hex}",
         "threads": threads // ranks,
@@ -112,18 +117,29 @@ def fairseq_arguments(directory: Path, parameters: NmtParameters, prepared: Prep
     else:
         schedule = ["--lr-scheduler", "inverse_sqrt"]
     sides = ("encoder", "decoder")
+    if shape.kind == "lstm":
+        own = [
+            "--encoder-bidirectional",
+            *("--encoder-hidden-size", str(shape.width // 2), "--decoder-hidden-size", str(shape.width)),
+            *("--decoder-out-embed-dim", str(shape.width), "--decoder-attention", "1"),
+        ]
+    else:
+        own = [
+            *(f for side in sides for f in (f"--{side}-ffn-embed-dim", str(shape.feed_forward))),
+            *(f for side in sides for f in (f"--{side}-attention-heads", str(shape.heads))),
+            *(f"--{side}-normalize-before" for side in sides if shape.pre_norm),
+            *("--attention-dropout", str(shape.attention_dropout)),
+            *("--activation-dropout", str(shape.activation_dropout)),
+        ]
     return [
         os.pathsep.join(str((directory / part).resolve()) for part in prepared.parts),
         *("--source-lang", parameters.source_language, "--target-lang", parameters.target_language),
-        *("--task", "translation", "--arch", "transformer"),
+        *("--task", "translation", "--arch", shape.kind),
         *("--encoder-layers", str(shape.encoder_layers), "--decoder-layers", str(shape.decoder_layers)),
         *(f for side in sides for f in (f"--{side}-embed-dim", str(shape.width))),
-        *(f for side in sides for f in (f"--{side}-ffn-embed-dim", str(shape.feed_forward))),
-        *(f for side in sides for f in (f"--{side}-attention-heads", str(shape.heads))),
-        *(f"--{side}-normalize-before" for side in sides if shape.pre_norm),
+        *own,
         "--share-all-embeddings" if parameters.vocabulary.shared else "--share-decoder-input-output-embed",
-        *("--dropout", str(shape.dropout), "--attention-dropout", str(shape.attention_dropout)),
-        *("--activation-dropout", str(shape.activation_dropout)),
+        *("--dropout", str(shape.dropout)),
         *("--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--adam-eps", "1e-9"),
         *("--weight-decay", str(training.weight_decay), "--clip-norm", str(training.clip)),
         *("--lr", str(training.learning_rate), "--warmup-updates", str(training.warmup_updates)),

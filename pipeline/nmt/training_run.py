@@ -32,10 +32,9 @@ class TrainingRun:
     def __init__(self, directory: Path, settings: dict[str, Any], rank: int = 0) -> None:
         """Build model and optimiser, or restore them from the last checkpoint.
 
-        Args:
-            directory: of this training.
-            settings: what :func:`paraforge.nmt.training.trainer_settings` gives.
-            rank: number of this process among ``settings["ranks"]``.
+        directory: of this training.
+        settings: what :func:`paraforge.nmt.training.trainer_settings` gives.
+        rank: number of this process among ``settings["ranks"]``.
         """
         import numpy as np
         import torch
@@ -117,8 +116,7 @@ class TrainingRun:
     def train(self) -> str:
         """Train until a limit; returns the reason.
 
-        Raises:
-            Interrupted: SIGTERM or Ctrl-C, or the parent died; a checkpoint was written.
+        Raises Interrupted: SIGTERM or Ctrl-C, or the parent died; a checkpoint was written.
         """
         from fairseq.data import iterators
 
@@ -215,10 +213,9 @@ class TrainingRun:
         return len(scores) - 1 - scores.index(max(scores))
 
     def validate(self) -> bool:
-        """Loss, BLEU and chrF (through CTranslate2) on the held-out rows; keeps this moment's weights.
+        """Loss, BLEU and chrF on the held-out rows; keeps this moment's weights.
 
-        Returns:
-            Whether BLEU has not improved for as many validations as patience allows.
+        Returns whether BLEU has not improved for as many validations as patience allows.
         """
         from fairseq.logging import metrics
 
@@ -236,21 +233,22 @@ class TrainingRun:
 
     def _score(self, values: dict[str, Any]) -> None:
         """Translate the held-out rows with the weights of this moment, and add a row to the history."""
-        from paraforge.models.conversion import convert_fairseq
-        from paraforge.nmt.validation import HeldOut, evaluate
+        import torch
+
+        from paraforge.nmt.validation import evaluate
 
         snapshot = self.directory / "snapshots" / f"update-{self.updates:08d}.pt"
         self.save_weights(snapshot)
-        converted = self.directory / "validation"
-        languages = (self.settings["source_language"], self.settings["target_language"])
-        convert_fairseq(snapshot, self.directory, converted, *languages)
         scores = evaluate(
-            converted,
-            HeldOut.read(self.directory),
+            snapshot,
+            self.directory,
+            (self.settings["source_language"], self.settings["target_language"]),
+            lstm=self.settings["kind"] == "lstm",
             beam=self.settings["beam"],
             threads=self.settings["threads"] * self.ranks.count,
             maximum_tokens=self.settings["maximum_tokens"],
         )
+        torch.set_num_threads(self.settings["threads"])  # an engine may have set its own
         row = {
             "update": self.updates,
             "epoch": round(self.epoch(), 4),

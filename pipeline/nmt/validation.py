@@ -1,13 +1,18 @@
-"""BLEU and chrF of a converted model on held-out rows, by sacreBLEU's defaults, decoded by CTranslate2."""
+"""BLEU and chrF of a checkpoint on held-out rows, by sacreBLEU's defaults."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paraforge.decoding.engines import open_translator
+from paraforge.decoding.translator import DecodingOptions, Placement
 from paraforge.errors import InputError
+from paraforge.models.conversion import CHECKPOINT_FILE, convert_fairseq
+from paraforge.models.model import TranslationModel
 from paraforge.models.sentencepiece import load_processor
 from paraforge.shards.store import read_parquet
 
@@ -70,13 +75,12 @@ def translate_pieces(
 ) -> list[list[str]]:
     """Best hypothesis of each source, as pieces; float32 on the CPU.
 
-    Args:
-        converted: CTranslate2 directory.
-        sources: pieces of each sentence, with whatever the model wants before and after them.
-        beam: beam size.
-        threads: replicas of one thread each, which is faster than one replica of several.
-        maximum_tokens: longest hypothesis.
-        target_prefix: forced first pieces, which are not given back.
+    converted: CTranslate2 directory.
+    sources: pieces of each sentence, with whatever the model wants before and after them.
+    beam: beam size.
+    threads: replicas of one thread each, which is faster than one replica of several.
+    maximum_tokens: longest hypothesis.
+    target_prefix: forced first pieces, which are not given back.
     """
     import ctranslate2
 
@@ -94,20 +98,53 @@ def translate_pieces(
     return [result.hypotheses[0][len(target_prefix) :] for result in results]
 
 
-def evaluate(converted: Path, held_out: HeldOut, *, beam: int, threads: int, maximum_tokens: int) -> Scores:
-    """Translate the held-out rows with a converted model and score them; the loss is of the same rows.
+def evaluate(
+    checkpoint: Path,
+    directory: Path,
+    languages: tuple[str, str],
+    *,
+    lstm: bool,
+    beam: int,
+    threads: int,
+    maximum_tokens: int,
+) -> Scores:
+    """Translate the held-out rows with a checkpoint and score them; the loss is of the same rows.
 
-    Args:
-        converted: CTranslate2 directory.
-        held_out: rows of :meth:`HeldOut.read`.
-        beam: beam size.
-        threads: CPU threads.
-        maximum_tokens: of a hypothesis; a longer one is cut.
+    A transformer is converted and runs in CTranslate2, as it will in production; an LSTM runs in fairseq.
+
+    checkpoint: of weights alone.
+    directory: of the training, with dictionaries, subwords and held-out rows; what an engine reads goes
+        to ``validation`` in it.
+    languages: codes in the dictionaries' names.
+    lstm: whether it is one.
+    beam: beam size.
+    threads: CPU threads.
+    maximum_tokens: of a hypothesis; a longer one is cut.
     """
+    held_out = HeldOut.read(directory)
     pieces = held_out.source_processor.encode(held_out.sources, out_type=str)
     # A model that has hardly begun to learn repeats itself to the end: that end had better be near.
-    longest = 2 * max(map(len, pieces)) + 10
-    hypotheses = translate_pieces(
-        converted, pieces, beam=beam, threads=threads, maximum_tokens=min(longest, maximum_tokens)
+    longest = min(2 * max(map(len, pieces)) + 10, maximum_tokens)
+    folder = directory / "validation"
+    if not lstm:
+        convert_fairseq(checkpoint, directory, folder, *languages)
+        found = translate_pieces(folder, pieces, beam=beam, threads=threads, maximum_tokens=longest)
+        return score_hypotheses(held_out.target_processor.decode(found), held_out.references)
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(checkpoint, folder / CHECKPOINT_FILE)
+    for language in languages:
+        shutil.copyfile(directory / f"dict.{language}.txt", folder / f"dict.{language}.txt")
+    model = TranslationModel(
+        path=folder,
+        folders={"fairseq": folder},
+        source_sentencepiece=directory / "source.spm",
+        target_sentencepiece=directory / "target.spm",
+        source_language=languages[0],
+        target_language=languages[1],
+        fingerprint="",
     )
-    return score_hypotheses(held_out.target_processor.decode(hypotheses), held_out.references)
+    options = DecodingOptions(beam=beam, maximum_target_tokens=longest)
+    translator = open_translator("fairseq", model, options, Placement("cpu", threads))
+    results = translator.translate(held_out.sources)
+    hypotheses = [result.hypotheses[0].text if result.hypotheses else "" for result in results]
+    return score_hypotheses(hypotheses, held_out.references)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +79,17 @@ def open_published(directory: Path) -> Dataset:
     schema = pa.schema(list(zip(names, types, strict=True)))
     renamed = {name: now for name, now in zip(stored, names, strict=True) if name != now}
     return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest, renamed)
+
+
+def published_tables(dataset: Dataset, columns: Sequence[str], rows: int = 50_000) -> Iterator[pa.Table]:
+    """Columns of a published dataset, so many rows at a time, under their present names. Raises InputError: a
+    file is damaged."""
+    stored = {now: name for name, now in dataset.renamed.items()}
+    names = [stored.get(name, name) for name in columns]
+    for path in dataset.files:
+        with open_file(path) as file:
+            for batch in file.iter_batches(rows, columns=names, use_threads=False):
+                yield pa.Table.from_batches([batch]).select(names).rename_columns(list(columns))
 
 
 def open_lexicon(directory: Path) -> Dataset:

@@ -27,6 +27,11 @@ def _hash_name(seed: int, name: str) -> int:
     return int.from_bytes(digest, "little")
 
 
+def mixed(keys: npt.NDArray[np.uint64], name: str) -> npt.NDArray[np.uint64]:
+    """Other pseudo-random numbers of the same n keys, independent for each name."""
+    return _mix(keys + np.uint64(_hash_name(0, name)))
+
+
 def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
     """Pseudo-random keys of n rows.
 

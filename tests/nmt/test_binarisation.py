@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from paraforge.errors import InputError
 from paraforge.models.sentencepiece import load_processor
 from paraforge.nmt import binarisation
-from paraforge.nmt.binarisation import held_out_threshold, held_out_values, prepare_bitext
+from paraforge.nmt.binarisation import held_out_threshold, prepare_bitext
 from paraforge.nmt.parameters import NmtParameters
+from paraforge.nmt.training_pairs import held_out_values
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from tests.models.tiny import bitext
 

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import math
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -18,14 +19,17 @@ from paraforge.decoding.translator import (
     Hypotheses,
     Hypothesis,
     Placement,
+    VarietySettings,
     fingerprint_of,
     make_hypothesis,
+    settings_of,
 )
 from paraforge.errors import InputError
 from paraforge.models.model import TranslationModel
 
 NAME = "fairseq"
 LIBRARIES: Final = ("fairseq", "torch")
+SETTINGS = VarietySettings
 _CPU_BATCH_TOKENS = 1024
 _CUDA_BATCH_TOKENS = 8192
 
@@ -33,8 +37,7 @@ _CUDA_BATCH_TOKENS = 8192
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     """The reference computes in float32 and in nothing else.
 
-    Raises:
-        InputError: another compute type is asked for.
+    Raises InputError: another compute type is asked for.
     """
     if options.compute_type not in ("auto", "float32"):
         raise InputError(
@@ -55,12 +58,11 @@ def open_engine(
 ) -> FairseqTranslator:
     """Load a fairseq checkpoint.
 
-    Raises:
-        InputError: the checkpoint or a dictionary is missing or damaged.
-        MissingPackageError: fairseq is not installed.
+    Raises InputError: the checkpoint or a dictionary is missing or damaged; MissingPackageError: fairseq is
+    not installed.
     """
     assert model is not None
-    return FairseqTranslator(model, options, placement)
+    return FairseqTranslator(model, options, placement, settings)
 
 
 def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any, Any]:
@@ -88,10 +90,29 @@ def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any
     return task, models[0]
 
 
+def _strategy(settings: VarietySettings, dictionary: Any) -> Any:
+    """fairseq's search; None for its beam search."""
+    from fairseq import search
+
+    if settings.method == "sampling":
+        top_p = settings.top_p if settings.top_p < 1 else -1.0
+        return search.Sampling(dictionary, settings.top_k or -1, top_p)
+    if settings.groups > 1:
+        return search.DiverseBeamSearch(dictionary, settings.groups, settings.diversity)
+    return None
+
+
 class FairseqTranslator:
     """A :class:`~paraforge.decoding.translator.Translator` over fairseq's ``SequenceGenerator``."""
 
-    def __init__(self, model: TranslationModel, options: DecodingOptions, placement: Placement) -> None:
+    def __init__(
+        self,
+        model: TranslationModel,
+        options: DecodingOptions,
+        placement: Placement,
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        self._settings = settings_of(SETTINGS, NAME, settings or {}, options)
         task, network = _load(model.folder(NAME), model.source_language, model.target_language)
         import torch
         from fairseq.sequence_generator import SequenceGenerator
@@ -122,8 +143,10 @@ class FairseqTranslator:
             max_len_b=self._cap,
             normalize_scores=True,
             len_penalty=options.length_penalty,
+            temperature=self._settings.temperature,
+            search_strategy=_strategy(self._settings, self._target_dictionary),
         )
-        self.fingerprint = fingerprint_of(NAME, weights(model, {}), options)
+        self.fingerprint = fingerprint_of(NAME, weights(model, {}), options, self._settings.changed())
         self.batch_tokens = placement.batch_tokens or (
             _CPU_BATCH_TOKENS if self._device.type == "cpu" else _CUDA_BATCH_TOKENS
         )
@@ -155,7 +178,9 @@ class FairseqTranslator:
         sample = {
             "net_input": {"src_tokens": tokens.to(self._device), "src_lengths": lengths.to(self._device)}
         }
-        with torch.inference_mode(), warnings.catch_warnings():
+        with torch.inference_mode(), warnings.catch_warnings(), torch.random.fork_rng():
+            # What is drawn depends on the seed and the sentences of the batch, not on what came before.
+            torch.manual_seed(zlib.crc32(tokens.numpy().tobytes(), self._settings.seed))
             warnings.simplefilter("ignore")  # of torch, about masks that fairseq passes to it
             try:
                 found = self._generator.generate([], sample)

@@ -1,0 +1,182 @@
+"""Controls of a paraphrase: what can be asked for, and the tags that ask for it in front of a source.
+
+A tag is a piece of the vocabulary of its own: ``⟦overlap1⟧`` is the lowest third of lexical overlap, and the
+template ``(S (NP) (VP) (.))`` is ``⟦(S⟧⟦NP⟧⟦VP⟧⟦.⟧``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paraforge.errors import ConfigurationError, InputError
+from paraforge.files import read_json
+from paraforge.parsing.brackets import template_of, top_two_levels
+
+CONTROLS_FILE = "controls.json"
+FORMAT = 1
+# In the order of the tags.
+BUCKETED = ("similarity", "overlap", "length")
+_OPEN, _CLOSE = "⟦", "⟧"
+_PLAIN = str.maketrans({_OPEN: "[", _CLOSE: "]"})
+_NEAREST = 5
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What a paraphraser can be asked for.
+
+    edges: of ``similarity`` (paraphrase score), ``overlap`` (of unigrams) and ``length`` (tokens of the
+        paraphrase / tokens of the source): the values between the buckets, rising. A name that is
+        missing cannot be asked for.
+    templates: templates that were learnt, with the number of training outputs of each.
+    parser: name of the parser that they are of.
+    """
+
+    edges: dict[str, list[float]] = field(default_factory=dict)
+    templates: dict[str, int] = field(default_factory=dict)
+    parser: str | None = None
+
+    def symbols(self) -> list[str]:
+        """Every tag."""
+        buckets = [
+            _bucket_tag(name, bucket)
+            for name, edges in self.edges.items()
+            for bucket in range(len(edges) + 1)
+        ]
+        labels = {tag: None for template in self.templates for tag in _template_tags(template)}
+        return [*buckets, *sorted(labels)]
+
+    def buckets(self, name: str, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The bucket of each value, from 0; -1 for NaN.
+
+        name: one of :data:`BUCKETED` that has edges.
+        values: n.
+        """
+        found = np.searchsorted(self.edges[name], values, side="right")
+        return np.where(np.isnan(values), -1, found)
+
+    def bucket(self, name: str, asked: str) -> int:
+        """The bucket that a user means by ``low``, ``medium``, ``high``, its number from 1, or a value with a
+        decimal point that lies in it.
+
+        Raises ConfigurationError: there is no such bucket, or the model knows none of them.
+        """
+        if name not in self.edges:
+            raise ConfigurationError([f"--{name}: this model cannot be asked for it"])
+        count = len(self.edges[name]) + 1
+        named = {"low": 0, "high": count - 1} | ({"medium": count // 2} if count % 2 else {})
+        numbered = {str(number): number - 1 for number in range(1, count + 1)}
+        if asked in named or asked in numbered:
+            return {**named, **numbered}[asked]
+        try:
+            value = float(asked)
+        except ValueError:
+            value = np.nan
+        if np.isfinite(value) and not asked.lstrip("+-").isdecimal():
+            return int(self.buckets(name, np.array([value]))[0])
+        raise ConfigurationError(
+            [f"--{name} {asked}: there are {', '.join(named)}, 1 to {count}, and values such as 0.5"]
+        )
+
+    def known_template(self, text: str) -> str:
+        """A template as :func:`~paraforge.parsing.brackets.template_of` writes it.
+
+        text: brackets of any depth, with or without words.
+
+        Raises ConfigurationError: it has other brackets than a tree's, or the model has not learnt it.
+        """
+        try:
+            template = template_of(text)
+        except ValueError as error:
+            raise ConfigurationError([f"the template {text!r} does not parse: {error}"]) from error
+        if template in self.templates:
+            return template
+        if not self.templates:
+            raise ConfigurationError(["this model was trained without templates"])
+        nearest = ", ".join(self.nearest_templates(template))
+        raise ConfigurationError([f"the model has not learnt the template {template}. Nearest: {nearest}"])
+
+    def nearest_templates(self, template: str) -> list[str]:
+        """Learnt templates, the most alike first, of equally alike ones the most frequent."""
+        labels = top_two_levels(template).split()
+
+        def likeness(other: str) -> tuple[float, int]:
+            ratio = difflib.SequenceMatcher(None, labels, top_two_levels(other).split()).ratio()
+            return -ratio, -self.templates[other]
+
+        return sorted(self.templates, key=likeness)[:_NEAREST]
+
+    def prefix(self, wanted: Mapping[str, int], template: str | None = None) -> str:
+        """The tags for buckets by name and for a template, to be put in front of :func:`plain` text."""
+        tags = [_bucket_tag(name, wanted[name]) for name in BUCKETED if name in wanted]
+        return "".join([*tags, *(_template_tags(template) if template else ())])
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``controls.json`` holds."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def read(cls, directory: Path) -> Controls:
+        """Read ``controls.json`` of a model.
+
+        Raises InputError: there is none, so it is no paraphraser; or it is damaged or of a newer version.
+        """
+        path = directory / CONTROLS_FILE
+        if not path.is_file():
+            raise InputError(
+                f"not a paraphraser: there is no {CONTROLS_FILE} in it"
+                if directory.is_dir()
+                else "no such model",
+                directory,
+                remedy="Give what the stage paraphraser made, e.g. models/paraphraser.",
+            )
+        content = read_json(path)
+        try:
+            if content["format"] > FORMAT:
+                raise InputError("written by a newer version", path, remedy="Upgrade paraforge.")
+            edges = {name: [float(edge) for edge in content["edges"][name]] for name in content["edges"]}
+            templates = {str(name): int(count) for name, count in content["templates"].items()}
+            return cls(edges, templates, content["parser"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"damaged: {error!r}", path) from error
+
+
+def plain(text: str) -> str:
+    """Text without the brackets of tags: nobody's sentence gives orders."""
+    return text.translate(_PLAIN)
+
+
+def bucket_edges(values: NDArray[np.float64], buckets: int) -> list[float]:
+    """Inner edges of buckets with equally many values in each; fewer of them where values are equal.
+
+    values: n, NaN where there is none.
+    buckets: how many are wanted.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return []
+    edges = np.unique(np.quantile(finite, np.arange(1, buckets) / buckets))
+    # A value that is an edge is above it, so an edge at the smallest value would have nothing below it.
+    return [float(edge) for edge in edges[edges > finite.min()]]
+
+
+def learnt_templates(counts: Mapping[str, int], minimum: int, most: int) -> dict[str, int]:
+    """The most frequent templates with at least ``minimum`` outputs, by falling number."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {template: count for template, count in ordered[:most] if count >= minimum}
+
+
+def _bucket_tag(name: str, bucket: int) -> str:
+    return f"{_OPEN}{name}{bucket + 1}{_CLOSE}"
+
+
+def _template_tags(template: str) -> list[str]:
+    root, *labels = top_two_levels(template).split()
+    return [f"{_OPEN}({root}{_CLOSE}", *(f"{_OPEN}{label}{_CLOSE}" for label in labels)]

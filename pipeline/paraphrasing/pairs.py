@@ -1,0 +1,322 @@
+"""A published corpus to what a paraphraser is trained on: its pairs in both directions, with tags."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from paraforge import versions
+from paraforge.bitext.pair_blocks import PairBlock
+from paraforge.errors import IncompleteError, InputError
+from paraforge.evaluation.leakage import LeakageFilter
+from paraforge.files import hash_json, read_json, sha256_file, write_json
+from paraforge.interrupts import check_interrupt
+from paraforge.paraphrasing.controls import BUCKETED, Controls, bucket_edges, learnt_templates, plain
+from paraforge.paraphrasing.parameters import ParaphraserParameters
+from paraforge.parsing.brackets import template_of
+from paraforge.parsing.parse import Parses, parse_sentences
+from paraforge.parsing.parser import open_parser
+from paraforge.progress import progress
+from paraforge.publication.datasets import Dataset, open_published, published_tables
+from paraforge.selection.held_out import read_test_sentences
+from paraforge.shards.keys import text_keys
+from paraforge.shards.lineage import mixed
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.shards.work import replaced_directory
+
+logger = logging.getLogger(__name__)
+
+_SIDES = ("reference", "translation")
+_COLUMNS = (*_SIDES, "paraphrase_score", "overlap_1", "reference_tokens", "translation_tokens")
+_SCHEMA = pa.schema([("source_text", pa.string()), ("reference", pa.string()), ("held_out", pa.bool_())])
+_RECORD = "prepared.json"
+# Pairs that the edges of buckets are computed from.
+_SAMPLED = 1_000_000
+
+
+@dataclass
+class PairCounts:
+    """What became of the corpus' pairs; the others add up to ``pairs``.
+
+    unusable: a side is blank, or both are the same.
+    leaked: a side is a test sentence.
+    held_out: for validation.
+    set_aside: a side is a held-out sentence, in another pair.
+    used: trained on, in both directions.
+    """
+
+    pairs: int = 0
+    unusable: int = 0
+    leaked: int = 0
+    held_out: int = 0
+    set_aside: int = 0
+    used: int = 0
+
+    def check(self) -> None:
+        """Raise IncompleteError unless the counts add up."""
+        parts = self.unusable + self.leaked + self.held_out + self.set_aside + self.used
+        if parts != self.pairs:
+            raise IncompleteError(f"{self.pairs} pairs in, {parts} accounted for: {asdict(self)}")
+
+
+@dataclass(frozen=True)
+class PreparedPairs:
+    """Shards to train on, what can be asked of the model, and counts."""
+
+    shards: ShardDirectory
+    controls: Controls
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+def prepare_pairs(
+    corpus: Path, root: Path, parameters: ParaphraserParameters, resources: Resources
+) -> PreparedPairs:
+    """Write tagged pairs to a directory below ``root``, once; a finished one is taken as it is.
+
+    Memory is bounded but for the parses, of ``templates.pairs`` pairs at most.
+
+    corpus: a published corpus (``data/corpus``).
+    root: where the directory is made.
+    parameters: what the tags are, what is held out and kept out.
+    resources: where sentences are parsed.
+
+    Raises InputError: no published corpus, no usable pair in it, or a test file or parser is not there.
+    """
+    dataset = open_published(corpus)
+    tests = {
+        file.path: list(read_test_sentences(file.location(), file.format, file.columns, file.header))
+        for file in parameters.test_files
+    }
+    parser = parameters.templates.parser
+    key = hash_json(
+        {
+            "version": versions.PARAPHRASER,
+            "corpus": [sha256_file(path) for path in dataset.files],
+            "controls": parameters.controls.model_dump(),
+            "templates": parameters.templates.model_dump(exclude={"parser"}),
+            "parser": None if parser is None else [versions.PARSES, open_parser(parser).fingerprint],
+            "tests": list(tests.values()),
+            "held_out": parameters.validation.held_out,
+        }
+    )[:32]
+    directory = root / f"pairs-{key}"
+    if not (directory / _RECORD).is_file():
+        leakage = LeakageFilter(tests)
+        first = _FirstPass(dataset, parameters, leakage)
+        parses = None if parser is None else parse_sentences(first.to_parse(), parser, resources)
+        controls = first.controls(parses)
+        with replaced_directory(directory) as temporary:
+            writer = ShardWriter(temporary, _SCHEMA)
+            counts = _write(dataset, parameters, leakage, first, controls, parses, writer)
+            writer.close({"step": "paraphraser"})
+            report = {**asdict(counts), **_parse_counts(parses)}
+            write_json(temporary / _RECORD, {"controls": controls.as_json(), "report": report})
+            write_json(temporary / "controls.json", controls.as_json())
+    return PreparedPairs(
+        ShardDirectory(directory), Controls.read(directory), read_json(directory / _RECORD)["report"]
+    )
+
+
+def _parse_counts(parses: Parses | None) -> dict[str, int]:
+    if parses is None:
+        return {}
+    return {"sentences_to_parse": len(parses.keys), "sentences_parsed": parses.parsed}
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Usable pairs of a block, with their keys (n x 2, uint64)."""
+
+    table: pa.Table
+    keys: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    def filter(self, kept: NDArray[np.bool_]) -> _Rows:
+        return _Rows(self.table.filter(pa.array(kept)), self.keys[kept])
+
+    def sides(self) -> PairBlock:
+        first, second = (self.table[name].combine_chunks() for name in _SIDES)
+        return PairBlock(first, second)
+
+    def values(self) -> dict[str, NDArray[np.float64]]:
+        """What decides the buckets of reference -> translation; NaN where there is none."""
+        numbers = {
+            name: pc.cast(self.table[name], pa.float64()).to_numpy() for name in _COLUMNS[len(_SIDES) :]
+        }
+        with np.errstate(divide="ignore", invalid="ignore"):
+            length = numbers["translation_tokens"] / numbers["reference_tokens"]
+        return {
+            "similarity": numbers["paraphrase_score"],
+            "overlap": numbers["overlap_1"],
+            "length": np.where(length > 0, length, np.nan),
+        }
+
+
+def _blocks(dataset: Dataset, counts: PairCounts) -> Iterator[_Rows]:
+    for table in published_tables(dataset, _COLUMNS):
+        check_interrupt()
+        counts.pairs += table.num_rows
+        blank = [
+            pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(pc.fill_null(table[n], ""))), 0) for n in _SIDES
+        ]
+        unusable = pc.or_(pc.or_(*blank), pc.fill_null(pc.equal(*(table[n] for n in _SIDES)), False))
+        rows = table.filter(pc.invert(unusable))
+        counts.unusable += table.num_rows - rows.num_rows
+        yield _Rows(rows, text_keys(*(rows[name] for name in _SIDES)))
+
+
+class _FirstPass:
+    """What has to be known of all pairs before the first is written: what is held out, edges, sentences."""
+
+    def __init__(self, dataset: Dataset, parameters: ParaphraserParameters, leakage: LeakageFilter) -> None:
+        self._dataset = dataset
+        self._parameters = parameters
+        self._leakage = leakage
+        wanted = max(1, parameters.validation.held_out // 2)  # a pair is two rows
+        held = pa.table({name: pa.array([], pa.string()) for name in _SIDES})
+        draws = np.zeros(0, np.uint64)
+        sampled: dict[str, list[NDArray[np.float64]]] = {name: [] for name in BUCKETED}
+        self.usable = 0
+        for rows in self.rows(PairCounts()):
+            self.usable += len(rows)
+            chosen = rows.filter(self._drawn(rows, "edges", _SAMPLED)).values()
+            for name, values in chosen.items():
+                sampled[name].append(values)
+            draws = np.concatenate([draws, rows.keys[:, 0]])
+            held = pa.concat_tables([held, rows.table.select(_SIDES).cast(held.schema)])
+            least = np.sort(np.argsort(draws, kind="stable")[:wanted])
+            draws, held = draws[least], held.take(pa.array(least)).combine_chunks()
+        if self.usable < 2:
+            raise InputError(
+                "no pairs to train a paraphraser on", dataset.directory, remedy="See metrics/publish.json."
+            )
+        # At most a tenth, as for translation models.
+        least = np.argsort(draws, kind="stable")[: max(1, min(wanted, self.usable // 10))]
+        self.last_held_out = draws[least].max()
+        texts = held.take(pa.array(least))
+        self.held_out = LeakageFilter({"held out": [t for name in _SIDES for t in texts[name].to_pylist()]})
+        self._values = {name: np.concatenate(parts) for name, parts in sampled.items()}
+
+    def rows(self, counts: PairCounts) -> Iterator[_Rows]:
+        """Usable pairs that are in no test file, block by block; the others are counted."""
+        for rows in _blocks(self._dataset, counts):
+            leaked = self._leakage.look_at(rows.sides())
+            counts.leaked += int(leaked.sum())
+            yield rows.filter(~leaked)
+
+    def _drawn(self, rows: _Rows, purpose: str, wanted: int) -> NDArray[np.bool_]:
+        share = min(1.0, wanted / max(1, self._dataset.rows))
+        return mixed(rows.keys[:, 1], purpose).astype(np.float64) / 2.0**64 < share
+
+    def to_parse(self) -> Iterator[pa.ChunkedArray]:
+        """Both sides of the pairs that are parsed."""
+        for rows in self.rows(PairCounts()):
+            chosen = rows.filter(self._drawn(rows, "parses", self._parameters.templates.pairs))
+            yield from (chosen.table[name] for name in _SIDES)
+
+    def controls(self, parses: Parses | None) -> Controls:
+        """Edges by the quantiles of the corpus, and the templates that occur often enough."""
+        buckets = self._parameters.controls.buckets
+        values = {**self._values, "length": _both_ways(self._values["length"])}
+        edges = {name: bucket_edges(values[name], buckets) for name in BUCKETED}
+        counts: Counter[str] = Counter()
+        if parses is not None:
+            for tree in parses.trees.to_pylist():
+                if tree is not None:
+                    counts[template_of(tree)] += 1
+        settings = self._parameters.templates
+        return Controls(
+            {name: found for name, found in edges.items() if found},
+            learnt_templates(counts, settings.minimum, settings.most),
+            settings.parser,
+        )
+
+
+def _both_ways(ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Length ratios of both directions."""
+    return np.concatenate([ratio, 1.0 / ratio])
+
+
+def _write(
+    dataset: Dataset,
+    parameters: ParaphraserParameters,
+    leakage: LeakageFilter,
+    first: _FirstPass,
+    controls: Controls,
+    parses: Parses | None,
+    writer: ShardWriter,
+) -> PairCounts:
+    counts = PairCounts()
+    with progress(total=dataset.rows, unit="pairs", description="tag") as bar:
+        for rows in first.rows(counts):
+            before = len(rows)
+            held = rows.keys[:, 0] <= first.last_held_out
+            touched = first.held_out.look_at(rows.sides()) & ~held
+            counts.held_out += int(held.sum())
+            counts.set_aside += int(touched.sum())
+            rows, held = rows.filter(~touched), held[~touched]
+            counts.used += int((~held).sum())
+            for backwards in (False, True):
+                writer.write(_tagged(rows, backwards, held, controls, parses, parameters))
+            bar.update(before)
+    counts.check()
+    if counts.used == 0:
+        raise InputError("no pair is left to train a paraphraser on", dataset.directory)
+    return counts
+
+
+def _tagged(
+    rows: _Rows,
+    backwards: bool,
+    held_out: NDArray[np.bool_],
+    controls: Controls,
+    parses: Parses | None,
+    parameters: ParaphraserParameters,
+) -> pa.Table:
+    """Rows of one direction, each with the tags that it is not without."""
+    source, target = _SIDES[::-1] if backwards else _SIDES
+    values = rows.values()
+    if backwards:
+        values["length"] = 1.0 / values["length"]
+    settings = parameters.controls
+
+    def without(tag: str) -> NDArray[np.bool_]:
+        drawn = mixed(rows.keys[:, 1], f"{settings.seed} {source} {tag}")
+        return drawn.astype(np.float64) / 2.0**64 < settings.drop
+
+    buckets = {
+        name: np.where(without(name), -1, controls.buckets(name, values[name])).tolist()
+        for name in controls.edges
+    }
+    trees: list[str | None] = [None] * len(rows)
+    if parses is not None:
+        found = parses.of(rows.table[target]).to_pylist()
+        for row in np.flatnonzero(~without("template")).tolist():
+            template = None if found[row] is None else template_of(found[row])
+            trees[row] = template if template in controls.templates else None
+    sources = []
+    for row, text in enumerate(rows.table[source].to_pylist()):
+        wanted = {name: column[row] for name, column in buckets.items() if column[row] >= 0}
+        prefix = controls.prefix(wanted, trees[row])
+        sources.append(tagged(prefix, text))
+    targets = [plain(text) for text in rows.table[target].to_pylist()]
+    return pa.table(
+        [pa.array(sources, pa.string()), pa.array(targets, pa.string()), held_out], schema=_SCHEMA
+    )
+
+
+def tagged(prefix: str, text: str) -> str:
+    """A source as the model reads it."""
+    return f"{prefix} {plain(text)}" if prefix else plain(text)

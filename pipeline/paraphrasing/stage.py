@@ -1,0 +1,122 @@
+"""The stage paraphraser: ``models/paraphraser`` by training on the corpus, or a ready model, or none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paraforge import versions
+from paraforge.files import hash_json, read_json, sha256_file, write_json
+from paraforge.models.conversion import MODEL_FILE, write_description
+from paraforge.models.importing import import_model
+from paraforge.nmt.stage import publish, trained_model, training_key
+from paraforge.nmt.training import write_history
+from paraforge.paraphrasing.controls import CONTROLS_FILE, Controls
+from paraforge.paraphrasing.pairs import prepare_pairs
+from paraforge.paraphrasing.parameters import NO_MODEL, TRAIN, ParaphraserParameters
+from paraforge.shards.resources import Resources
+from paraforge.shards.work import WorkDirectory, replaced_directory
+from paraforge.text.paths import expand
+
+STEP = "paraphraser"
+
+
+@dataclass(frozen=True)
+class ParaphraserReport:
+    """Metrics of the stage.
+
+    origin: trained, none, or what a ready model was.
+    fingerprint: of weights and vocabulary.
+    bleu, chrf: on the held-out pairs, with their tags; None where none were held out.
+    controls: what the model can be asked for: buckets by name, and the number of templates.
+    pairs: what became of the corpus' pairs; None for a ready model.
+    architecture: sizes.
+    trained_on: pairs, updates and so on; None for a ready model.
+    seconds: wall time of this run of the stage.
+    """
+
+    origin: str
+    fingerprint: str
+    bleu: float | None
+    chrf: float | None
+    controls: dict[str, int] = field(default_factory=dict)
+    pairs: Mapping[str, int] | None = None
+    architecture: dict[str, Any] = field(default_factory=dict)
+    trained_on: dict[str, Any] | None = None
+    seconds: float = 0.0
+
+
+def build_paraphraser(
+    parameters: ParaphraserParameters, corpus: Path, output: Path, plot: Path, resources: Resources
+) -> ParaphraserReport:
+    """Make ``output`` (``models/paraphraser``) as the parameters say; the training curve goes to ``plot``.
+
+    Raises InputError: the corpus or the ready model is not usable, or a parser or test file is missing;
+    WorkLockedError: another process is training in the same work directory; Interrupted: SIGTERM or Ctrl-C;
+    the same command resumes.
+    """
+    started = time.monotonic()
+    history: list[dict[str, float]] = []
+    pairs: Mapping[str, int] | None = None
+    if parameters.model == NO_MODEL:
+        with replaced_directory(output) as temporary:
+            write_description(temporary, origin=NO_MODEL, languages=parameters.languages, entries={})
+    elif parameters.model == TRAIN:
+        history, pairs = _train(parameters, corpus, output, resources)
+    else:
+        source, target = parameters.languages
+        import_model(expand(parameters.model), output, source_language=source, target_language=target)
+        mark_paraphraser(output)
+    write_history(history, plot)
+    description = read_json(output / MODEL_FILE)
+    metrics = description["metrics"] or {}
+    controls = Controls() if parameters.model == NO_MODEL else Controls.read(output)
+    return ParaphraserReport(
+        origin=description["origin"],
+        fingerprint=description["fingerprint"],
+        bleu=metrics.get("bleu"),
+        chrf=metrics.get("chrf"),
+        controls={name: len(edges) + 1 for name, edges in controls.edges.items()}
+        | ({"templates": len(controls.templates)} if controls.templates else {}),
+        pairs=pairs,
+        architecture=description["architecture"],
+        trained_on=description["trained_on"],
+        seconds=round(time.monotonic() - started, 1),
+    )
+
+
+def _train(
+    parameters: ParaphraserParameters, corpus: Path, output: Path, resources: Resources
+) -> tuple[list[dict[str, float]], Mapping[str, int]]:
+    work = WorkDirectory(STEP, resources.work)
+    with work.lock():
+        pairs = prepare_pairs(corpus, work.path, parameters, resources)
+        training = parameters.of_training()
+        controls = pairs.controls.as_json()
+        key = training_key(training, pairs.shards, STEP, versions.PARAPHRASER)
+        directory = work.path / hash_json([key, controls])[:32]
+        history = trained_model(
+            pairs.shards,
+            directory,
+            training,
+            resources,
+            symbols=pairs.controls.symbols(),
+            documents={CONTROLS_FILE: controls},
+        )
+        publish(directory / "model", output)
+        work.note_used([directory.name, pairs.shards.path.name])
+    return history, pairs.report
+
+
+def mark_paraphraser(model: Path) -> None:
+    """Say that a ready model paraphrases; one that has no controls gets none."""
+    file = model / CONTROLS_FILE
+    if file.is_file():
+        return
+    write_json(file, Controls().as_json())
+    description = read_json(model / MODEL_FILE)
+    description["files"][CONTROLS_FILE] = {"bytes": file.stat().st_size, "sha256": sha256_file(file)}
+    write_json(model / MODEL_FILE, description)

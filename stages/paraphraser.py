@@ -1,0 +1,26 @@
+"""Stage paraphraser: the model that paraphrases, trained on the published corpus, imported, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from paraforge.paraphrasing.stage import build_paraphraser
+from stages.common import parameters_of, run_stage
+from stages.metrics import write_metrics
+
+
+def main() -> None:
+    """Read parameters, build ``models/paraphraser``, write metrics."""
+    parameters = parameters_of("paraphraser")
+    report = build_paraphraser(
+        parameters.paraphraser,
+        corpus=Path("data/corpus"),
+        output=Path("models/paraphraser"),
+        plot=Path("plots/paraphraser.csv"),
+        resources=parameters.resources,
+    )
+    write_metrics("paraphraser", report)
+
+
+if __name__ == "__main__":
+    run_stage("paraphraser", main)
