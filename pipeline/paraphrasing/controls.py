@@ -162,7 +162,8 @@ def bucket_edges(values: NDArray[np.float64], buckets: int) -> list[float]:
     finite = values[np.isfinite(values)]
     if not len(finite):
         return []
-    edges = np.unique(np.quantile(finite, np.arange(1, buckets) / buckets))
+    # Each edge is one of the values, so that no bucket is empty.
+    edges = np.unique(np.quantile(finite, np.arange(1, buckets) / buckets, method="higher"))
     # A value that is an edge is above it, so an edge at the smallest value would have nothing below it.
     return [float(edge) for edge in edges[edges > finite.min()]]
 

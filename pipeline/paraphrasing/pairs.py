@@ -24,7 +24,7 @@ from paraforge.paraphrasing.controls import BUCKETED, Controls, bucket_edges, le
 from paraforge.paraphrasing.parameters import ParaphraserParameters
 from paraforge.parsing.brackets import template_of
 from paraforge.parsing.parse import Parses, parse_sentences
-from paraforge.parsing.parser import open_parser
+from paraforge.parsing.parser import open_parser, parser_names
 from paraforge.progress import progress
 from paraforge.publication.datasets import Dataset, open_published, published_tables
 from paraforge.selection.held_out import read_test_sentences
@@ -240,7 +240,7 @@ class _FirstPass:
         return Controls(
             {name: found for name, found in edges.items() if found},
             learnt_templates(counts, settings.minimum, settings.most),
-            settings.parser,
+            settings.parser if settings.parser is None or settings.parser in parser_names() else "file",
         )
 
 

@@ -191,6 +191,11 @@ NAMED = {
         "test_sets": ["%"],
     },
     "statistics": {"background": {"path": "%"}, "parses": [{"path": "%"}], "parser": "%"},
+    "paraphraser": {
+        "model": "./%",
+        "templates": {"parser": "%"},
+        "test_files": [{"path": "%"}],
+    },
 }
 # Not beside what NAMED has: of one field, or of one source, there are two kinds.
 OTHERS = [{"nmt": {"bitext": "%"}, "paragram": {"initial_vectors": "%"}}, {"paragram": {"model": "%"}}]

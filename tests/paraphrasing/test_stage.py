@@ -1,0 +1,179 @@
+"""The stage paraphraser: training once, both architectures, a ready model, and none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from paraforge.decoding.engines import open_translator
+from paraforge.decoding.translator import DecodingOptions
+from paraforge.errors import InputError, Interrupted
+from paraforge.files import read_json
+from paraforge.models.importing import import_model
+from paraforge.nmt import stage as nmt_stage
+from paraforge.paraphrasing.controls import Controls
+from paraforge.paraphrasing.parameters import ParaphraserParameters
+from paraforge.paraphrasing.stage import ParaphraserReport, build_paraphraser
+from paraforge.shards.resources import Resources
+from tests.nmt.test_stage import files
+from tests.project import digests
+from tests.selection.published import publish_pairs
+
+TINY: dict[str, Any] = {
+    "model": "train",
+    "vocabulary": {"size": 60},
+    "architecture": {
+        "encoder_layers": 1, "decoder_layers": 1, "width": 16, "feed_forward": 32, "heads": 2, "dropout": 0.2,
+    },
+    "training": {
+        "batch_tokens": 512, "learning_rate": 0.01, "warmup_updates": 5, "maximum_updates": 12,
+        "precision": "float32",
+    },
+    "validation": {"held_out": 20, "every_updates": 6, "beam": 2, "average": 2, "final_beam": 3},
+    "maximum_tokens": 40,
+}  # fmt: skip
+
+
+def build(root: Path, place: Path, **changes: Any) -> ParaphraserReport:
+    values: dict[str, Any] = dict(TINY)
+    for section, changed in changes.items():
+        values[section] = {**values.get(section, {}), **changed} if isinstance(changed, dict) else changed
+    resources = Resources(threads=1, devices=["cpu"], work=place / "work")
+    parameters = ParaphraserParameters.model_validate(values)
+    return build_paraphraser(parameters, root / "corpus", place / "model", place / "plot.csv", resources)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("corpus")
+    publish_pairs(root, rows=400)
+    return root
+
+
+def test_training_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = build(root, tmp_path)
+    assert report.origin == "trained"
+    assert report.controls == {"similarity": 3, "overlap": 3, "length": 3}
+    assert report.pairs is not None
+    assert report.trained_on is not None
+    assert report.trained_on["pairs"] + report.trained_on["too_long"] == 2 * report.pairs["used"]
+    assert Controls.read(tmp_path / "model").edges.keys() == {"similarity", "overlap", "length"}
+    assert "controls.json" in read_json(tmp_path / "model" / "model.json")["files"]
+    # Each tag is one piece.
+    translator: Any = open_translator("ctranslate2", tmp_path / "model", DecodingOptions(beam=2))
+    tokens = translator.encode(["⟦overlap1⟧⟦length2⟧ a"])[0].tokens
+    assert {"⟦overlap1⟧", "⟦length2⟧"} <= set(tokens)
+    before = files(tmp_path / "model")
+
+    def fail(*arguments: Any) -> None:
+        raise AssertionError("trained twice")
+
+    monkeypatch.setattr(nmt_stage, "train_model", fail)
+    (tmp_path / "model" / "model.json").unlink()
+    build(root, tmp_path)
+    assert files(tmp_path / "model") == before
+    for changes in ({"training": {"seed": 2}}, {"controls": {"drop": 0.1}}, {"controls": {"buckets": 4}}):
+        with pytest.raises(AssertionError, match="trained twice"):
+            build(root, tmp_path, **changes)
+
+
+def test_an_lstm_trains_resumes_translates_and_is_imported(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lstm = {"kind": "lstm", "heads": 3}
+    report = build(root, tmp_path, architecture=lstm)
+    assert report.architecture["name"] == "lstm"
+    assert report.bleu is not None
+    description = read_json(tmp_path / "model" / "model.json")
+    assert description["engines"] == {"fairseq": "fairseq"}
+    assert "|arch:lstm-1+1x16|" in description["trained_on"]["signature"]
+    sentences = ["⟦overlap1⟧ the dog", "a", "two of the dogs"]
+    found = translations(tmp_path / "model", sentences)
+    assert all(found)
+    # another run, stopped after its first checkpoint, ends with the same weights
+    from paraforge.nmt import training
+
+    def follow(*arguments: Any) -> Any:
+        raise Interrupted()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "follow", follow)
+        with pytest.raises(Interrupted):
+            build(root, tmp_path / "again", architecture=lstm)
+    build(root, tmp_path / "again", architecture=lstm)
+    assert digests(tmp_path / "again" / "model") == digests(tmp_path / "model")
+    # fairseq's own form, and the project's, as a ready model
+    folder = tmp_path / "fairseq"
+    for name in ("checkpoint.pt", "dict.en.txt", "dict.en-paraphrase.txt"):
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes((tmp_path / "model" / "fairseq" / name).read_bytes())
+    (folder / "sentencepiece.model").write_bytes((tmp_path / "model" / "source.spm").read_bytes())
+    import_model(folder, tmp_path / "imported", source_language="en", target_language="en-paraphrase")
+    assert translations(tmp_path / "imported", sentences) == found
+    build(root, tmp_path / "ready", model=str(tmp_path / "model"))
+    assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
+
+
+def translations(model: Path, sentences: list[str]) -> list[str]:
+    options = DecodingOptions(beam=3, maximum_target_tokens=30)
+    translator = open_translator("fairseq", model, options)
+    return [result.hypotheses[0].text for result in translator.translate(sentences)]
+
+
+def test_diverse_beams_and_samples_of_fairseq(root: Path, tmp_path: Path) -> None:
+    build(root, tmp_path)
+    options = DecodingOptions(beam=4, nbest=4, maximum_target_tokens=30)
+
+    def texts(**settings: Any) -> list[list[str]]:
+        translator = open_translator("fairseq", tmp_path / "model", options, settings=settings)
+        results = translator.translate(["the dog", "two of the dogs run"])
+        return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]
+
+    sampled = texts(method="sampling")
+    assert texts(method="sampling") == sampled
+    assert texts(method="sampling", seed=2) != sampled
+    assert texts(method="sampling", temperature=0.01) != sampled
+    assert texts(groups=4, diversity=20.0) != texts()
+    # the same texts as CTranslate2's beam
+    translator = open_translator("ctranslate2", tmp_path / "model", options)
+    first = [[h.text for h in result.hypotheses] for result in translator.translate(["the dog"])]
+    assert first[0][0] == texts()[0][0]
+    with pytest.raises(InputError, match="a beam of 4 cannot be shared by 3 groups"):
+        texts(groups=3)
+
+
+def test_a_ready_model_without_controls(root: Path, tmp_path: Path, tiny_fairseq: Path) -> None:
+    import_model(tiny_fairseq, tmp_path / "nmt")
+    report = build(root, tmp_path, model=str(tmp_path / "nmt"))
+    assert report.controls == {}
+    assert report.pairs is None
+    assert Controls.read(tmp_path / "model") == Controls()
+    open_translator("ctranslate2", tmp_path / "model")
+
+
+def test_none(root: Path, tmp_path: Path) -> None:
+    report = build(root, tmp_path, model="none")
+    assert report.origin == "none"
+    assert (tmp_path / "plot.csv").read_text(encoding="utf-8").count("\n") == 1
+    with pytest.raises(InputError, match="not a paraphraser"):
+        Controls.read(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"architecture": {"kind": "lstm", "encoder_layers": 1, "decoder_layers": 2}},
+            "kind lstm: width must be",
+        ),
+        ({"architecture": {"width": 30, "heads": 4}}, "multiple of heads"),
+        ({"training": {"batch_tokens": 64}}, "at least maximum_tokens"),
+        ({"controls": {"buckets": 1}}, "greater than or equal to 2"),
+    ],
+)
+def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ParaphraserParameters.model_validate(content)
