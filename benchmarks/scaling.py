@@ -20,7 +20,6 @@ from paraforge.shards.cluster import connect
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import run_step
 from paraforge.shards.store import ShardDirectory, ShardWriter
-from paraforge.translation.distinct import SENTENCES
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.sentences import Workplace, choose_engine, sentences_step
 
@@ -29,12 +28,13 @@ app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 def write_sentences(path: Path, tasks: int, sentences: int) -> Path:
     """Shards of sentences as the translation step reads them."""
-    writer = ShardWriter(path, SENTENCES, sentences)
+    schema = pa.schema([pa.field("source_text", pa.string())])
+    writer = ShardWriter(path, schema, sentences)
     for task in range(tasks):
         numbers = range(task * sentences, (task + 1) * sentences)
         texts = [f"věta číslo {number} o velkém psovi u starého domu" for number in numbers]
-        writer.write(pa.table([pa.array(numbers, pa.int64()), pa.array(texts)], schema=SENTENCES))
-    writer.close({"step": "distinct-sentences", "version": 1})
+        writer.write(pa.table([texts], schema=schema))
+    writer.close({"step": "sentences"})
     return path
 
 

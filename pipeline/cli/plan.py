@@ -45,8 +45,8 @@ def plan(
     A sample with the lengths of the whole is translated on one device, as 'dvc repro' would; the interval is
     a 95 % bootstrap over its blocks. The corpus is what the parameters say now: its sources are ingested, as
     far as they have not been before, and 'dvc repro' reuses that. The plan is kept, and the stage translate
-    says in the end how right it was. Where an earlier run has finished some tasks already, the plan says what
-    is left.
+    says in the end how right it was. The plan also says how many sentences the translation memory knows
+    already, and what is left.
 
     A server (translate.engine: server) is paid by tokens: it translates a sample of 384 sentences and counts
     them; with --rate nothing is asked, and tokens are estimated from the texts.

@@ -19,8 +19,8 @@ from paraforge.errors import InputError, require
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.shards.store import ShardDirectory, write_shard
+from paraforge.translation.hypotheses import HypothesisRows
 from paraforge.translation.population import Population, blocks
-from paraforge.translation.sentences import HypothesisRows
 
 _LEAST_BLOCKS = 5
 _MOST_BLOCKS = 60
@@ -147,11 +147,11 @@ def measure(
             if enough or late or len(times) >= _MOST_BLOCKS:
                 break
     rows = HypothesisRows()
-    for number, result in enumerate(sample):
-        rows.add(number, result)
+    for result in sample:
+        rows.add(result)
     usage = getattr(translator, "usage", None)
     best = [result.hypotheses[0].tokens for result in sample if result.hypotheses]
-    table = rows.table()
+    table = rows.hypotheses()
     return Measurement(
         rate=rate,
         load_seconds=load_seconds,

@@ -47,8 +47,8 @@ class Plan:
         measurement: the sample; None where the rate was given.
         forecast: hours, cost, disk.
         best_task: sentences of a task that lose least on preemptible devices.
-        progress: what an earlier run has finished; None where there was none, or it is not known.
-        left: like ``forecast``, of what it has not finished.
+        progress: what is known of it already; None where nothing is, or it was not looked up.
+        left: like ``forecast``, of what is not known.
         tokens: that a server takes for a sentence; None with other engines.
     """
 
@@ -207,9 +207,8 @@ def make_plan(
     found = forecast(facts, devices, price, in_process=local)
     progress: Progress | None = None
     left: Forecast | None = None
-    if measurement is not None and sentences is None:
-        size = section.sentences_per_task
-        progress = progress_of(corpus, choice, workplace, size, resources.work)
+    if measurement is not None and sentences is None and section.memory:
+        progress = progress_of(corpus, choice, resources)
     if progress is not None:
         rest = replace(facts, sentences=progress.sentences_left)
         left = forecast(rest, devices, price, in_process=local)

@@ -1,80 +1,65 @@
-"""How far a translation has come that was begun and is not finished."""
+"""What is known of a translation before it begins: from the translation memory, or from a killed run."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from paraforge.interrupts import check_interrupt
-from paraforge.shards.step import shard_keys
-from paraforge.shards.store import ShardDirectory, ShardView
-from paraforge.shards.work import WorkDirectory
-from paraforge.translation.distinct import written_distinct
-from paraforge.translation.sentences import EngineChoice, Workplace, sentences_step
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
+from paraforge.translation.distinct import find_distinct, written_distinct
+from paraforge.translation.recall import recall
+from paraforge.translation.remembering import known_segments
+from paraforge.translation.sentences import EngineChoice
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What is finished of a translation.
+    """What is known of a translation.
 
     Attributes:
-        tasks, tasks_done: tasks in all, and those whose hypotheses are there.
-        sentences, sentences_done: distinct sentences in all, and those of the finished tasks.
-        rows, rows_done: rows that wait for a translation, and those whose sentence has one.
+        sentences, sentences_known: distinct sentences in all, and those whose translation is known.
+        rows, rows_known: rows that wait for a translation, and those whose sentence has one.
     """
 
-    tasks: int
-    tasks_done: int
     sentences: int
-    sentences_done: int
+    sentences_known: int
     rows: int
-    rows_done: int
+    rows_known: int
 
     @property
     def sentences_left(self) -> int:
         """Distinct sentences that are still to be translated."""
-        return self.sentences - self.sentences_done
+        return self.sentences - self.sentences_known
 
 
-def progress_of(
-    corpus: ShardDirectory, choice: EngineChoice, workplace: Workplace, sentences_per_task: int, work: Path
-) -> Progress | None:
-    """Look at what the stage has left in the work directory for this corpus, engine, model and task size.
-
-    What is there is counted, not verified: the stage does that, and does anew what is damaged.
+def progress_of(corpus: ShardDirectory, choice: EngineChoice, resources: Resources) -> Progress | None:
+    """Look up what the translation memory has for this corpus, and what a killed run has left.
 
     Args:
         corpus: ingested shards.
         choice: engine with options and model.
-        workplace: where the stage would run.
-        sentences_per_task: size of a task.
-        work: work directory.
+        resources: work directory and memory.
 
     Returns:
-        None where nothing has been begun.
+        None where nothing is known.
     """
-    distinct = written_distinct(corpus, work.resolve() / "translation" / "distinct", sentences_per_task)
-    if distinct is None:
+    segments = known_segments(choice, resources)
+    if not segments:
         return None
-    step = sentences_step(choice, workplace)
-    directory = WorkDirectory(step.name, work)
-    sentences = ShardView(distinct.sentences)
-    done = np.array([directory.has(key) for key in shard_keys(step, sentences)], dtype=bool)
-    if not done.any():
-        return None
-    rows = rows_done = 0
+    place = resources.work.resolve() / "plan"
+    distinct = written_distinct(corpus, resources.work.resolve() / "translation" / "distinct")
+    distinct = distinct or find_distinct(corpus, place / "distinct")
+    recalled = recall(distinct.keys, segments, [], place / "recall")
+    rows = rows_known = 0
     for table in ShardDirectory(distinct.places).tables(["sentence"]):
         check_interrupt()
         numbers = table.column("sentence").drop_null().to_numpy()
         rows += len(numbers)
-        rows_done += int(done[numbers // sentences_per_task].sum())
-    return Progress(
-        tasks=len(done),
-        tasks_done=int(done.sum()),
-        sentences=sentences.total_rows,
-        sentences_done=int(np.array(sentences.rows)[done].sum()),
-        rows=rows,
-        rows_done=rows_done,
-    )
+        rows_known += int(np.count_nonzero(recalled.places[numbers] >= 0))
+    known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
+    shutil.rmtree(place / "recall", ignore_errors=True)
+    return Progress(len(distinct), known, rows, rows_known) if known else None

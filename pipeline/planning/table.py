@@ -98,14 +98,14 @@ def _table(plan: Plan, price: float | None) -> str:
 
 
 def _left(plan: Plan) -> list[str]:
-    """What an earlier run has finished, and what is left."""
+    """What is known already, and what is left."""
     done, left = plan.progress, plan.left
     if done is None or left is None:
         return []
     return [
-        f"finished       {done.tasks_done:,} of {done.tasks:,} tasks: {done.sentences_done:,} of "
-        f"{done.sentences:,} sentences, {done.rows_done:,} of {done.rows:,} rows",
-        f"left           {done.sentences_left:,} sentences, {done.rows - done.rows_done:,} rows: "
+        f"known          {done.sentences_known:,} of {done.sentences:,} sentences, "
+        f"{done.rows_known:,} of {done.rows:,} rows, in the translation memory",
+        f"left           {done.sentences_left:,} sentences, {done.rows - done.rows_known:,} rows: "
         f"{hours(left.device_hours)} of devices  ({hours(left.low)} to {hours(left.high)})",
         "",
     ]
@@ -117,7 +117,7 @@ def _advice(plan: Plan) -> str:
         return f"translate.sentences_per_task: {size_now:,} is the best for preemptible devices of this rate"
     return (
         f"translate.sentences_per_task: {plan.best_task:,} is the best for preemptible devices of this rate "
-        f"(now {size_now:,}); it has to be chosen before the work begins"
+        f"(now {size_now:,}); it is best chosen before the work begins"
     )
 
 

@@ -234,9 +234,11 @@ class _Publication:
         """Write index, manifest and card of one dataset."""
         directory = self.directories[content]
         described = ("version", "parameters", "fingerprints", "libraries")
+        counted = ("sentences", "sentences_from_memory")
         steps = {
             str(one.description.get("step", one.path.name)): {
-                key: one.description.get(key) for key in described
+                **{key: one.description.get(key) for key in described},
+                **{key: one.description[key] for key in counted if key in one.description},
             }
             for one in self.view.directories
         }

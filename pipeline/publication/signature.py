@@ -33,6 +33,8 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     translate, score, chosen = (steps.get(name, {}) for name in ("translate", "score", "select"))
     options = translate.get("parameters") or {}
     fields = [("src", _sources(sources)), ("mt", _translator(translate))]
+    if known := translate.get("sentences_from_memory"):
+        fields.append(("mem", f"{known}/{translate.get('sentences')}"))
     given = [key for key in ("beam", "nbest") if options.get(key) is not None]
     fields += [(key, format(options[key], ".10g")) for key in given]
     fields.append(("tok", TOKENISER))

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from paraforge.errors import InputError
 from paraforge.files import read_json
 from paraforge.shards.store import index_path
-from paraforge.shards.work import CURRENT_NAME, LOCK_NAME
+from paraforge.shards.work import CURRENT_NAME, LOCK_NAME, MEMORY_NAME
 
 State = Literal["current", "unfinished", "old"]
 # A directory of a step that holds results by key, as the step's own directory does.
@@ -103,7 +103,7 @@ def prune(root: Path, published: Sequence[Path], step: StepWork, states: Sequenc
 
 def _step_directories(root: Path) -> Iterator[Path]:
     for path in sorted(root.iterdir()):
-        if path.is_dir() and not path.is_symlink():
+        if path.is_dir() and not path.is_symlink() and path.name != MEMORY_NAME:
             nested = [child for child in sorted(path.iterdir()) if (child / LOCK_NAME).exists()]
             yield from [path] if not nested or (path / LOCK_NAME).exists() else nested
 

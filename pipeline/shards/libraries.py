@@ -43,35 +43,36 @@ def settle_versions(
     such shards, and what to do with them was not said.
     """
     made = {key: work.made_with(key) for key in finished}
-    others = {
-        key: versions
-        for key, versions in made.items()
-        if any(versions.get(name, _NOT_RECORDED) != number for name, number in wanted.items())
-    }
+    others = {key: versions for key, versions in made.items() if is_made_otherwise(versions, wanted)}
     complete = len(made) == shards and len({tuple(sorted(one.items())) for one in made.values()}) == 1
     choice = resources.other_versions
     if not others or (complete and choice != "redo"):
         return set()
-    described = (
+    finding = (
         f"{work.step}: {len(others):,} of {shards:,} shards are finished and were made with "
-        f"{_described(others.values(), wanted)}"
+        f"{described(others.values(), wanted)}"
     )
     if choice == "redo":
-        logger.warning("%s: they are made again", described)
+        logger.warning("%s: they are made again", finding)
         for key in others:
             work.discard(key)
         return set(others)
     if choice == "reuse":
-        logger.warning("%s: they are kept, and the manifest names both versions", described)
+        logger.warning("%s: they are kept, and the manifest names both versions", finding)
         return set()
     raise InputError(
-        described,
+        finding,
         remedy="Set resources.other_versions to reuse (they are kept, and the manifest names both "
         "versions) or to redo (they are made again), or install the other version.",
     )
 
 
-def _described(others: Iterable[Versions], wanted: Versions) -> str:
+def is_made_otherwise(made: Versions, wanted: Versions) -> bool:
+    """Whether one of the wanted versions is not the one that something was made with."""
+    return any(made.get(name, _NOT_RECORDED) != number for name, number in wanted.items())
+
+
+def described(others: Iterable[Versions], wanted: Versions) -> str:
     """For example ``ctranslate2 4.5.0 (4.6.0 is installed)``, for each library that differs."""
     versions = merged(others)
     parts = []

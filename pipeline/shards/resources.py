@@ -42,6 +42,11 @@ class Resources(BaseModel):
         "stop",
         description="what to do with shards that another version of a library made: stop, reuse, redo",
     )
+    translation_memory: Path | None = Field(
+        None,
+        description="directory of the translation memory, which projects and hosts may share; null: memory/ "
+        "in the work directory",
+    )
     work: Path = Field(Path("work"), description="work directory: on a disk that all workers see")
 
     def worker_count(self) -> int:

@@ -51,6 +51,7 @@ class Step:
         device works at another. The function has to bear that.
     libraries: distributions whose version decides the result's bytes, beside pyarrow.
     inherited: versions of the libraries that made what this step only joins, for the index.
+    notes: what else the index says; in no key.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Step:
     at_once: int = 1
     libraries: tuple[str, ...] = ()
     inherited: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
 
     def description(self) -> dict[str, Any]:
         """What the result depends on beside the input; part of every shard's key."""
@@ -143,7 +145,7 @@ def run_step(
                     )
         if output is not None:
             libraries = merged([step.inherited, *map(work.made_with, keys)])
-            work.publish(keys, records, output, {**step.description(), "libraries": libraries})
+            work.publish(keys, records, output, {**step.description(), "libraries": libraries, **step.notes})
         work.note_used(keys)
     return StepReport(
         rows=sum(record.rows for record in records),

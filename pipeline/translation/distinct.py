@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,24 +17,14 @@ from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
-from paraforge.shards.store import (
-    ShardDirectory,
-    ShardRecord,
-    ShardWriter,
-    shard_name,
-    write_index,
-    write_shard,
-)
+from paraforge.shards.keys import text_keys
+from paraforge.shards.store import ShardDirectory, ShardRecord, shard_name, write_index, write_shard
 from paraforge.shards.work import replaced_directory
 
-_VERSION = 1
+_VERSION = 2
 _COMPLETE = "complete.json"
-_FLAG_BLOCK = 1 << 24
 
-SENTENCES = pa.schema(
-    [pa.field("sentence", pa.int64(), nullable=False), pa.field("source_text", pa.string())]
-)
-PLACES = pa.schema([pa.field("sentence", pa.int64()), pa.field("here", pa.bool_(), nullable=False)])
+PLACES = pa.schema([pa.field("sentence", pa.int64())])
 
 
 @dataclass
@@ -51,35 +42,55 @@ class DistinctSentences:
 
     Attributes:
         path: directory of them all.
-        sentences_per_task: sentence n stands in shard n // sentences_per_task of ``sentences``.
     """
 
     path: Path
-    sentences_per_task: int
-
-    @property
-    def sentences(self) -> Path:
-        """Shards with the columns ``sentence`` (its number) and ``source_text``."""
-        return self.path / "sentences"
 
     @property
     def places(self) -> Path:
-        """Shards aligned with the corpus: ``sentence``, null for a row that is not translated, and ``here``:
-        whether the sentence's first row is in the same shard."""
+        """Shards aligned with the corpus: ``sentence``, null for a row that is not translated."""
         return self.path / "places"
 
     @property
-    def donors(self) -> Path:
-        """Numbers, rising, of the sentences that rows of other shards need: raw little-endian int64."""
-        return self.path / "donors.bin"
+    def keys(self) -> NDArray[np.uint64]:
+        """Sentences x 2, mapped: the halves of each sentence's key (see :mod:`paraforge.shards.keys`)."""
+        return mapped_array(self.path / "keys.bin", "<u8").reshape(-1, 2)
+
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """The row of the corpus in which each sentence is first, rising; mapped."""
+        return mapped_array(self.path / "first_rows.bin", "<i8")
+
+    def __len__(self) -> int:
+        return (self.path / "first_rows.bin").stat().st_size // 8
 
     def row_counts(self) -> RowCounts:
         """Rows of the corpus by what becomes of them."""
         return RowCounts(**read_json(self.path / _COMPLETE)["rows"])
 
+    def texts(self, corpus: ShardDirectory, sentences: NDArray[np.int64]) -> Iterator[pa.Array]:
+        """Texts of the given sentences, whose numbers rise, shard by shard of the corpus."""
+        first_rows = self.first_rows
+        start = 0
+        for index, count in enumerate(corpus.rows):
+            check_interrupt()
+            begins = np.searchsorted(first_rows, (start, start + count))
+            low, high = np.searchsorted(sentences, begins)
+            if high > low:
+                column = corpus.read(index, ["source_text"]).column("source_text")
+                rows = np.asarray(first_rows[sentences[low:high]]) - start
+                yield column.take(pa.array(rows)).combine_chunks()
+            start += count
 
-def find_distinct(ingested: ShardDirectory, root: Path, sentences_per_task: int) -> DistinctSentences:
-    """Number the distinct sentences of a corpus, or take over what an earlier run wrote and is undamaged.
+
+def mapped_array(path: Path, kind: str) -> NDArray[Any]:
+    """A file of numbers of one kind, mapped to be read."""
+    # A file without a byte cannot be mapped.
+    return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
+
+
+def find_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences:
+    """Number the distinct sentences of a corpus, or reuse what an earlier run wrote and is undamaged.
 
     A row is translated if it is not rejected and has no translation yet. Memory is that of a shard, whatever
     the size of the corpus.
@@ -87,63 +98,59 @@ def find_distinct(ingested: ShardDirectory, root: Path, sentences_per_task: int)
     Args:
         ingested: the corpus, with ``first_row`` (see :mod:`paraforge.shards.schema`).
         root: directory under which the files are kept, one directory a corpus.
-        sentences_per_task: sentences of a shard of ``sentences``.
     """
-    found = _distinct_of(ingested, root, sentences_per_task)
+    found = _distinct_of(ingested, root)
     if _is_complete(found, ingested):
         return found
     if root.is_dir():
         for old in root.iterdir():  # of another corpus: cheap to write again, and as large as that corpus
             shutil.rmtree(old, ignore_errors=True)
     with replaced_directory(found.path) as temporary:
-        _write(ingested, DistinctSentences(temporary, sentences_per_task))
+        _write(ingested, DistinctSentences(temporary))
     return found
 
 
-def written_distinct(
-    ingested: ShardDirectory, root: Path, sentences_per_task: int
-) -> DistinctSentences | None:
+def written_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences | None:
     """What :func:`find_distinct` has written for a corpus; None where it has not, or it is damaged."""
-    found = _distinct_of(ingested, root, sentences_per_task)
+    found = _distinct_of(ingested, root)
     return found if _is_complete(found, ingested) else None
 
 
-def _distinct_of(ingested: ShardDirectory, root: Path, sentences_per_task: int) -> DistinctSentences:
-    key = hash_json([_VERSION, sentences_per_task, [record.sha256 for record in ingested.records]])[:40]
-    return DistinctSentences(root / key, sentences_per_task)
+def _distinct_of(ingested: ShardDirectory, root: Path) -> DistinctSentences:
+    return DistinctSentences(
+        root / hash_json([_VERSION, [record.sha256 for record in ingested.records]])[:40]
+    )
 
 
 def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:
     try:
-        if sha256_file(found.donors) != read_json(found.path / _COMPLETE)["donors"]:
-            return False
-        sentences, places = ShardDirectory(found.sentences), ShardDirectory(found.places)
-        return places.rows == ingested.rows and all(
-            sha256_file(path) == record.sha256
-            for directory in (sentences, places)
-            for path, record in zip(directory.paths, directory.records, strict=True)
+        digests = read_json(found.path / _COMPLETE)["files"]
+        places = ShardDirectory(found.places)
+        return (
+            all(sha256_file(found.path / name) == digest for name, digest in digests.items())
+            and places.rows == ingested.rows
+            and all(
+                sha256_file(path) == record.sha256
+                for path, record in zip(places.paths, places.records, strict=True)
+            )
         )
-    except (InputError, OSError, KeyError, TypeError):
+    except (InputError, OSError, KeyError, TypeError, AttributeError):
         return False
 
 
 def _write(ingested: ShardDirectory, target: DistinctSentences) -> None:
-    target.path.mkdir(parents=True, exist_ok=True)
-    target.places.mkdir()
-    writer = ShardWriter(target.sentences, SENTENCES, target.sentences_per_task)
+    target.places.mkdir(parents=True)
     place_records: list[ShardRecord] = []
     wanted = ["source_text", "first_row", "rejected"]
     if "translation" in ingested.schema.names:
         wanted.append("translation")
-    # Both files are mapped, not held: row number of every distinct sentence so far, and one byte a row for
-    # whether the sentence that begins there is needed by another shard.
-    first_rows = target.path / "first_rows.tmp"
-    flags = target.path / "flags.tmp"
+    # Mapped, not held: row number and key of every distinct sentence so far.
+    first_rows, keys = target.path / "first_rows.bin", target.path / "keys.bin"
     count, start = 0, 0
     rows = RowCounts()
-    needed = np.memmap(flags, np.uint8, "w+", shape=(max(1, ingested.total_rows),))
     with (
         first_rows.open("wb") as log,
+        keys.open("wb") as key_file,
         progress(total=ingested.total_rows, unit="rows", description="distinct sentences") as bar,
     ):
         for index, table in enumerate(ingested.tables(wanted)):
@@ -152,18 +159,10 @@ def _write(ingested: ShardDirectory, target: DistinctSentences) -> None:
             own_rows = np.flatnonzero(own)
             (own_rows + start).astype("<i8").tofile(log)
             log.flush()
-            writer.write(
-                pa.table(
-                    [
-                        pa.array(np.arange(count, count + len(own_rows))),
-                        table.column("source_text").take(own_rows),
-                    ],
-                    schema=SENTENCES,
-                )
-            )
-            numbers, here = _numbers(own, before, first, start, count)
-            needed[numbers[~here & (numbers >= 0)]] = 1
-            places = pa.table([pa.array(numbers, mask=numbers < 0), pa.array(here)], schema=PLACES)
+            texts = pc.fill_null(table.column("source_text").take(pa.array(own_rows)), "")
+            text_keys(texts).astype("<u8").tofile(key_file)
+            numbers = _numbers(own, before, first, start, count)
+            places = pa.table([pa.array(numbers, mask=numbers < 0)], schema=PLACES)
             place_records.append(write_shard(places, target.places / shard_name(index)))
             rejected = table.num_rows - table.column("rejected").null_count
             rows.rejected += rejected
@@ -172,16 +171,9 @@ def _write(ingested: ShardDirectory, target: DistinctSentences) -> None:
             count += len(own_rows)
             start += table.num_rows
             bar.update(table.num_rows)
-    writer.close({"step": "distinct-sentences", "version": _VERSION})
     write_index(target.places, place_records, {"step": "places-of-sentences", "version": _VERSION})
-    with target.donors.open("wb") as file:
-        for block in _flagged(needed, count):
-            block.astype("<i8").tofile(file)
-    del needed
-    first_rows.unlink()
-    flags.unlink()
-    note = {"sentences": count, "rows": asdict(rows), "donors": sha256_file(target.donors)}
-    write_json(target.path / _COMPLETE, note)
+    files = {path.name: sha256_file(path) for path in (first_rows, keys)}
+    write_json(target.path / _COMPLETE, {"rows": asdict(rows), "files": files})
 
 
 def _own_rows(
@@ -226,15 +218,10 @@ def _own_rows(
 
 def _numbers(
     own: NDArray[np.bool_], earlier: NDArray[np.int64], first: NDArray[np.int64], start: int, count: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Sentence number of each row (-1 for none), and whether that sentence begins in this shard."""
+) -> NDArray[np.int64]:
+    """Sentence number of each row; -1 for none."""
     here = first >= start
     number_of_own = count + np.cumsum(own) - 1
     numbers = earlier.copy()
     numbers[here] = number_of_own[first[here] - start]
-    return numbers, here
-
-
-def _flagged(flags: NDArray[np.uint8], count: int) -> Iterator[NDArray[np.int64]]:
-    for begin in range(0, count, _FLAG_BLOCK):
-        yield begin + np.flatnonzero(flags[begin : min(count, begin + _FLAG_BLOCK)])
+    return numbers

@@ -40,6 +40,11 @@ else:
 class _Section(DecodingOptions):
     engine: EngineName = "ctranslate2"
     quantisation: QuantisationParameters = Field(default_factory=QuantisationParameters)
+    memory: bool = Field(
+        True,
+        description="take the translations of known sentences from the translation memory; false translates "
+        "all sentences again",
+    )
     sentences_per_task: int = Field(
         4000,
         ge=1,

@@ -11,84 +11,64 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.errors import IncompleteError
 from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.step import Step
-from paraforge.shards.store import ShardDirectory
-from paraforge.translation.distinct import DistinctSentences
-from paraforge.translation.donors import Donors, ranges
-from paraforge.translation.sentences import (
-    HYPOTHESES,
-    HYPOTHESIS_COLUMNS,
-    EngineChoice,
-)
+from paraforge.translation.assembly import Hypotheses, ranges
+from paraforge.translation.hypotheses import HYPOTHESES, HYPOTHESIS_COLUMNS
+from paraforge.translation.remembering import Remembered
+from paraforge.translation.sentences import EngineChoice
 from paraforge.versions import TRANSLATE
 
 
 def rows_step(
     choice: EngineChoice,
-    distinct: DistinctSentences,
-    hypotheses: Path,
-    donors: Donors,
-    digest: str,
-    versions: dict[str, list[str]],
+    places: Path,
+    hypotheses: Hypotheses | None,
+    remembered: Remembered | None,
 ) -> Step:
-    """The step from ``ingested`` and ``distinct.places`` to rows with the columns of hypotheses."""
+    """The step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
+
+    Args:
+        choice: engine with options and model.
+        places: shards with the number of each row's sentence.
+        hypotheses: of all sentences; None where there is none.
+        remembered: what translated the sentences, and how many were known, for the index; None likewise.
+    """
+    notes = {}
+    if remembered is not None:
+        notes["sentences"] = len(remembered.recalled.places)
+        notes["sentences_from_memory"] = remembered.known_at_first
     return Step(
         name="translate",
         version=TRANSLATE,
-        parameters={**choice.parameters(), "hypotheses": digest},
+        parameters={**choice.parameters(), "hypotheses": hypotheses.digest if hypotheses else "none"},
         fingerprints={"model": choice.weights},
         build=build_rows,
-        arguments={"distinct": distinct, "hypotheses": hypotheses, "donors": donors},
+        arguments={"hypotheses": hypotheses},
         aligned=False,
-        inherited=versions,
+        inherited=remembered.versions() if remembered else {},
+        notes=notes,
     )
 
 
-def build_rows(
-    distinct: DistinctSentences, hypotheses: Path, donors: Donors
-) -> Callable[[pa.Table], pa.Table]:
-    """Gives the function from rows with ``sentence`` and ``here`` to complete rows."""
+def build_rows(hypotheses: Hypotheses | None) -> Callable[[pa.Table], pa.Table]:
+    """Gives the function from rows with ``sentence`` to complete rows."""
 
     def complete(table: pa.Table) -> pa.Table:
         number = table.column("sentence")
-        found = _hypotheses_of(table, distinct, hypotheses, donors)
-        known = found.column("sentence").to_numpy()
-        waits = pc.is_valid(number).combine_chunks().to_numpy(zero_copy_only=False)
-        wanted = pc.fill_null(number, -1).to_numpy()
-        left = np.searchsorted(known, wanted, "left")
-        counts = np.searchsorted(known, wanted, "right") - left
-        if (counts[waits] == 0).any():
-            raise IncompleteError(f"{int((counts[waits] == 0).sum())} rows have no result of their sentence")
+        waits = number.is_valid().to_numpy()
+        wanted, own = np.unique(number.drop_null().to_numpy(), return_inverse=True)
+        if hypotheses is None:
+            found, counts = HYPOTHESES.empty_table(), np.empty(0, np.int64)
+        else:
+            found, counts = hypotheses.fetch(wanted)
         # A row that is not translated stays one row; its place in the hypotheses is void (-1).
-        counts[~waits] = 1
-        rows = np.repeat(np.arange(table.num_rows), counts)
-        places = ranges(np.where(waits, left, -1), counts)
-        return _joined(table.drop_columns(["sentence", "here"]), rows, found, places)
+        left, count = np.full(table.num_rows, -1), np.ones(table.num_rows, np.int64)
+        left[waits], count[waits] = (np.cumsum(counts) - counts)[own], counts[own]
+        rows = np.repeat(np.arange(table.num_rows), count)
+        return _joined(table.drop_columns("sentence"), rows, found, ranges(left, count))
 
     return complete
-
-
-def _hypotheses_of(
-    table: pa.Table, distinct: DistinctSentences, hypotheses: Path, donors: Donors
-) -> pa.Table:
-    """Hypotheses of all sentences of the rows, and of some more, sorted by sentence."""
-    number, here = table.column("sentence"), table.column("here")
-    waits = pc.is_valid(number)
-    outside = number.filter(pc.and_(waits, pc.invert(here))).to_numpy()
-    inside = number.filter(here).to_numpy()
-    # Sentences of earlier shards have lower numbers than those that begin here, so the whole stays sorted.
-    tables = [donors.fetch(np.unique(outside), HYPOTHESES)]
-    if len(inside):
-        directory = ShardDirectory(hypotheses)
-        size = distinct.sentences_per_task
-        for index in range(int(inside.min()) // size, int(inside.max()) // size + 1):
-            shard = directory.read(index)
-            numbers = shard.column("sentence").to_numpy()
-            # The first shard may begin with sentences of an earlier shard of rows, donors perhaps.
-            tables.append(shard.filter(pa.array(numbers >= inside.min())).cast(HYPOTHESES))
-    return pa.concat_tables(tables).combine_chunks()
 
 
 def _joined(base: pa.Table, rows: NDArray[np.int64], found: pa.Table, places: NDArray[np.int64]) -> pa.Table:

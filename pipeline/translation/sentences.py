@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import math
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,34 +14,18 @@ import pyarrow as pa
 from paraforge.decoding.engines import EngineModule, engine_module, is_model_free, is_remote, open_translator
 from paraforge.decoding.finished_batches import kept_batches
 from paraforge.decoding.positions import limited_options
-from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement, Translator
+from paraforge.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.errors import IncompleteError, InputError
 from paraforge.models.model import TranslationModel, open_model
 from paraforge.models.subwords import libraries as subword_libraries
 from paraforge.shards.cluster import is_numbered, worker_number
 from paraforge.shards.resources import Resources, available_cores
-from paraforge.shards.schema import COLUMNS
 from paraforge.shards.step import Step, unfinished_file
+from paraforge.translation.hypotheses import HypothesisRows
 from paraforge.versions import TRANSLATE
 
-# What a hypothesis adds to a row.
-HYPOTHESIS_COLUMNS = (
-    "translation",
-    "translation_score",
-    "rank",
-    "source_truncated",
-    "output_truncated",
-    "empty_output",
-    "non_finite",
-    "runaway",
-    "failed",
-)
-HYPOTHESES = pa.schema(
-    [
-        pa.field("sentence", pa.int64(), nullable=False),
-        *(COLUMNS[name].remove_metadata() for name in HYPOTHESIS_COLUMNS),
-    ]
-)
+# In the footer of a finished task: which set of the memory it belongs to.
+SET_METADATA = b"paraforge.translations"
 
 
 @dataclass(frozen=True)
@@ -67,6 +51,10 @@ class EngineChoice:
         # An engine without a model has its settings in place of weights.
         settings = {} if not self.settings or is_model_free(self.engine) else {"settings": self.settings}
         return {"engine": self.engine, **self.options.description(), **settings}
+
+    def description(self) -> dict[str, Any]:
+        """All that a translation depends on beside its sentence: what names a set of the memory."""
+        return {"version": TRANSLATE, "model": self.weights, **self.parameters()}
 
     def open(self, placement: Placement) -> Translator:
         """The engine with its model, loaded."""
@@ -195,7 +183,7 @@ def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workpla
 
 
 def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
-    """The step from shards of ``sentence``, ``source_text`` to shards of :data:`HYPOTHESES`."""
+    """The step from shards of ``source_text`` to shards of what is remembered of each sentence."""
     return Step(
         name="translate-sentences",
         version=TRANSLATE,
@@ -203,7 +191,7 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
         fingerprints={"model": choice.weights},
         build=build_translation,
         arguments={"choice": choice, "workplace": workplace},
-        columns=["sentence", "source_text"],
+        columns=["source_text"],
         aligned=False,
         device="cuda" if workplace.on_gpu else "cpu",
         libraries=choice.libraries(),
@@ -235,54 +223,14 @@ def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[p
         gc.freeze()
 
     def translate_shard(table: pa.Table) -> pa.Table:
-        sentences = [text or "" for text in table.column("source_text").to_pylist()]
-        numbers = table.column("sentence").to_pylist()
+        sentences = table.column("source_text").to_pylist()
         rows = HypothesisRows()
         with kept_batches(unfinished_file()):
-            for number, result in zip(numbers, translator.translate(sentences), strict=True):
-                rows.add(number, result)
+            for result in translator.translate(sentences):
+                rows.add(result)
         if rows.sentences != len(sentences):
             raise IncompleteError(f"{len(sentences)} sentences gave {rows.sentences} results")
-        return rows.table()
+        remembered = rows.table(table.column("source_text").combine_chunks())
+        return remembered.replace_schema_metadata({SET_METADATA: json.dumps(choice.description())})
 
     return translate_shard
-
-
-class HypothesisRows:
-    """Collects results as columns."""
-
-    def __init__(self) -> None:
-        self.sentences = 0
-        self._columns: dict[str, list[Any]] = {name: [] for name in HYPOTHESES.names}
-
-    def add(self, number: int, result: Hypotheses) -> None:
-        """Add a sentence: one row a hypothesis, one row without text if there is none."""
-        self.sentences += 1
-        failed = result.failed
-        if not result.hypotheses and failed is None:
-            failed = "the engine found no hypothesis"
-        for rank, hypothesis in enumerate(result.hypotheses):
-            self._row(
-                number,
-                hypothesis.text,
-                None if math.isnan(hypothesis.score) else hypothesis.score,
-                rank,
-                result.source_truncated,
-                hypothesis.output_truncated,
-                hypothesis.empty,
-                hypothesis.non_finite,
-                hypothesis.runaway,
-                None,
-            )
-        if failed is not None:
-            self._row(number, None, None, 0, result.source_truncated, False, False, False, False, failed)
-
-    def _row(self, *values: Any) -> None:
-        for column, value in zip(self._columns.values(), values, strict=True):
-            column.append(value)
-
-    def table(self) -> pa.Table:
-        """The rows, in the order of sentences and ranks."""
-        return pa.table(
-            [pa.array(self._columns[field.name], field.type) for field in HYPOTHESES], schema=HYPOTHESES
-        )

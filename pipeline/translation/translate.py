@@ -13,19 +13,19 @@ import pyarrow.compute as pc
 from paraforge.errors import IncompleteError
 from paraforge.files import hash_json
 from paraforge.shards.resources import Resources
-from paraforge.shards.step import StepReport, run_step
+from paraforge.shards.step import run_step
 from paraforge.shards.store import ShardDirectory
 from paraforge.shards.work import WorkDirectory
+from paraforge.translation.assembly import Hypotheses, assemble
 from paraforge.translation.calibration.check import Calibration, calibrated
 from paraforge.translation.distinct import RowCounts, find_distinct
-from paraforge.translation.donors import Donors, write_donors
 from paraforge.translation.parameters import TranslateParameters
+from paraforge.translation.remembering import Remembered, finish_tasks, translate_unknown
 from paraforge.translation.rows import rows_step
 from paraforge.translation.sentences import (
     EngineChoice,
     choose_engine,
     plan_workplace,
-    sentences_step,
 )
 
 logger = logging.getLogger(__name__)
@@ -69,10 +69,12 @@ class TranslationReport:
         rejected: rows that ingest refused.
         failed: rows without a hypothesis, by reason.
         hypotheses: rows written; more than ``rows`` with n-best.
-        sentences: distinct sentences translated.
+        sentences: distinct sentences: the sum of the next three.
+        sentences_from_memory: known before this run, which a kill does not end.
+        sentences_translated, sentences_failed: what became of the others.
         marks: hypotheses with each flag.
         mean_score: mean translation score of the best hypotheses.
-        reused_tasks, tasks: shards of sentences taken over from an earlier run, and all of them.
+        reused_tasks, tasks: tasks that were finished before the run was killed, and all of them.
         seconds: time of the stage.
         sentences_per_second: of the sentences translated in this run.
         calibration: what a sample said of a quantised compute type; None where it was not asked. Then
@@ -93,6 +95,9 @@ class TranslationReport:
     failed: dict[str, int] = field(default_factory=dict)
     hypotheses: int = 0
     sentences: int = 0
+    sentences_from_memory: int = 0
+    sentences_translated: int = 0
+    sentences_failed: int = 0
     marks: dict[str, int] = field(default_factory=dict)
     mean_score: float | None = None
     reused_tasks: int = 0
@@ -108,8 +113,9 @@ def translate(
 ) -> TranslationReport:
     """Translate the rows of a corpus that have no translation, and publish complete rows.
 
-    Killed, it goes on where it was, at a cost of ``sentences_per_task`` sentences at most. The result does
-    not depend on ``resources``, but for the rounding that ``batch_tokens`` and the device bring with them.
+    No sentence that the translation memory knows is translated. Killed, it goes on where it was, at a cost of
+    ``sentences_per_task`` sentences at most. The result does not depend on ``resources``, but for the
+    rounding that ``batch_tokens`` and the device bring with them.
 
     Args:
         parameters: section ``translate``.
@@ -129,42 +135,34 @@ def translate(
     corpus = ShardDirectory(ingested)
     work = WorkDirectory("translation", resources.work.resolve())
     with work.lock():
-        distinct = find_distinct(corpus, work.path / "distinct", parameters.sentences_per_task)
-        sentences = ShardDirectory(distinct.sentences).total_rows
+        distinct = find_distinct(corpus, work.path / "distinct")
+        sentences = len(distinct)
         choice = _choice(parameters, model, resources, sentences)
-        hypotheses_path = work.path / "published" / "hypotheses"
-        first = StepReport(0, 0, 0, 0.0)
+        found: Remembered | None = None
+        hypotheses: Hypotheses | None = None
         run: SentenceRun | None = None
         calibration: Calibration | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
             quantisation = parameters.quantisation
             choice, calibration = calibrated(choice, corpus, sentences, quantisation, workplace, resources)
-            first = run_step(
-                sentences_step(choice, workplace),
-                [distinct.sentences],
-                hypotheses_path,
-                resources,
-                workers=workplace.workers,
-            )
-            size = parameters.sentences_per_task
-            run = _run(choice, corpus, resources, workplace.workers, first, sentences, size)
-            hypotheses = ShardDirectory(hypotheses_path)
-            donors = write_donors(distinct, hypotheses, work.path / "donors")
-            digest = hash_json([record.sha256 for record in hypotheses.records])
-            versions = dict(hypotheses.description["libraries"])
-        else:
-            donors, digest, versions = Donors(None, 0), "none", {}
-        step = rows_step(choice, distinct, hypotheses_path, donors, digest, versions)
+            found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
+            run = _run(choice, corpus, resources, workplace.workers, found, parameters.sentences_per_task)
+            hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses")
+        step = rows_step(choice, distinct.places, hypotheses, found)
         run_step(step, [ingested, distinct.places], output, resources)
-        work.note_used(["calibration", "distinct", "donors", "published"])
+        finish_tasks(work.path)
+        work.note_used(["calibration", "distinct", "tasks"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
-    report.sentences, report.tasks, report.reused_tasks = sentences, first.shards, first.reused
+    report.sentences = sentences
     report.calibration, report.run = calibration, run
+    if found is not None:
+        report.sentences_from_memory = found.from_memory
+        report.sentences_translated, report.sentences_failed = found.translated, found.failed
+        report.tasks, report.reused_tasks = found.step.shards, found.step.reused
+        if found.translated_now:
+            report.sentences_per_second = round(found.translated_now / max(found.step.seconds, 1e-3), 1)
     report.seconds = round(time.monotonic() - started, 3)
-    if first.shards > first.reused:
-        done = sentences * (1 - first.reused / first.shards)
-        report.sentences_per_second = round(done / max(first.seconds, 1e-3), 1)
     _log(report)
     return report
 
@@ -180,21 +178,20 @@ def _run(
     corpus: ShardDirectory,
     resources: Resources,
     workers: int | None,
-    first: StepReport,
-    sentences: int,
+    found: Remembered,
     sentences_per_task: int,
 ) -> SentenceRun | None:
-    if workers is None or first.shards == first.reused:
+    if workers is None or not found.translated_now:
         return None
-    tasks = first.shards - first.reused
+    tasks = found.step.shards - found.step.reused
     return SentenceRun(
         key=translation_key(corpus, choice),
-        sentences=round(sentences * tasks / first.shards),
+        sentences=found.translated_now,
         sentences_per_task=sentences_per_task,
         devices=min(workers, tasks),
         in_process=resources.scheduler is None
-        and (workers == 1 or tasks == 1 or sentences <= resources.in_process_rows),
-        seconds=first.seconds,
+        and (workers == 1 or tasks == 1 or found.step.rows <= resources.in_process_rows),
+        seconds=found.step.seconds,
     )
 
 
@@ -266,13 +263,15 @@ def _by_reason(failed: Counter[str]) -> dict[str, int]:
 
 def _log(report: TranslationReport) -> None:
     logger.info(
-        "%d rows: %d translated, %d came with a translation, %d rejected before, %d failed; %d sentences",
+        "%d rows: %d translated, %d came with a translation, %d rejected before, %d failed; "
+        "%d sentences, %d of them from the translation memory",
         report.rows,
         report.translated,
         report.given,
         report.rejected,
         sum(report.failed.values()),
         report.sentences,
+        report.sentences_from_memory,
     )
     for reason, rows in report.failed.items():
         logger.warning("%d rows failed: %s", rows, reason)

@@ -85,22 +85,21 @@ def test_of_a_run_that_was_begun_the_plan_says_what_is_left(parameters: Paramete
     none = tmp_path / "none"
     translate(parameters.translate, tmp_path / "in", none, tmp_path / "out", parameters.resources)
     whole = planned()
-    assert whole.progress == Progress(9, 9, 900, 900, 1800, 1800)
+    assert whole.progress == Progress(900, 900, 1800, 1800)
     assert whole.left is not None and whole.left.device_hours == 0
-    # What a run that was killed early would have left.
-    finished = sorted((tmp_path / "work" / "translate-sentences").glob("*.parquet"))
-    assert len(finished) == 9
-    for path in finished[:3]:
-        path.unlink()
+    # Another corpus, of which two thirds are known.
+    (tmp_path / "in").rename(tmp_path / "before")
+    texts = SENTENCES[300:] + [f"{text} znovu" for text in SENTENCES[:300]]
+    corpus = write_corpus(tmp_path / "in", texts * 2, rows=300)
     found = planned()
-    assert found.progress == Progress(9, 6, 900, 600, 1800, 1200)
+    assert found.progress == Progress(900, 600, 1800, 1200)
     assert found.left is not None
     # 300 of 900 sentences are left, and of no other size: the rate of the sample is the same for both.
     expected = 300 * found.facts.seconds + 3 * TASK_SECONDS + found.facts.load_seconds
     assert found.left.device_hours * 3600 == pytest.approx(expected)
     assert found.left.tasks == 3
     text = plan_text(found, 2.0)
-    assert "finished       6 of 9 tasks: 600 of 900 sentences, 1,200 of 1,800 rows" in text
+    assert "known          600 of 900 sentences, 1,200 of 1,800 rows, in the translation memory" in text
     assert "left           300 sentences, 600 rows" in text
     assert "cost left" in text
     assert plan_json(found, None)["left"]["tasks"] == 3

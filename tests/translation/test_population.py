@@ -49,11 +49,9 @@ def test_the_sentences_are_those_that_translation_finds(tmp_path: Path, sentence
     repeated = [*sentences, *sentences[:250]]
     corpus = write_corpus(tmp_path / "in", repeated, rejected={3, 77, 1100})
     population = survey(corpus)
-    distinct = find_distinct(corpus, tmp_path / "distinct", 100)
+    distinct = find_distinct(corpus, tmp_path / "distinct")
     expected = [
-        text
-        for table in ShardDirectory(distinct.sentences).tables()
-        for text in table["source_text"].to_pylist()
+        text for texts in distinct.texts(corpus, np.arange(len(distinct))) for text in texts.to_pylist()
     ]
     assert population.sentences == len(expected)
     assert population.text_bytes == sum(len(text.encode()) for text in expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,12 +16,14 @@ from paraforge.decoding import batching
 from paraforge.decoding.engines import open_translator
 from paraforge.decoding.engines.fake import Fake
 from paraforge.errors import IncompleteError, InputError, Interrupted, WorkLockedError
+from paraforge.shards.keys import text_keys
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.shards.work import WorkDirectory
-from paraforge.translation import donors
+from paraforge.translation import assembly
 from paraforge.translation.distinct import find_distinct
+from paraforge.translation.hypotheses import HypothesisRows
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.translate import TranslationReport, translate
 from tests.decoding.test_finished_batches import Countdown
@@ -157,17 +160,18 @@ def test_workers_do_not_change_a_byte(tmp_path: Path, workers: int) -> None:
     assert [record.sha256 for record in together.records] == [record.sha256 for record in alone.records]
 
 
-def test_a_finished_run_is_taken_over_and_a_changed_option_is_not(tmp_path: Path) -> None:
+def test_a_finished_run_is_remembered_and_a_changed_option_is_not(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
     first, before = run(tmp_path, corpus, parameters())
-    assert first.reused_tasks == 0
+    assert (first.reused_tasks, first.sentences_from_memory) == (0, 0)
     again, after = run(tmp_path, corpus, parameters(), batch_tokens=100, threads=2)
-    assert again.reused_tasks == again.tasks == first.tasks
+    assert (again.tasks, again.sentences_translated) == (0, 0)
+    assert again.sentences_from_memory == again.sentences == first.sentences_translated == 61
     assert after.records == before.records
     changed, _ = run(tmp_path, corpus, parameters(beam=6))
-    assert changed.reused_tasks == 0
+    assert (changed.sentences_from_memory, changed.sentences_translated) == (0, 61)
     slower, _ = run(tmp_path, corpus, parameters(fake=Fake(sentences_per_second=1e6)))
-    assert slower.reused_tasks == slower.tasks
+    assert slower.sentences_from_memory == 61
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,17 +194,16 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: py
     assert published.records == expected.records
 
 
-@pytest.mark.parametrize("what", ["sentences", "places", "donors.bin", "donors", "hypotheses"])
+@pytest.mark.parametrize("what", ["places", "keys", "first rows", "memory"])
 def test_damage_in_the_work_directory_is_found_and_mended(tmp_path: Path, what: str) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
     _, expected = run(tmp_path, corpus, parameters())
     work = tmp_path / "work"
     pattern = {
-        "sentences": "translation/distinct/*/sentences/shard-00001.parquet",
         "places": "translation/distinct/*/places/shard-00001.parquet",
-        "donors.bin": "translation/distinct/*/donors.bin",
-        "donors": "translation/donors/*.arrow",
-        "hypotheses": "translate-sentences/*.parquet",
+        "keys": "translation/distinct/*/keys.bin",
+        "first rows": "translation/distinct/*/first_rows.bin",
+        "memory": "memory/*/*.parquet",
     }[what]
     (path, *_) = sorted(work.glob(pattern))
     content = path.read_bytes()
@@ -212,8 +215,8 @@ def test_damage_in_the_work_directory_is_found_and_mended(tmp_path: Path, what: 
     assert published.records == expected.records
 
 
-def test_donors_span_several_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(donors, "_BATCH_ROWS", 5)
+def test_hypotheses_span_several_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assembly, "_BATCH_ROWS", 5)
     rows: list[Row] = [(f"věta {row % 40}", None, None) for row in range(160)]
     chosen = parameters(nbest=3)
     _, published = run(tmp_path, write_corpus(tmp_path / "ingested", rows, 40), chosen)
@@ -290,36 +293,27 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
 
 
 def test_lost_hypotheses_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paraforge.translation import sentences
-
-    add = sentences.HypothesisRows.add
-
-    def lose_one(self: Any, number: int, result: Any) -> None:
-        if number == 4:
-            self.sentences += 1
-        else:
-            add(self, number, result)
-
-    monkeypatch.setattr(sentences.HypothesisRows, "add", lose_one)
-    with pytest.raises(IncompleteError, match=r"rows have no result|sentences are missing"):
-        run(tmp_path, write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50), parameters())
+    table = HypothesisRows.table
+    monkeypatch.setattr(HypothesisRows, "table", lambda self, texts: table(self, texts).slice(1))
+    with pytest.raises(IncompleteError, match="61 sentences have no result"):
+        run(tmp_path, write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50), parameters(sentences_per_task=1))
 
 
 def test_sentences_are_numbered_by_their_first_rows(tmp_path: Path) -> None:
     rows: list[Row] = [("b", None, None), ("a", "too_long", None), ("a", None, None), ("b", None, None)]
     corpus = ShardDirectory(write_corpus(tmp_path / "ingested", rows, 2))
-    distinct = find_distinct(corpus, tmp_path / "distinct", 10)
-    (sentences,) = ShardDirectory(distinct.sentences).tables()
-    assert sentences.to_pydict() == {"sentence": [0, 1], "source_text": ["b", "a"]}
-    places = [table.to_pydict() for table in ShardDirectory(distinct.places).tables()]
-    assert places == [
-        {"sentence": [0, None], "here": [True, False]},
-        {"sentence": [1, 0], "here": [True, False]},
+    distinct = find_distinct(corpus, tmp_path / "distinct")
+    assert distinct.first_rows.tolist() == [0, 2]
+    assert [text for texts in distinct.texts(corpus, np.arange(2)) for text in texts.to_pylist()] == [
+        "b",
+        "a",
     ]
-    assert distinct.donors.read_bytes() == (0).to_bytes(8, "little")
+    assert distinct.keys.tolist() == text_keys(pa.array(["b", "a"])).tolist()
+    places = [table.column("sentence").to_pylist() for table in ShardDirectory(distinct.places).tables()]
+    assert places == [[0, None], [1, 0]]
     # Another corpus takes the place of this one.
     other = ShardDirectory(write_corpus(tmp_path / "other", rows[:2], 2))
-    find_distinct(other, tmp_path / "distinct", 10)
+    find_distinct(other, tmp_path / "distinct")
     assert not distinct.path.exists()
 
 

@@ -124,7 +124,7 @@ def test_what_loses_too_much_is_translated_in_float32(
     assert published.description["parameters"]["compute_type"] == "float32"
     # Shards of a run that asked for float32 at once are the same ones.
     again, _ = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters("float32"))
-    assert again.reused_tasks == again.tasks
+    assert again.sentences_from_memory == again.sentences
 
 
 def test_a_small_corpus_is_translated_in_float32_without_a_sample(
@@ -154,7 +154,7 @@ def test_what_is_good_enough_is_kept(
     again, found = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters(maximum_loss=1.0))
     assert found == expected
     assert again.calibration == report.calibration
-    assert again.reused_tasks == again.tasks
+    assert again.sentences_from_memory == again.sentences
 
 
 @pytest.mark.usefixtures("large")

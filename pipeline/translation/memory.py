@@ -1,0 +1,180 @@
+"""The translation memory: whatever was translated, by sentence, in files that are only ever added.
+
+A memory is a directory. Each of its sets holds the translations of one model with one engine and one choice
+of options; a set only ever grows. It has *segments*, Parquet files, and *entries*, numbered JSON files that
+each name the segments of one run. A run claims the next number by making a file that must not exist yet, so
+several may add at the same time, from several hosts, without a lock. Where two entries have a sentence, the
+earlier one counts: what is known never changes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge.errors import InputError
+from paraforge.files import atomic_path, hash_json, read_json, sha256_file, sync_directory, write_json
+from paraforge.shards.store import write_parquet
+from paraforge.translation.hypotheses import REMEMBERED
+
+logger = logging.getLogger(__name__)
+
+SET_NAME = "set.json"
+# Sentences of a segment: what is lost with a damaged one, and read to find a sentence of it.
+SEGMENT_SENTENCES = 50_000
+_ENTRY = "[0-9]" * 8 + ".json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A file of translations.
+
+    Attributes:
+        path: Parquet file with the columns of ``REMEMBERED``.
+        rows, sentences: hypotheses and sentences in it.
+        sha256: of the file.
+        libraries: versions of the libraries that translated, by distribution.
+    """
+
+    path: Path
+    rows: int
+    sentences: int
+    sha256: str
+    libraries: dict[str, str]
+
+
+@dataclass(frozen=True)
+class MemorySet:
+    """What one model gave with one engine and one choice of options.
+
+    Attributes:
+        path: directory; it need not exist.
+        description: what the translations depend on beside the sentence.
+    """
+
+    path: Path
+    description: dict[str, Any]
+
+    def segments(self) -> list[Segment]:
+        """All segments, those that were added first before the others; a file that is missing is left out."""
+        found: dict[str, Segment] = {}
+        for entry in sorted(self.path.glob(_ENTRY)):
+            for segment in _segments_of(entry):
+                if segment.path.is_file():
+                    found.setdefault(segment.sha256, segment)
+        return list(found.values())
+
+    def add(self, tables: Iterable[tuple[pa.Table, Mapping[str, str]]]) -> list[str]:
+        """Add translations: all of them, or none if the process is killed.
+
+        Args:
+            tables: as the engine gave them (``REMEMBERED``), and the versions of libraries that made them.
+
+        Returns:
+            SHA-256 of the segments that have them now; one with the same bytes is not added again.
+        """
+        known = {segment.sha256 for segment in self.segments()}
+        if not (self.path / SET_NAME).is_file():
+            write_json(self.path / SET_NAME, {"format": _FORMAT, **self.description})
+        added: list[Segment] = []
+        digests = []
+        for table, libraries in _of_segments(tables):
+            path = self.path / f"{uuid.uuid4().hex}.parquet"
+            with atomic_path(path) as temporary:
+                write_parquet(table, temporary)
+                digest = sha256_file(temporary)
+            digests.append(digest)
+            if digest in known:
+                path.unlink()
+                continue
+            known.add(digest)
+            sentences = table.num_rows - table.column("key").null_count
+            added.append(Segment(path, table.num_rows, sentences, digest, dict(libraries)))
+        if added:
+            self._enter([{**asdict(segment), "path": segment.path.name} for segment in added])
+        return digests
+
+    def _enter(self, segments: list[dict[str, Any]]) -> None:
+        """Write the next entry; of several writers each gets a number of its own."""
+        content = {"format": _FORMAT, "check": hash_json(segments), "segments": segments}
+        temporary = self.path / f".{uuid.uuid4().hex}.tmp"
+        write_json(temporary, content)
+        try:
+            number = 1 + max((int(path.stem) for path in self.path.glob(_ENTRY)), default=0)
+            while not _claimed(temporary, self.path / f"{number:08d}.json"):
+                number += 1
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_directory(self.path)
+
+
+def _claimed(source: Path, target: Path) -> bool:
+    """Give ``source`` the name ``target`` too, unless another process has; whether it was given."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        try:
+            with target.open("xb") as file:
+                file.write(source.read_bytes())
+                os.fsync(file.fileno())
+        except FileExistsError:
+            return False
+    return True
+
+
+def _segments_of(entry: Path) -> Iterator[Segment]:
+    try:
+        content = read_json(entry)
+        if content["format"] == _FORMAT and content["check"] == hash_json(content["segments"]):
+            for one in content["segments"]:
+                yield Segment(**{**one, "path": entry.parent / one["path"]})
+            return
+    except (InputError, OSError, KeyError, TypeError):
+        pass
+    logger.warning("%s is damaged: the sentences of its run are translated again", entry)
+
+
+def _of_segments(
+    tables: Iterable[tuple[pa.Table, Mapping[str, str]]],
+) -> Iterator[tuple[pa.Table, Mapping[str, str]]]:
+    """The same rows in tables of at least :data:`SEGMENT_SENTENCES`, each made with one set of versions."""
+    waiting: list[pa.Table] = []
+    versions: Mapping[str, str] = {}
+    sentences = 0
+    for table, libraries in tables:
+        if waiting and (libraries != versions or sentences >= SEGMENT_SENTENCES):
+            yield pa.concat_tables(waiting), versions
+            waiting, sentences = [], 0
+        waiting.append(table.select(REMEMBERED.names).cast(REMEMBERED))
+        sentences += table.num_rows - table.column("key").null_count
+        versions = libraries
+    if waiting:
+        yield pa.concat_tables(waiting), versions
+
+
+def open_set(root: Path, description: dict[str, Any]) -> MemorySet:
+    """The set for what translations depend on: model, engine, options, version of the step."""
+    return MemorySet(root / hash_json(description)[:40], description)
+
+
+def sets_of(root: Path) -> list[MemorySet]:
+    """All sets of a memory, by name of their directories."""
+    found = []
+    for path in sorted(root.glob(f"*/{SET_NAME}")):
+        try:
+            description = read_json(path)
+            description.pop("format")
+            found.append(MemorySet(path.parent, description))
+        except (InputError, OSError, KeyError, AttributeError, TypeError):
+            logger.warning("%s is damaged: its set is left out", path)
+    return found

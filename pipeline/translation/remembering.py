@@ -1,0 +1,290 @@
+"""Translating what the memory does not know, in tasks that survive a kill, and adding it to the memory."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paraforge.errors import IncompleteError, InputError
+from paraforge.files import hash_json, read_json, read_json_or_none, write_json
+from paraforge.shards.libraries import Versions, described, installed, is_made_otherwise, merged
+from paraforge.shards.resources import Resources
+from paraforge.shards.step import StepReport, check_bytes, run_step, shard_keys
+from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
+from paraforge.shards.work import MEMORY_NAME, WorkDirectory, replaced_directory
+from paraforge.translation.distinct import DistinctSentences
+from paraforge.translation.memory import MemorySet, Segment, open_set
+from paraforge.translation.parameters import TranslateParameters
+from paraforge.translation.recall import Recalled, recall
+from paraforge.translation.sentences import SET_METADATA, EngineChoice, Workplace, sentences_step
+
+logger = logging.getLogger(__name__)
+
+_SENTENCES = pa.schema([pa.field("source_text", pa.string())])
+_TASKS, _STATE = "tasks", "tasks.json"
+# A segment may be found damaged, or be removed, while the rest is translated.
+_ROUNDS = 3
+
+
+@dataclass
+class Tasks:
+    """What a run translates; a run that was killed finds it here, and goes on with the same tasks.
+
+    Attributes:
+        key: what it is for: corpus, model, engine, options, size of a task.
+        unknown: sentences that the memory did not know.
+        segments: SHA-256 of the segments of the memory that have them now.
+        translating: whether there are tasks whose result is not in the memory yet.
+        finished: whether the corpus has been written.
+    """
+
+    key: str
+    unknown: int = 0
+    segments: list[str] = field(default_factory=list)
+    translating: bool = False
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """The memory when it knows every sentence, and how it came to.
+
+    Attributes:
+        recalled: where it has each.
+        from_memory, translated, failed: sentences that were known before, and what became of the others.
+        known_at_first: like ``from_memory``, when this corpus was written for the first time: a run that is
+            repeated says the same of it again.
+        translated_now: like ``translated``, without what an earlier process of the same run had finished.
+        step: the tasks.
+    """
+
+    recalled: Recalled
+    from_memory: int
+    translated: int
+    failed: int
+    known_at_first: int
+    translated_now: int
+    step: StepReport
+
+    def versions(self) -> dict[str, list[str]]:
+        """Versions of the libraries that translated."""
+        return merged(segment.libraries for segment in self.recalled.needed())
+
+
+def memory_root(resources: Resources) -> Path:
+    """The directory of the translation memory."""
+    return (resources.translation_memory or resources.work / MEMORY_NAME).resolve()
+
+
+def translate_unknown(
+    choice: EngineChoice,
+    corpus: ShardDirectory,
+    distinct: DistinctSentences,
+    parameters: TranslateParameters,
+    workplace: Workplace,
+    resources: Resources,
+    work: Path,
+) -> Remembered:
+    """Translate the sentences of a corpus that the memory does not know, and add them to it.
+
+    Args:
+        choice: engine with options and model.
+        corpus: ingested shards.
+        distinct: its sentences.
+        parameters: whether the memory is asked, and the size of a task.
+        workplace, resources: where to run.
+        work: directory for the tasks; the caller holds its lock. The caller says when the corpus is written,
+            with :func:`finish_tasks`.
+
+    Raises:
+        InputError: other versions of libraries made a part of what is known, and what to do was not said.
+        IncompleteError: a task failed, or sentences have no result.
+    """
+    memory = open_set(memory_root(resources), choice.description())
+    key = hash_json([distinct.path.name, memory.path.name, parameters.sentences_per_task, parameters.memory])
+    results = WorkDirectory("translate-sentences", resources.work)
+    tasks = _read_state(work)
+    report = StepReport(0, 0, 0, 0.0)
+    if tasks is None or tasks.key != key or tasks.finished:
+        _adopt(results, memory.path.parent)
+        segments = usable_segments(memory, choice, resources) if parameters.memory else []
+        recalled = recall(distinct.keys, segments, [], work / "recall")
+        check_versions(recalled, choice, resources)
+        if parameters.memory and not len(recalled.unknown):
+            if tasks is None or tasks.key != key:
+                tasks = Tasks(key, finished=True)
+                _write_state(work, tasks)
+            return _remembered(recalled, 0, tasks.unknown, 0, report)
+        tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters.sentences_per_task)
+        logger.info(
+            "%d sentences: %d are in the translation memory, %d are translated",
+            len(distinct),
+            len(distinct) - tasks.unknown,
+            tasks.unknown,
+        )
+    now = 0
+    for _ in range(_ROUNDS):
+        if tasks.translating:
+            step = sentences_step(choice, workplace)
+            report = run_step(step, [work / _TASKS], None, resources, workplace.workers)
+            view = ShardView(work / _TASKS)
+            now = round(view.total_rows * (1 - report.reused / report.shards))
+            keys = shard_keys(step, view)
+            tasks.segments += memory.add(_tables(results, keys))
+            tasks.translating = False
+            _write_state(work, tasks)
+        _discard_all(results)
+        segments = usable_segments(memory, choice, resources)
+        if not parameters.memory:
+            segments = [segment for segment in segments if segment.sha256 in tasks.segments]
+        recalled = recall(distinct.keys, segments, tasks.segments, work / "recall")
+        if not len(recalled.unknown):
+            return _remembered(recalled, tasks.unknown, tasks.unknown, now, report)
+        logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
+        tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters.sentences_per_task)
+    raise IncompleteError(f"translate: {len(recalled.unknown)} sentences have no result")
+
+
+def finish_tasks(work: Path) -> None:
+    """Note that the corpus is written: what has failed is tried again by the next run."""
+    tasks = _read_state(work)
+    if tasks is not None:
+        tasks.finished = True
+        _write_state(work, tasks)
+    for name in (_TASKS, "recall", "hypotheses"):
+        shutil.rmtree(work / name, ignore_errors=True)
+
+
+def usable_segments(memory: MemorySet, choice: EngineChoice, resources: Resources) -> list[Segment]:
+    """The segments that ``resources.other_versions`` allows, those that count before others first."""
+    wanted = _versions(choice)
+    segments = memory.segments()
+    if resources.other_versions == "reuse":
+        return segments
+    others = [segment for segment in segments if is_made_otherwise(segment.libraries, wanted)]
+    same = [segment for segment in segments if segment not in others]
+    return same if resources.other_versions == "redo" else same + others
+
+
+def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
+    """What the next run will find: segments of the memory, and finished tasks that are not in it yet."""
+    description = choice.description()
+    known = usable_segments(open_set(memory_root(resources), description), choice, resources)
+    results = WorkDirectory("translate-sentences", resources.work)
+    for key in _finished(results).get(json.dumps(description).encode(), []):
+        keys = pq.read_table(results.file(key), columns=["key"]).column("key")
+        digest = str(read_json(results.file(key).with_suffix(".json"))["sha256"])
+        sentences = len(keys) - keys.null_count
+        known.append(Segment(results.file(key), len(keys), sentences, digest, results.made_with(key)))
+    return known
+
+
+def check_versions(recalled: Recalled, choice: EngineChoice, resources: Resources) -> None:
+    """See that translations of other versions of libraries are not mixed unasked.
+
+    What was all made by the same versions, with nothing missing, is no mixture.
+
+    Raises:
+        InputError: they would be, and ``resources.other_versions`` is ``stop``.
+    """
+    if resources.other_versions != "stop":
+        return
+    wanted = _versions(choice)
+    needed = recalled.needed()
+    others = [segment.libraries for segment in needed if is_made_otherwise(segment.libraries, wanted)]
+    alike = len({json.dumps(one, sort_keys=True) for one in others}) == 1 and len(others) == len(needed)
+    if not others or (alike and not len(recalled.unknown)):
+        return
+    raise InputError(
+        f"a part of the sentences in the translation memory were translated with {described(others, wanted)}",
+        remedy="Set resources.other_versions to reuse (they are kept, and the manifest names both versions) "
+        "or to redo (they are translated again), or install the other version.",
+    )
+
+
+def _versions(choice: EngineChoice) -> Versions:
+    """Versions of the libraries that decide a translation: not of the one that writes it down."""
+    libraries = choice.libraries()
+    return {name: version for name, version in installed(libraries).items() if name in libraries}
+
+
+def _remembered(
+    recalled: Recalled, unknown: int, at_first: int, translated_now: int, step: StepReport
+) -> Remembered:
+    count, failed = len(recalled.places), recalled.failed
+    return Remembered(
+        recalled, count - unknown, unknown - failed, failed, count - at_first, translated_now, step
+    )
+
+
+def _read_state(work: Path) -> Tasks | None:
+    """What a run left; None where there was none, or the files of its tasks are damaged."""
+    try:
+        tasks = Tasks(**(read_json_or_none(work / _STATE) or {}))
+        if tasks.translating:
+            check_bytes(ShardView(work / _TASKS))
+        return tasks
+    except (InputError, TypeError):
+        return None
+
+
+def _write_state(work: Path, tasks: Tasks) -> None:
+    write_json(work / _STATE, asdict(tasks))
+
+
+def _write_tasks(
+    work: Path,
+    before: Tasks,
+    corpus: ShardDirectory,
+    distinct: DistinctSentences,
+    recalled: Recalled,
+    sentences_per_task: int,
+) -> Tasks:
+    """Cut the unknown sentences into tasks, in the order of the corpus."""
+    (work / _STATE).unlink(missing_ok=True)
+    with replaced_directory(work / _TASKS) as temporary:
+        writer = ShardWriter(temporary, _SENTENCES, sentences_per_task)
+        for texts in distinct.texts(corpus, recalled.unknown):
+            writer.write(pa.table([pc.fill_null(texts, "")], schema=_SENTENCES))
+        writer.close({"step": "unknown-sentences"})
+    unknown = before.unknown + len(recalled.unknown)
+    tasks = Tasks(before.key, unknown, before.segments, translating=True)
+    _write_state(work, tasks)
+    return tasks
+
+
+def _tables(results: WorkDirectory, keys: Iterable[str]) -> Iterator[tuple[pa.Table, Versions]]:
+    for key in keys:
+        yield read_parquet(results.file(key)), results.made_with(key)
+
+
+def _adopt(results: WorkDirectory, root: Path) -> None:
+    """Add to the memory what a killed run left that is not continued, because something has changed."""
+    for description, keys in _finished(results).items():
+        logger.info("%d tasks of a run that was not finished are added to the memory", len(keys))
+        open_set(root, json.loads(description)).add(_tables(results, keys))
+    _discard_all(results)
+
+
+def _finished(results: WorkDirectory) -> dict[bytes, list[str]]:
+    """Keys of finished tasks, by the set of the memory to which they belong."""
+    found: dict[bytes, list[str]] = {}
+    for path in sorted(results.path.glob("*.parquet")):
+        if results.find(path.stem) is not None:
+            description = (pq.read_metadata(path).metadata or {}).get(SET_METADATA)
+            if description is not None:
+                found.setdefault(description, []).append(path.stem)
+    return found
+
+
+def _discard_all(results: WorkDirectory) -> None:
+    for path in [*results.path.glob("*.parquet"), *results.path.glob("*.unfinished")]:
+        results.discard(path.stem)
