@@ -9,6 +9,7 @@ earlier one counts: what is known never changes.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import uuid
@@ -31,6 +32,7 @@ SET_NAME = "set.json"
 SEGMENT_SENTENCES = 50_000
 _ENTRY = "[0-9]" * 8 + ".json"
 _FORMAT = 1
+_LIBRARIES = "paraforge.libraries"
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class MemorySet:
         added: list[Segment] = []
         digests = []
         for table, libraries in _of_segments(tables):
+            # The same hypotheses of other versions are another segment.
+            table = table.replace_schema_metadata({_LIBRARIES: json.dumps(dict(sorted(libraries.items())))})
             path = self.path / f"{uuid.uuid4().hex}.parquet"
             with atomic_path(path) as temporary:
                 write_parquet(table, temporary)
