@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.publication.plots import write_plots
 from paraforge.publication.publication import publish
+from paraforge.publication.statistics import write_plots
 from stages.common import parameters_of, run_stage
 from stages.metrics import write_metrics
 

@@ -15,7 +15,7 @@ from paraforge.bitext.parameters import Cleaning
 from paraforge.bitext.reasons import CODES, NAMES
 from paraforge.errors import InputError
 from paraforge.text.lines import Changes
-from paraforge.text.unicode_forms import normalise_unicode
+from paraforge.text.normalisation import normalise_unicode
 
 REFUSED_CHARACTERS = 4_096
 # Line breaks and tabs in a field (of JSON, Parquet, TMX) would break every line-oriented tool to come.

@@ -46,10 +46,10 @@ def configure(
     """
     from paraforge.cli.outputs import FileKind, check_output_file
     from paraforge.configuration.checks import check_files as check
+    from paraforge.configuration.checks import stages_to_run
     from paraforge.configuration.choices import reconfigure
     from paraforge.configuration.composition import choices, configs_directory
     from paraforge.configuration.inputs import INPUTS, link_inputs
-    from paraforge.configuration.stages import stages_to_run
     from paraforge.errors import ConfigurationError
     from paraforge.files import atomic_path
 

@@ -151,22 +151,20 @@ def _check_quantisation(
     limit: float,
     threads: int,
 ) -> None:
+    from paraforge.cli.settings import column_pair
     from paraforge.decoding.translator import DecodingOptions, Placement
-    from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.shards.resources import available_cores
     from paraforge.translation.calibration.check import loss_on_bitext
 
-    parts = columns.split(",")
-    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
-        raise ConfigurationError([f"--columns {columns}: two numbers, separated by a comma"])
+    pair = column_pair(columns)
     with graceful_interrupts():
         loss = loss_on_bitext(
             model,
             bitext,
             DecodingOptions(beam=beam, compute_type=compute_type),
             Placement(threads=threads or available_cores()),
-            columns=(int(parts[0]), int(parts[1])),
+            columns=pair,
             sentences=sentences,
         )
     typer.echo(f"{loss}, beam {beam}")

@@ -1,8 +1,15 @@
-"""Parameters that are given by options: ``--set KEY=VALUE``, one of many, and what is said of wrong ones."""
+"""What commands share: ``--set KEY=VALUE``, ``--columns``, what is said of wrong ones, and scores."""
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -24,6 +31,27 @@ def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters
             for problem in error.errors()
         ]
         raise ConfigurationError(problems) from error
+
+
+def column_pair(text: str, option: str = "--columns") -> tuple[int, int]:
+    """Two different columns, counted from 0, such as `0,1`; ConfigurationError for anything else."""
+    from paraforge.errors import ConfigurationError
+
+    first, _, second = text.partition(",")
+    if not all(part.strip().isdecimal() for part in (first, second)) or int(first) == int(second):
+        raise ConfigurationError([f"{option} {text}: two different columns, such as 0,1"])
+    return int(first), int(second)
+
+
+@contextmanager
+def quiet_pipe() -> Iterator[None]:
+    """End as other commands do where whoever reads standard output has seen enough ('| head')."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Nothing more may be flushed into the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(128 + signal.SIGPIPE) from None
 
 
 def put_setting(content: dict[str, Any], setting: str) -> None:
@@ -63,3 +91,12 @@ def _step(target: Any, name: str, setting: str) -> Any:
         # An encoder that is not named is the default one.
         return target.setdefault(name, {"kind": "average"} if name == "encoder" else {})
     raise ConfigurationError([f"--set {setting}: there is no {name}"])
+
+
+def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line for the development score, where there is one, and one for each year's Pearson and Spearman."""
+    lines = [] if best_score is None else [f"development score {best_score:.2f}"]
+    return lines + [
+        f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"
+        for name, score in years.items()
+    ]

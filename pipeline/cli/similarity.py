@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import sys
 from pathlib import Path
 
@@ -39,7 +37,7 @@ def similarity(
       paraforge similarity models/decoders/bow-gru@unrolled:2 pairs.tsv
     """
     from paraforge.cli.outputs import check_output_file, text_lines
-    from paraforge.errors import ConfigurationError
+    from paraforge.cli.settings import column_pair, quiet_pipe
     from paraforge.files import atomic_path
     from paraforge.inference.similarity import cosines_of_files, cosines_of_table
     from paraforge.interrupts import graceful_interrupts
@@ -47,28 +45,18 @@ def similarity(
     from paraforge.loading import load_fixed
 
     check_output_file(output, force, text_lines("numbers, one a line", r"-?\d+\.\d{6}", repeated=True))
-    try:
-        left, right = (int(number) for number in columns.split(","))
-    except ValueError:
-        raise ConfigurationError([f"--columns {columns}: two columns, such as 0,1"]) from None
+    pair = column_pair(columns)
     opened = load_fixed(model, chosen_device(device))
     cosines = (
-        cosines_of_table(opened, first, (left, right))
-        if second is None
-        else cosines_of_files(opened, first, second)
+        cosines_of_table(opened, first, pair) if second is None else cosines_of_files(opened, first, second)
     )
-    try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(graceful_interrupts())
-            target = sys.stdout
-            if output is not None:
-                target = stack.enter_context(
-                    stack.enter_context(atomic_path(output)).open("w", encoding="utf-8")
-                )
-            for block in cosines:
-                target.write("".join(f"{cosine:.6f}\n" for cosine in block.tolist()))
-            target.flush()
-    except BrokenPipeError:
-        # The reader of the pipe has closed it ('| head'): nothing more may be flushed into it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(128 + signal.SIGPIPE) from None
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(quiet_pipe())
+        stack.enter_context(graceful_interrupts())
+        target = sys.stdout
+        if output is not None:
+            temporary = stack.enter_context(atomic_path(output))
+            target = stack.enter_context(temporary.open("w", encoding="utf-8"))
+        for block in cosines:
+            target.write("".join(f"{cosine:.6f}\n" for cosine in block.tolist()))
+        target.flush()

@@ -130,8 +130,7 @@ def _data(
     drop_leaked: Path | None,
     keep_leaked: bool,
 ) -> TrainingData:
-    from pydantic import ValidationError
-
+    from paraforge.cli.settings import column_pair
     from paraforge.embeddings.data import TrainingData
     from paraforge.embeddings.parameters import PairFileParameters
     from paraforge.errors import ConfigurationError, InputError
@@ -141,17 +140,9 @@ def _data(
     for path in pairs:
         if not path.exists():
             raise InputError("no such file or directory", path)
-    try:
-        wanted = [int(number) for number in columns.split(",")] if columns else None
-        files = [
-            PairFileParameters.model_validate({"path": str(path), "columns": wanted})
-            for path in pairs
-            if not path.is_dir()
-        ]
-    except (ValueError, ValidationError) as error:
-        raise ConfigurationError([f"--columns {columns}: two different columns, such as 0,1"]) from error
+    wanted = column_pair(columns) if columns else None
     return TrainingData(
-        files,
+        [PairFileParameters(path=str(path), columns=wanted) for path in pairs if not path.is_dir()],
         [path for path in pairs if path.is_dir()],
         [str(path) for path in development],
         [str(path) for path in test_sets],
@@ -161,7 +152,7 @@ def _data(
 
 
 def _lines(report: EmbeddingsReport) -> list[str]:
-    from paraforge.cli.scores import score_lines
+    from paraforge.cli.settings import score_lines
 
     lines = [
         report.signature,

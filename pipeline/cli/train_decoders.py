@@ -177,7 +177,7 @@ def _file(path: Path, format: str, sentence_column: int | None, document_columns
 
 
 def _lines(report: DecodersReport) -> list[str]:
-    from paraforge.cli.scores import score_lines
+    from paraforge.cli.settings import score_lines
 
     lines = [
         report.signature,

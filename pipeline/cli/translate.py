@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -78,6 +75,7 @@ def translate(
     """
     from paraforge.cli.outputs import check_output_file, text_lines
     from paraforge.cli.settings import checked as checked_values
+    from paraforge.cli.settings import quiet_pipe
     from paraforge.decoding.engines import is_model_free, open_translator
     from paraforge.decoding.engines.ctranslate2 import NAME
     from paraforge.decoding.translator import DecodingOptions, Placement
@@ -107,18 +105,13 @@ def translate(
     # Looks at the input before a large model is loaded.
     sentences = read_sentences(input_path)
     chosen = _check(check)
-    try:
-        with graceful_interrupts():
-            if model is not None and not is_model_free(engine):
-                model = usable_model(model, engine)
-            if engine == NAME and model is not None:
-                options, sentences = checked(model, options, placement, input_path, sentences, chosen)
-            translator = open_translator(engine, model, options, placement, _settings(setting))
-            translate_lines(translator, sentences, output_path)
-    except BrokenPipeError:
-        # Whoever reads has seen enough ('| head'). Nothing more may be flushed into the pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(128 + signal.SIGPIPE) from None
+    with quiet_pipe(), graceful_interrupts():
+        if model is not None and not is_model_free(engine):
+            model = usable_model(model, engine)
+        if engine == NAME and model is not None:
+            options, sentences = checked(model, options, placement, input_path, sentences, chosen)
+        translator = open_translator(engine, model, options, placement, _settings(setting))
+        translate_lines(translator, sentences, output_path)
 
 
 def _check(given: str) -> Check:

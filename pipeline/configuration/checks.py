@@ -1,11 +1,14 @@
-"""Whether the files that the parameters name can be read, before a run reads them."""
+"""What 'paraforge configure' finds out: files that are wrong, and which stages ``dvc repro`` will run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.bitext.sources import problems
+from paraforge.configuration import PARAMETERS, read_yaml
 from paraforge.configuration.inputs import unreadable_files
 from paraforge.configuration.parameters import Parameters
 from paraforge.errors import InputError
@@ -13,6 +16,72 @@ from paraforge.models.archives import is_archive
 from paraforge.models.conversion import MODEL_FILE
 from paraforge.models.importers import importer_for
 from paraforge.text.paths import expand
+
+
+def stages_to_run(project: Path, content: Mapping[str, Any]) -> tuple[list[str], list[str]] | None:
+    """Stages whose parameters are others than in their last run, and those that read what these make.
+
+    project: directory with dvc.yaml.
+
+    Returns names in the order of dvc.yaml, a stage for several models as ``embeddings@word``; None where
+    nothing was run yet.
+    """
+    lock = project / "dvc.lock"
+    if not lock.is_file():
+        return None
+    ran = (read_yaml(lock)[1] or {}).get("stages") or {}
+    stages = dict(_stages(read_yaml(project / "dvc.yaml")[1]["stages"], content))
+    own = [name for name, (_, stage) in stages.items() if _changed(stage, ran.get(name), content)]
+    made = [path for name in own for path in _paths(stages[name][1], "outs", "metrics", "plots")]
+    after = []
+    # dvc.yaml lists a stage after those that it reads from.
+    for name, (_, stage) in stages.items():
+        if name not in own and any(_reads(path, made) for path in _paths(stage, "deps")):
+            after.append(name)
+            made += _paths(stage, "outs", "metrics", "plots")
+    return own, after
+
+
+def _stages(
+    described: Mapping[str, Any], content: Mapping[str, Any]
+) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
+    for name, stage in described.items():
+        if "matrix" not in stage:
+            yield name, (name, stage)
+            continue
+        for item in content["embeddings"]["names"]:
+            yield f"{name}@{item}", (name, _filled(stage, item))
+
+
+def _filled(value: Any, item: str) -> Any:
+    if isinstance(value, dict):
+        return {_filled(key, item): _filled(one, item) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, item) for one in value]
+    return value.replace("${item.name}", item) if isinstance(value, str) else value
+
+
+def _changed(stage: Mapping[str, Any], ran: Mapping[str, Any] | None, content: Mapping[str, Any]) -> bool:
+    if ran is None:
+        return True
+    were = ran.get("params", {}).get(PARAMETERS.name, {})
+    keys = [key for key in stage.get("params", []) if isinstance(key, str)]
+    return any(_value(content, key) != were.get(key) for key in keys)
+
+
+def _value(content: Any, key: str) -> Any:
+    for name in key.split("."):
+        content = content.get(name) if isinstance(content, dict) else None
+    return content
+
+
+def _paths(stage: Mapping[str, Any], *kinds: str) -> list[Path]:
+    entries = [entry for kind in kinds for entry in stage.get(kind, [])]
+    return [Path(next(iter(entry)) if isinstance(entry, dict) else entry) for entry in entries]
+
+
+def _reads(path: Path, made: list[Path]) -> bool:
+    return any(path.is_relative_to(one) or one.is_relative_to(path) for one in made)
 
 
 def check_files(parameters: Parameters) -> list[str]:

@@ -26,14 +26,13 @@ import pyarrow as pa
 
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
-from paraforge.lexicon import dense_rows, pair_table, sparse_rows
-from paraforge.lexicon.blocks import Block, plan_blocks
+from paraforge.lexicon import pair_table, row_counts
 from paraforge.lexicon.encoding import (
     Encoding,
     Vocabulary,
     encode_piece,
+    file_of,
     group_of,
-    ids_file,
     merge_group,
     merge_vocabulary,
     rank_piece,
@@ -41,6 +40,7 @@ from paraforge.lexicon.encoding import (
     write_arrow,
 )
 from paraforge.lexicon.pair_sources import REASONS, PairSource
+from paraforge.lexicon.pair_table import COUNTERS
 from paraforge.shards.scheduler import Jobs
 
 logger = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ def count_pairs(
 
     blocks = plan_blocks(increments, memory)
     logger.info("%d words, %d increments in %d blocks", len(vocabulary), int(increments.sum()), len(blocks))
-    files = [ids_file(directory, index) for index in range(len(sizes))]
+    files = [file_of(directory, "ids", index) for index in range(len(sizes))]
     cells = [directory / f"cells-{block.name}.arrow" for block in blocks]
     for _ in jobs.run(
         count_block,
@@ -188,16 +188,16 @@ def count_block(
 def _count_dense(
     block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path], words: int, minimum_pairs: int
 ) -> pair_table.Cells:
-    cells = dense_rows.triangle(block.last) - dense_rows.triangle(block.first)
+    cells = row_counts.triangle(block.last) - row_counts.triangle(block.first)
     counters = np.zeros(pair_table.COUNTERS * cells, np.uint32)
-    stretches = (len(counters) >> dense_rows.STRETCH_BITS) + 1
-    buffers = np.empty((stretches, dense_rows.BUFFER_ENTRIES), np.uint32)
+    stretches = (len(counters) >> row_counts.STRETCH_BITS) + 1
+    buffers = np.empty((stretches, row_counts.BUFFER_ENTRIES), np.uint32)
     filled = np.zeros(stretches, np.int64)
     for file in files:
         check_interrupt()
-        dense_rows.count_dense(*read_ids(file), block.first, block.last, counters, buffers, filled)
-    dense_rows.flush_all(counters, buffers, filled)
-    return dense_rows.cells_of_dense(counters, block.first, block.last, minimum_pairs)
+        row_counts.count_dense(*read_ids(file), block.first, block.last, counters, buffers, filled)
+    row_counts.flush_all(counters, buffers, filled)
+    return row_counts.cells_of_dense(counters, block.first, block.last, minimum_pairs)
 
 
 def _count_sparse(
@@ -208,6 +208,74 @@ def _count_sparse(
     entries = np.empty(int(increments.sum()), np.uint32)
     for file in files:
         check_interrupt()
-        sparse_rows.list_sparse(*read_ids(file), block.first, block.last, ends, entries)
+        row_counts.list_sparse(*read_ids(file), block.first, block.last, ends, entries)
     scratch = np.zeros(pair_table.COUNTERS * words, np.uint32)
-    return sparse_rows.cells_of_sparse(starts, ends, entries, scratch, block.first, minimum_pairs)
+    return row_counts.cells_of_sparse(starts, ends, entries, scratch, block.first, minimum_pairs)
+
+
+COUNTER_BYTES = 4
+# Enough blocks for a cluster to share the work evenly, few enough that reading all pairs for each costs
+# little.
+SHARE_OF_WORK = 12
+# The counters of a dense block are numbered with 32 bits.
+LARGEST_BLOCK_BYTES = 2**32 * COUNTER_BYTES
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows ``first`` to ``last - 1``; ``increments`` is how much there is to count, exactly."""
+
+    first: int
+    last: int
+    dense: bool
+    increments: int
+
+    @property
+    def name(self) -> str:
+        """A name that is different for blocks of different plans."""
+        return f"{self.first:08d}-{self.last:08d}-{'dense' if self.dense else 'sparse'}"
+
+
+def plan_blocks(row_increments: npt.NDArray[np.int64], memory: int) -> list[Block]:
+    """Cut the rows into blocks.
+
+    Frequent words get dense rows, rare ones sparse rows; the border is where memory in all is least.
+
+    row_increments: increments of each row, words by frequency, see
+        :func:`~paraforge.lexicon.pair_table.count_row_increments`.
+    memory: bytes that the counters or entries of one block may take.
+    """
+    words = len(row_increments)
+    columns = np.arange(words, dtype=np.int64)
+    dense_bytes = COUNTERS * COUNTER_BYTES * columns
+    sparse_bytes = COUNTER_BYTES * row_increments
+    # bytes in all if rows before the border are dense and the others sparse
+    total = np.zeros(words + 1, np.int64)
+    total[1:] = np.cumsum(dense_bytes - sparse_bytes)
+    border = int(np.argmin(total))
+    share = max(1, int(row_increments.sum()) // SHARE_OF_WORK)
+    memory = min(memory, LARGEST_BLOCK_BYTES)
+    blocks: list[Block] = []
+    for dense, first, last, cost in ((True, 0, border, dense_bytes), (False, border, words, sparse_bytes)):
+        for start, end in _cut(cost[first:last], row_increments[first:last], memory, share):
+            increments = int(row_increments[first + start : first + end].sum())
+            if increments:
+                blocks.append(Block(first + start, first + end, dense, increments))
+    return blocks
+
+
+def _cut(
+    cost: npt.NDArray[np.int64], increments: npt.NDArray[np.int64], memory: int, share: int
+) -> Sequence[tuple[int, int]]:
+    """Ranges of rows whose bytes are at most ``memory`` and whose increments are about ``share``."""
+    bytes_before = np.concatenate([[0], np.cumsum(cost)])
+    increments_before = np.concatenate([[0], np.cumsum(increments)])
+    ranges = []
+    start = 0
+    while start < len(cost):
+        by_memory = int(np.searchsorted(bytes_before, bytes_before[start] + memory, side="right")) - 1
+        by_work = int(np.searchsorted(increments_before, increments_before[start] + share, side="left"))
+        end = min(max(start + 1, min(by_memory, by_work)), len(cost))
+        ranges.append((start, end))
+        start = end
+    return ranges

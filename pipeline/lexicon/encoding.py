@@ -17,7 +17,7 @@ from paraforge.lexicon import pair_table
 from paraforge.lexicon.classes import Classifier, build_classifier
 from paraforge.lexicon.pair_sources import Piece, select_pairs
 from paraforge.lexicon.parameters import ClassKind, LexiconFilters
-from paraforge.text.counts import sentence_counts
+from paraforge.text.idf import sentence_counts
 from paraforge.text.tokens import TokenColumn
 
 SIDES = ("reference", "translation")
@@ -96,23 +96,10 @@ def _classifier(kind: ClassKind, language: str, spacy_model: str) -> Classifier:
     return build_classifier(kind, language, spacy_model)
 
 
-def tokens_file(directory: Path, piece: int) -> Path:
-    """The file of a piece's tokens until they have been numbered."""
-    return directory / f"tokens-{piece:06d}.arrow"
-
-
-def words_file(directory: Path, piece: int) -> Path:
-    """The file of a piece's words and their sentence counts."""
-    return directory / f"words-{piece:06d}.arrow"
-
-
-def ids_file(directory: Path, piece: int) -> Path:
-    """The file of a piece's sentences as ranks."""
-    return directory / f"ids-{piece:06d}.arrow"
-
-
-def _report_file(directory: Path, piece: int) -> Path:
-    return directory / f"report-{piece:06d}.json"
+def file_of(directory: Path, what: str, number: int, ending: str = "arrow") -> Path:
+    """A file of a piece: `tokens` until they have been numbered, `words` with their sentence counts, `ids`
+    (sentences as ranks), `report`, `numbers`; or of a group: `group` (its words), `ranks`."""
+    return directory / f"{what}-{number:06d}.{ending}"
 
 
 def encode_piece(
@@ -120,7 +107,7 @@ def encode_piece(
 ) -> dict[str, int]:
     """Tokenise a piece and count its words' sentences; gives rows that are counted and dropped, by reason. A
     piece that is done already is not done again."""
-    report_path = _report_file(directory, index)
+    report_path = file_of(directory, "report", index, "json")
     if done := read_json_or_none(report_path):
         return done
     selected = select_pairs(piece.read(columns), encoding.filters)
@@ -130,11 +117,11 @@ def encode_piece(
     counts = [sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]
     write_arrow(
         pa.table({"word": vocabulary, "reference": counts[0], "translation": counts[1]}),
-        words_file(directory, index),
+        file_of(directory, "words", index),
     )
     write_arrow(
         pa.table({name: _lists(side) for name, side in zip(SIDES, sides, strict=True)}),
-        tokens_file(directory, index),
+        file_of(directory, "tokens", index),
     )
     report = {"counted": len(sides[0]), **selected.dropped}
     write_json(report_path, report)
@@ -153,15 +140,18 @@ def group_of(piece: int) -> int:
 
 def merge_group(directory: Path, group: int, pieces: int) -> None:
     """Add up the words of a group of pieces; a first step that runs for many groups at once."""
-    if _group_file(directory, group).is_file():
+    if file_of(directory, "group", group).is_file():
         return
     first = group * PIECES_PER_GROUP
     members = range(first, min(first + PIECES_PER_GROUP, pieces))
     merged = _Merged()
     for piece in members:
-        _write_array(merged.add(read_arrow(words_file(directory, piece))), _numbers_file(directory, piece))
+        _write_array(
+            merged.add(read_arrow(file_of(directory, "words", piece))),
+            file_of(directory, "numbers", piece, "npy"),
+        )
     table = {"word": list(merged.numbers), "reference": merged.counts[0], "translation": merged.counts[1]}
-    write_arrow(pa.table(table), _group_file(directory, group))
+    write_arrow(pa.table(table), file_of(directory, "group", group))
 
 
 def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
@@ -175,7 +165,7 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
     numbers = []
     for group in groups:
         check_interrupt()
-        numbers.append(merged.add(read_arrow(_group_file(directory, group))))
+        numbers.append(merged.add(read_arrow(file_of(directory, "group", group))))
     words = list(merged.numbers)
     counts = merged.counts
     total = counts.sum(axis=0)
@@ -185,7 +175,7 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
     ranks = np.full(len(words), pair_table.DROPPED, np.uint32)
     ranks[kept] = np.arange(len(kept), dtype=np.uint32)
     for group in groups:
-        _write_array(ranks[numbers[group]], _ranks_file(directory, group))
+        _write_array(ranks[numbers[group]], file_of(directory, "ranks", group, "npy"))
     return Vocabulary([words[number] for number in kept], counts[0, kept], counts[1, kept])
 
 
@@ -219,10 +209,12 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
 
     Needs the ranks that :func:`merge_vocabulary` left. The piece's tokens are removed when this is done.
     """
-    ids_path = ids_file(directory, index)
+    ids_path = file_of(directory, "ids", index)
     if not ids_path.is_file():
-        ranks = np.load(_ranks_file(directory, group_of(index)))[np.load(_numbers_file(directory, index))]
-        table = read_arrow(tokens_file(directory, index))
+        ranks = np.load(file_of(directory, "ranks", group_of(index), "npy"))[
+            np.load(file_of(directory, "numbers", index, "npy"))
+        ]
+        table = read_arrow(file_of(directory, "tokens", index))
         sides = []
         for name in SIDES:
             tokens = table[name].combine_chunks()
@@ -231,7 +223,7 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
             )
             sides.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)))
         write_arrow(pa.table(dict(zip(SIDES, sides, strict=True))), ids_path)
-    tokens_file(directory, index).unlink(missing_ok=True)
+    file_of(directory, "tokens", index).unlink(missing_ok=True)
     rows = np.zeros(words, np.int64)
     pair_table.count_row_increments(*read_ids(ids_path), rows)
     return rows
@@ -252,18 +244,6 @@ def _list_arrays(column: Any) -> tuple[pair_table.Offsets, pair_table.Words]:
         return np.zeros(1, np.int32), np.zeros(0, np.uint32)
     lists = column.combine_chunks()
     return lists.offsets.to_numpy(), lists.values.to_numpy()
-
-
-def _numbers_file(directory: Path, piece: int) -> Path:
-    return directory / f"numbers-{piece:06d}.npy"
-
-
-def _group_file(directory: Path, group: int) -> Path:
-    return directory / f"group-{group:06d}.arrow"
-
-
-def _ranks_file(directory: Path, group: int) -> Path:
-    return directory / f"ranks-{group:06d}.npy"
 
 
 def _write_array(array: npt.NDArray[Any], path: Path) -> None:

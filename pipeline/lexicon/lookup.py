@@ -82,7 +82,7 @@ class Lexicon:
         words: any spelling; looked up as the lexicon has them. limit: entries of a word at most.
         minimum_pairs: least number of pairs of an entry. by: the score that orders them, falling.
 
-        Returns A table (:data:`~paraforge.lexicon.layout.SCHEMA`) for each word as given; empty where it has
+        Returns a table (:data:`~paraforge.lexicon.layout.SCHEMA`) for each word as given; empty where it has
         no entry.
         """
         given = list(words)

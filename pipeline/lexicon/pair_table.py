@@ -9,8 +9,7 @@ frequent word. Two words are counted in the row of the rarer one, `u`, at the co
 * REFERENCE and TRANSLATION: references (translations) with both words;
 * BOTH: pairs with both words on both sides, the pairs that CROSS counts twice.
 
-A row is counted in one of two layouts: :mod:`paraforge.lexicon.dense_rows` for frequent words, and
-:mod:`paraforge.lexicon.sparse_rows` for rare ones.
+:mod:`paraforge.lexicon.row_counts` counts a row in one of two layouts.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 
 from paraforge.errors import InputError
 from paraforge.files import read_json
+from paraforge.models.model import MODEL_INDEX, open_model
 
 # The file that describes a model of each kind. A translation model has a reader of its own.
 _KINDS = {
@@ -35,8 +36,6 @@ def describe(model: Path) -> dict[str, Any]:
             return {"kind": kind, **dict(_flat(content)), "bytes": size}
     if not directory.is_dir():
         raise InputError("no such directory of a model", model)
-    from paraforge.models.description import describe_model
-
     return {"kind": "translation model", **describe_model(directory)}
 
 
@@ -50,3 +49,28 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             yield from _flat(inner, f"{key}.{place}" if key else str(place))
     elif value not in (None, "", [], {}):
         yield key, ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def describe_model(path: Path) -> dict[str, Any]:
+    """Origin, languages, engines, subwords, tags, sizes and fingerprint of a model. Raises InputError: no
+    such model, or a part of it is missing."""
+    model = open_model(path, verify=False)
+    index = read_json(model.path / MODEL_INDEX) if (model.path / MODEL_INDEX).is_file() else {}
+    files = [file for file in model.path.rglob("*") if file.is_file()]
+    architecture = index.get("architecture") or {}
+    return {
+        "origin": index.get("origin", "bare"),
+        "imported from": index.get("imported_from") or "",
+        "languages": f"{model.source_language or '?'} to {model.target_language or '?'}",
+        "engines": ", ".join(model.folders),
+        "subwords": ", ".join(
+            dict.fromkeys(file.name for file in (model.source_sentencepiece, model.target_sentencepiece))
+        ),
+        "source prefix": " ".join(model.source_prefix),
+        "source suffix": " ".join(model.source_suffix),
+        "target prefix": " ".join(model.target_prefix),
+        "maximum source tokens": model.maximum_source_tokens,
+        "architecture": ", ".join(f"{name} {value}" for name, value in architecture.items()),
+        "bytes": sum(file.stat().st_size for file in files),
+        "fingerprint": model.fingerprint,
+    }

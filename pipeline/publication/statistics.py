@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paraforge.files import atomic_path
 from paraforge.selection.fate import Counts, count_rows, kept_mask
 from paraforge.selection.filters import numbers
 from paraforge.shards.lineage import LINEAGE, sampling_keys
@@ -148,3 +151,22 @@ def merge(parts: Iterable[Statistics], examples_per_band: int) -> Statistics:
     for part in parts:
         total.add(part)
     return total
+
+
+def write_plots(statistics: Statistics, directory: Path) -> None:
+    """Write ``bands.csv`` and ``scores.csv`` for ``dvc plots show``."""
+    counts = statistics.counts
+    reasons = [{"reason": name, "pairs": number} for name, number in counts.rejected.most_common()]
+    reasons += [
+        {"reason": f"failed: {name}", "pairs": number} for name, number in counts.failed.most_common()
+    ]
+    reasons.append({"reason": "kept", "pairs": counts.kept})
+    _write_csv(directory / "bands.csv", statistics.bands())
+    _write_csv(directory / "scores.csv", statistics.scores())
+
+
+def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

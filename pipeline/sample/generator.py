@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from paraforge.errors import InputError
 from paraforge.sample import english
 from paraforge.sample.choice import Chooser, pick
-from paraforge.sample.handwritten import read_handwritten
 from paraforge.sample.lexicon import load_lexicon
-from paraforge.sample.patterns import Pattern, load_patterns
+from paraforge.sample.patterns import Pattern, load_patterns, read_handwritten
 from paraforge.sample.rendering import Renderer
 from paraforge.sample.slots import Filling, SlotFiller
 

@@ -55,3 +55,18 @@ def _read_domain(domain: str) -> list[Pattern]:
 def load_patterns() -> tuple[Pattern, ...]:
     """All patterns of the package, domain by domain. Raises InputError for a malformed one."""
     return tuple(pattern for domain in DOMAINS for pattern in _read_domain(domain))
+
+
+TABLE = "handwritten.tsv"
+
+
+@lru_cache(maxsize=1)
+def read_handwritten() -> tuple[tuple[str, str], ...]:
+    """The pairs (Czech, English) in the order of the table; InputError for a line without two columns."""
+    pairs = []
+    for number, line in read_lines(TABLE):
+        columns = line.split("\t")
+        if len(columns) != 2 or not all(column.strip() for column in columns):
+            raise InputError("expected Czech, a tab, and English", TABLE, number)
+        pairs.append((columns[0], columns[1]))
+    return tuple(pairs)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paraforge.compiled import compiled
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
-from paraforge.text.counts import sentence_counts
 from paraforge.text.lines import numbered_lines
 from paraforge.text.tokens import TokenColumn, tokenize_column
 
@@ -113,3 +113,20 @@ def entropy(counts: Iterable[int]) -> float:
     shares = values[values > 0] / total
     # A single outcome gives -0.0 otherwise.
     return abs(math.fsum((-shares * np.log(shares)).tolist()))
+
+
+Counts = npt.NDArray[np.int64]
+
+
+@compiled
+def sentence_counts(ids: npt.NDArray[np.int32], offsets: Counts, words: int) -> Counts:
+    """In how many sentences each of `words` words stands; a word counts once a sentence."""
+    counts = np.zeros(words, np.int64)
+    last = np.full(words, -1, np.int64)
+    for sentence in range(len(offsets) - 1):
+        for position in range(offsets[sentence], offsets[sentence + 1]):
+            word = ids[position]
+            if last[word] != sentence:
+                last[word] = sentence
+                counts[word] += 1
+    return counts

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.lexicon.blocks import COUNTER_BYTES, plan_blocks
-from paraforge.lexicon.dense_rows import triangle
+from paraforge.lexicon.counting import COUNTER_BYTES, plan_blocks
 from paraforge.lexicon.pair_table import COUNTERS
+from paraforge.lexicon.row_counts import triangle
 
 
 @settings(deadline=None, max_examples=60)

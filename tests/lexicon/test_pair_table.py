@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.lexicon import dense_rows, pair_table
-from paraforge.text.counts import sentence_counts
+from paraforge.lexicon import pair_table, row_counts
+from paraforge.text.idf import sentence_counts
 
 sentences = st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8)
 
@@ -68,17 +68,17 @@ def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[
 
 @pytest.mark.parametrize(("row", "cells"), [(0, 0), (1, 0), (2, 1), (5, 10), (200_000, 19_999_900_000)])
 def test_triangle(row: int, cells: int) -> None:
-    assert dense_rows.triangle(row) == cells
+    assert row_counts.triangle(row) == cells
 
 
 def test_a_full_buffer_is_flushed() -> None:
     """More increments of one cell than a buffer holds."""
-    pairs = 3 * dense_rows.BUFFER_ENTRIES
+    pairs = 3 * row_counts.BUFFER_ENTRIES
     offsets = np.arange(0, pairs + 1, dtype=np.int32)
     counters = np.zeros(pair_table.COUNTERS, np.uint32)
-    buffers = np.empty((1, dense_rows.BUFFER_ENTRIES), np.uint32)
+    buffers = np.empty((1, row_counts.BUFFER_ENTRIES), np.uint32)
     filled = np.zeros(1, np.int64)
     ones, zeros = np.ones(pairs, np.uint32), np.zeros(pairs, np.uint32)
-    dense_rows.count_dense(offsets, ones, offsets, zeros, 0, 2, counters, buffers, filled)
-    dense_rows.flush_all(counters, buffers, filled)
+    row_counts.count_dense(offsets, ones, offsets, zeros, 0, 2, counters, buffers, filled)
+    row_counts.flush_all(counters, buffers, filled)
     assert counters.tolist() == [pairs, 0, 0, 0]

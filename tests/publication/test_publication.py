@@ -17,8 +17,8 @@ from paraforge.errors import IncompleteError, InputError
 from paraforge.files import sha256_file
 from paraforge.publication.manifest import read_manifest
 from paraforge.publication.parameters import PublishParameters
-from paraforge.publication.plots import write_plots
 from paraforge.publication.publication import publish
+from paraforge.publication.statistics import write_plots
 from paraforge.shards.store import ShardDirectory
 from tests.selection.corpora import random_pairs, resources, write_corpus
 from tests.selection.published import publish_pairs

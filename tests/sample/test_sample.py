@@ -25,9 +25,8 @@ from paraforge.sample import (
 from paraforge.sample.declension import CASES
 from paraforge.sample.entities import NounPhrase, Pronoun
 from paraforge.sample.generator import SamplePair, Sentence, SentenceGenerator, domain_sizes, sentences
-from paraforge.sample.handwritten import read_handwritten
 from paraforge.sample.lexicon import Adverb, Verb, load_lexicon
-from paraforge.sample.patterns import load_patterns
+from paraforge.sample.patterns import load_patterns, read_handwritten
 from paraforge.sample.slots import Quality
 from paraforge.sample.synonyms import pairs_in
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from paraforge.text import unicode_forms
-from paraforge.text.unicode_forms import Form, normalise_unicode
+from paraforge.text import normalisation
+from paraforge.text.normalisation import Form, normalise_unicode
 
 TEXTS = ["e\u0301", "\u00e9", "Prilis\u030c", "\ufb01ne", "plain", "", None]
 
@@ -17,7 +17,7 @@ TEXTS = ["e\u0301", "\u00e9", "Prilis\u030c", "\ufb01ne", "plain", "", None]
 @pytest.fixture(params=[True, False], ids=["as it is", "as before release 26"])
 def _arrow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if not request.param:
-        monkeypatch.setattr(unicode_forms, "_arrow_composes", lambda: False)
+        monkeypatch.setattr(normalisation, "_arrow_composes", lambda: False)
     yield
 
 

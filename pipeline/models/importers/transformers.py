@@ -20,8 +20,7 @@ from paraforge.models.importers.ctranslate2 import (
     convert,
     last_line,
 )
-from paraforge.models.transformers_tokenizer import load_tokenizer, take_subwords, vocabulary_of
-from paraforge.models.weight_files import WeightFiles
+from paraforge.models.transformers_files import WeightFiles, load_tokenizer, take_subwords, vocabulary_of
 
 WEIGHTS = (
     "model.safetensors",
