@@ -14,17 +14,12 @@ GRADES = (1, 2, 3)
 def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = False) -> float | None:
     """Cohen's kappa of two annotators over the same items (Cohen 1960; weighted, Cohen 1968).
 
-    Args:
-        first, second: grades 1-3 of n items, in the same order.
-        linear: weigh a disagreement by its distance: between 1 and 3 people disagree twice as much as
-            between 2 and 3.
+    first, second: grades 1-3 of n items, in the same order.
+    linear: weigh a disagreement by its distance: between 1 and 3 people disagree twice as much as between 2
+        and 3.
 
-    Returns:
-        At most 1; 0 is what chance gives. None where it is not defined: without items, or where both give
-        one and the same grade throughout.
-
-    Raises:
-        MissingPackageError: scikit-learn is not installed.
+    Returns at most 1; 0 is what chance gives. None where it is not defined: without items, or where both give
+    one and the same grade throughout. Raises MissingPackageError: scikit-learn is not installed.
     """
     if not first and not second:
         return None

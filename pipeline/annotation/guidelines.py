@@ -18,10 +18,7 @@ class Grade:
 class Question:
     """What is asked of a pair.
 
-    Attributes:
-        name: of the field.
-        title: as people read it.
-        asked: the question in full.
+    name: of the field. title: as people read it. asked: the question in full.
     """
 
     name: str

@@ -13,10 +13,7 @@ def presentation_order(bands: Sequence[int], seed: int, annotator: str) -> list[
     Depends on the seed and the name alone, so that it is the same after a restart and another one for
     everybody. Who stops after a share of the pairs has graded that share of every band, to within one pair.
 
-    Args:
-        bands: band of each pair.
-        seed: of the sample.
-        annotator: name.
+    bands: band of each pair. annotator: name.
     """
 
     def key(index: int) -> bytes:

@@ -26,13 +26,11 @@ QUESTIONS = ("paraphrase", "fluency")
 class BandRow:
     """One line of Table 3.
 
-    Attributes:
-        pairs: of the corpus in this band.
-        overlap_mean, overlap_deviation: trigram overlap of those pairs in [0, 1].
-        drawn: pairs of the sample.
-        graded: how many of them have an answer.
-        paraphrase, fluency: how many graded pairs have grade 1, 2, 3. A pair that several people graded
-            counts once, in equal parts: with grades 2 and 3 it is half a 2 and half a 3.
+    pairs: of the corpus in this band.
+    overlap_mean, overlap_deviation: trigram overlap of those pairs in [0, 1]. drawn: pairs of the sample.
+    graded: how many of them have an answer.
+    paraphrase, fluency: how many graded pairs have grade 1, 2, 3. A pair that several people graded counts
+        once, in equal parts: with grades 2 and 3 it is half a 2 and half a 3.
     """
 
     band: str
@@ -62,11 +60,10 @@ class Agreement:
 class Estimate:
     """A number of pairs of the whole corpus.
 
-    Attributes:
-        pairs: the number.
-        standard_error: of sampling; None where only one pair of a band is graded.
-        fewest_answers: graded pairs of the band that has the fewest, not counting bands that are graded
-            whole; None where all are.
+    pairs: the number.
+    standard_error: of sampling; None where only one pair of a band is graded.
+    fewest_answers: graded pairs of the band that has the fewest, not counting bands that are graded whole;
+        None where all are.
     """
 
     pairs: float
@@ -84,10 +81,8 @@ class Estimate:
 class Report:
     """All results of an evaluation.
 
-    Attributes:
-        table: Table 3 over all annotators.
-        by_annotator: the same for each of them.
-        strong: see :func:`estimate_strong`.
+    table: Table 3 over all annotators. by_annotator: the same for each of them.
+    strong: see :func:`estimate_strong`.
     """
 
     name: str

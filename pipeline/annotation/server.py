@@ -24,9 +24,7 @@ logger = logging.getLogger(__name__)
 class Session:
     """One annotator's work.
 
-    Attributes:
-        order: pair at each place, places counted from 1 in the addresses.
-        answers: by pair.
+    order: pair at each place, places counted from 1 in the addresses. answers: by pair.
     """
 
     annotator: Annotator

@@ -18,15 +18,11 @@ def open_evaluation(
 ) -> tuple[AnnotationStore, bool]:
     """The evaluation in ``database``, drawn from ``corpus`` where there is none yet.
 
-    Args:
-        corpus: directory of a published corpus; None to continue with a database.
-        per_band, seed, with_rejected: of the draw; None for the default, or for what the database has.
+    corpus: directory of a published corpus; None to continue with a database.
+    per_band, seed, with_rejected: of the draw; None for the default, or for what the database has.
 
-    Returns:
-        The store, and whether it is new.
-
-    Raises:
-        InputError: the database was drawn otherwise than asked for, or there is neither.
+    Returns the store, and whether it is new. Raises InputError: the database was drawn otherwise than asked
+    for, or there is neither.
     """
     if not database.exists():
         if corpus is None:
@@ -62,9 +58,8 @@ def serve(
 ) -> None:
     """Serve until Ctrl-C or SIGTERM. Killed at any time, no answer that a page called saved is lost.
 
-    Args:
-        host, port, announce: see :func:`paraforge.pages.serving.serve_app`.
-        allowed: further names that browsers know this server by.
+    host, port, announce: see :func:`paraforge.pages.serving.serve_app`.
+    allowed: further names that browsers know this server by.
     """
     require_packages()
     from paraforge.annotation.server import create_app

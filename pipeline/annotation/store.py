@@ -69,11 +69,8 @@ class Annotator:
 
 
 def clean_name(name: str) -> str:
-    """An annotator's name in one form.
-
-    Raises:
-        InputError: it is empty, too long, or has characters that do not print.
-    """
+    """An annotator's name in one form. Raises InputError: it is empty, too long, or has characters that do
+    not print."""
     cleaned = " ".join(unicodedata.normalize("NFC", name).split())
     if not cleaned:
         raise InputError("a name is needed")
@@ -85,11 +82,7 @@ def clean_name(name: str) -> str:
 
 
 def create_store(path: Path, draw: Draw) -> AnnotationStore:
-    """Write a database for a sample, whole or not at all.
-
-    Raises:
-        InputError: ``path`` exists.
-    """
+    """Write a database for a sample, whole or not at all. Raises InputError: ``path`` exists."""
     if path.exists():
         raise InputError("already there", path)
     facts = {
@@ -131,17 +124,13 @@ def create_store(path: Path, draw: Draw) -> AnnotationStore:
 class AnnotationStore:
     """An open evaluation; may be used by several threads and several processes at once.
 
-    Attributes:
-        identity: a random name, so that a browser never takes one evaluation for another.
-        draw: the sample as it was drawn; pair n is ``draw.pairs[n - 1]``.
+    identity: a random name, so that a browser never takes one evaluation for another.
+    draw: the sample as it was drawn; pair n is ``draw.pairs[n - 1]``.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a database.
-
-        Raises:
-            InputError: it is missing, damaged, not one of ours, or of a newer format.
-        """
+        """Open a database. Raises InputError: it is missing, damaged, not one of ours, or of a newer
+        format."""
         self.path = path
         if not path.is_file():
             raise InputError(
@@ -205,11 +194,7 @@ class AnnotationStore:
             connection.execute("COMMIT")
 
     def join(self, name: str) -> Annotator:
-        """The annotator of that name, new or known.
-
-        Raises:
-            InputError: see :func:`clean_name`.
-        """
+        """The annotator of that name, new or known. Raises InputError: see :func:`clean_name`."""
         name = clean_name(name)
         with self._transaction() as connection:
             connection.execute("INSERT INTO annotators (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
@@ -242,10 +227,8 @@ class AnnotationStore:
         return {pair: Answer(*rest) for pair, *rest in rows}
 
     def record(self, annotator: int, pair: int, answer: Answer) -> bool:
-        """Save an answer; returns False where it equals the newest one.
-
-        When this returns, the answer is on the disk.
-        """
+        """Save an answer; returns False where it equals the newest one. When this returns, the answer is on
+        the disk."""
         with self._transaction() as connection:
             newest = connection.execute(
                 "SELECT paraphrase, fluency, comment FROM current_answers WHERE annotator = ? AND pair = ?",

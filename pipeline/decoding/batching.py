@@ -53,9 +53,8 @@ Decoded = list[tuple[Hypothesis, ...]]
 class BatchEngine(Protocol):
     """What an engine has to give: tokens of a sentence, and hypotheses of a batch.
 
-    Attributes:
-        batch_tokens: source tokens of a batch, padding included.
-        queued_batches: batches in work or waiting at any time; 1 for an engine that does one at a time.
+    batch_tokens: source tokens of a batch, padding included.
+    queued_batches: batches in work or waiting at any time; 1 for an engine that does one at a time.
     """
 
     batch_tokens: int

@@ -15,18 +15,11 @@ def check_model(
 ) -> Hypotheses | None:
     """Compare every file with its SHA-256, embeddings with vocabularies, and open the model.
 
-    Args:
-        path: directory of the model.
-        engine: what opens it.
-        sentence: translated, if there is one.
-        beam: width of the beam.
-        compute_type: arithmetic of the engine.
+    path: directory of the model. engine: what opens it. sentence: translated, if there is one.
+    beam: width of the beam. compute_type: arithmetic of the engine.
 
-    Returns:
-        The sentence's translations, or None without one.
-
-    Raises:
-        InputError: something is missing, damaged or does not fit.
+    Returns the sentence's translations, or None without one. Raises InputError: something is missing, damaged
+    or does not fit.
     """
     model = open_model(path, engine)
     folder = model.folders.get("ctranslate2")

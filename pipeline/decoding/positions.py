@@ -20,9 +20,8 @@ _FOLDER = "ctranslate2"
 def positions_of(folder: Path) -> tuple[int | None, int | None]:
     """Positions of encoder and decoder of a CTranslate2 model, from its list of variables.
 
-    Returns:
-        Of each side the longest sequence, end-of-sentence included; None where the file has no positions
-        (they are relative, or computed) or is in a format that is not known here.
+    Returns of each side the longest sequence, end-of-sentence included; None where the file has no positions
+    (they are relative, or computed) or is in a format that is not known here.
     """
     try:
         file = ModelFile(folder)

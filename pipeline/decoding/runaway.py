@@ -25,10 +25,8 @@ def is_runaway(text: str, tokens: Sequence[object], ended: bool = True) -> bool:
     blocks without a letter or digit do not count, for a line of dashes is no fault. At the length cap it is
     enough that the second half is a block of at most eight tokens over and over.
 
-    Args:
-        text: detokenised hypothesis.
-        tokens: target tokens without end of sentence.
-        ended: whether the engine reached end of sentence by itself.
+    text: detokenised hypothesis. tokens: target tokens without end of sentence.
+    ended: whether the engine reached end of sentence by itself.
     """
     if not ended and _repeats_to_the_end(tokens):
         return True

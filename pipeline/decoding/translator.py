@@ -73,10 +73,7 @@ class EngineSettings(Values):
         return self.model_dump(exclude_defaults=True)
 
     def check(self, options: DecodingOptions) -> None:
-        """Compare with the other options.
-
-        Raises ValueError: they do not go together.
-        """
+        """Compare with the other options. Raises ValueError: they do not go together."""
 
 
 class VarietySettings(EngineSettings):
@@ -99,10 +96,7 @@ class VarietySettings(EngineSettings):
     seed: int = Field(1, description="sampling: another seed draws other translations")
 
     def check(self, options: DecodingOptions) -> None:
-        """Compare groups with the beam.
-
-        Raises ValueError: they do not go together.
-        """
+        """Compare groups with the beam. Raises ValueError: they do not go together."""
         if options.beam % self.groups:
             raise ValueError(f"a beam of {options.beam} cannot be shared by {self.groups} groups")
         if self.groups > 1 and self.method == "sampling":
@@ -115,10 +109,8 @@ Settings = TypeVar("Settings", bound=EngineSettings)
 def settings_of(
     kind: type[Settings], engine: str, values: dict[str, Any], options: DecodingOptions | None = None
 ) -> Settings:
-    """Settings from names and values, compared with the other options if there are any.
-
-    Raises InputError: there is no such setting, or a value cannot be.
-    """
+    """Settings from names and values, compared with the other options if there are any. Raises InputError:
+    there is no such setting, or a value cannot be."""
     unknown = sorted(set(values) - set(kind.model_fields))
     if unknown:
         raise InputError(
@@ -143,8 +135,7 @@ def settings_of(
 class Placement:
     """Where and with how much an engine runs; no hypothesis depends on it but by rounding.
 
-    device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
-    threads: CPU threads.
+    device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: CPU threads.
     batch_tokens: source tokens of a batch, padding included; 0 lets the engine choose.
     graphs: whether the engine torch records its steps on a GPU as CUDA graphs.
     """
@@ -228,8 +219,7 @@ def fingerprint_of(
 def make_hypothesis(text: str, score: float, tokens: Sequence[object], ended: bool) -> Hypothesis:
     """A hypothesis with its flags.
 
-    text: detokenised hypothesis.
-    score: as the engine gave it, finite or not.
+    text: detokenised hypothesis. score: as the engine gave it, finite or not.
     tokens: target tokens without end-of-sentence.
     ended: whether the engine came to end-of-sentence by itself.
     """

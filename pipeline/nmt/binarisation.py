@@ -36,9 +36,7 @@ PAIRS_PER_BLOCK = 10_000
 class PreparedBitext:
     """What :func:`prepare_bitext` made of a bitext; everything lies in one directory.
 
-    pairs: accepted rows of the bitext.
-    trained: pairs that are trained on.
-    held_out: pairs for validation.
+    pairs: accepted rows of the bitext. trained: pairs that are trained on. held_out: pairs for validation.
     set_aside: pairs in neither, because their source is held out, could be, or is too long to be.
     too_long: pairs with more pieces on a side than allowed, or none.
     source_tokens, target_tokens: of the trained pairs, end of sentence included.
@@ -67,13 +65,11 @@ def prepare_bitext(
 ) -> PreparedBitext:
     """Write vocabularies, dictionaries, held-out rows and binarised parts to ``directory``, once.
 
-    Memory is bounded by ``vocabulary.sample`` pairs and one shard. A preparation that was killed begins
-    anew; a finished one is taken as it is.
+    Memory is bounded by ``vocabulary.sample`` pairs and one shard. A preparation that was killed begins anew;
+    a finished one is taken as it is.
 
-    bitext: see :func:`~paraforge.nmt.training.train_model`.
-    directory: of this training.
-    parameters: of the training.
-    symbols: each becomes a piece of its own, wherever it stands.
+    bitext: see :func:`~paraforge.nmt.training.train_model`. directory: of this training.
+    parameters: of the training. symbols: each becomes a piece of its own, wherever it stands.
 
     Raises InputError: no pairs, or no vocabulary can be trained on them.
     """

@@ -93,8 +93,7 @@ def blockwise_label_smoothed_loss(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Label-smoothed and plain negative log-likelihood in nats, summed over tokens, as fairseq defines them.
 
-    features: tokens x width, the decoder's output.
-    weight: types x width, the output embeddings.
+    features: tokens x width, the decoder's output. weight: types x width, the output embeddings.
     target: tokens, int64: the right type of each.
     epsilon: share of the target's probability that is spread over the other types.
     padding: the type whose rows count nothing.

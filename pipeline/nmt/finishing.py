@@ -30,11 +30,8 @@ def finish_model(
 ) -> dict[str, Any]:
     """Pick the best or the averaged weights by BLEU on the held-out rows, and write the model to ``output``.
 
-    directory: of the training.
-    output: empty directory.
-    parameters: of the training.
-    result: what the training gave.
-    threads: CPU threads of the validation.
+    directory: of the training. output: empty directory. parameters: of the training.
+    result: what the training gave. threads: CPU threads of the validation.
     documents: JSON files that belong to the model, by name.
 
     Returns ``model.json``.

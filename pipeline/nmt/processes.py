@@ -24,8 +24,7 @@ LOG = "trainer.log"
 def training_environment(settings: Mapping[str, Any]) -> dict[str, str]:
     """Environment variables of a training process.
 
-    Args:
-        settings: what the process reads: ``threads`` and ``device`` of it.
+    settings: what the process reads: ``threads`` and ``device`` of it.
     """
     environment = {
         **os.environ,
@@ -93,13 +92,10 @@ def follow(
 ) -> tuple[str, list[dict[str, float]]]:
     """Show what the training reports until it ends.
 
-    Args:
-        processes: as :func:`training_processes` gives them.
-        maximum_updates: for the display.
-        log: where the processes write what goes wrong.
+    processes: as :func:`training_processes` gives them. maximum_updates: for the display.
+    log: where the processes write what goes wrong.
 
-    Returns:
-        The reason of its end, and the validations.
+    Returns the reason of its end, and the validations.
 
     Raises:
         Interrupted: SIGTERM or Ctrl-C.

@@ -51,11 +51,9 @@ def rank_count(batches: int, threads: int) -> int:
 def join(rank: int, count: int, rendezvous: Path, configuration: Any) -> Ranks:
     """Meet the other processes at a file, and tell fairseq.
 
-    Args:
-        rank: of this process, from 0.
-        count: of all processes.
-        rendezvous: a file that does not exist yet, the same for all.
-        configuration: fairseq's configuration, which is changed.
+    rank: of this process, from 0. count: of all processes.
+    rendezvous: a file that does not exist yet, the same for all.
+    configuration: fairseq's configuration, which is changed.
     """
     if count > 1:
         from fairseq.distributed import utils

@@ -34,12 +34,9 @@ _SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
 class NmtReport:
     """Metrics of the stage.
 
-    origin: trained, none, or what a ready model was.
-    fingerprint: of weights and vocabulary.
-    bleu, chrf: on the held-out rows; None where none were held out.
-    architecture: sizes.
-    trained_on: pairs, updates and so on; None for a ready model.
-    seconds: wall time of this run of the stage.
+    origin: trained, none, or what a ready model was. fingerprint: of weights and vocabulary.
+    bleu, chrf: on the held-out rows; None where none were held out. architecture: sizes.
+    trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
     """
 
     origin: str
@@ -131,10 +128,8 @@ def trained_model(
 ) -> list[dict[str, float]]:
     """Train ``directory/model``, or find that it is finished and whole; gives the validations.
 
-    bitext, symbols: see :func:`~paraforge.nmt.training.train_model`.
-    directory: of this training alone.
-    parameters: what decides the result.
-    resources: devices and threads.
+    bitext, symbols: see :func:`~paraforge.nmt.training.train_model`. directory: of this training alone.
+    parameters: what decides the result. resources: devices and threads.
     documents: see :func:`~paraforge.nmt.finishing.finish_model`.
     """
     finished = directory / "model"

@@ -32,8 +32,7 @@ class TrainingResult:
     """How a training ended.
 
     reason: the limit that ended it: maximum_updates, maximum_epochs, maximum_minutes or patience.
-    history: one row a validation; losses in bits per token.
-    prepared: what was trained on.
+    history: one row a validation; losses in bits per token. prepared: what was trained on.
     """
 
     reason: str
@@ -51,10 +50,8 @@ def train_model(
     """Train until a limit is reached, going on from the last checkpoint in ``directory`` if there is one.
 
     bitext: shards with ``source_text``, ``reference`` and, if any, ``rejected`` and ``held_out``.
-    directory: work directory of this training alone.
-    parameters: what decides the result.
-    resources: devices and threads.
-    symbols: of the sources, each of which is a piece of its own.
+    directory: work directory of this training alone. parameters: what decides the result.
+    resources: devices and threads. symbols: of the sources, each of which is a piece of its own.
 
     Raises Interrupted: SIGTERM or Ctrl-C; the next call goes on from there; InputError: nothing to train on;
     IncompleteError: the training process died.

@@ -72,10 +72,8 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
 
 
 def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:
-    """A number in [0, 1) for each source, the same wherever and however often it occurs.
-
-    A pair is held out where it is below a threshold, so equal sentences never fall on both sides.
-    """
+    """A number in [0, 1) for each source, the same wherever and however often it occurs. A pair is held out
+    where it is below a threshold, so equal sentences never fall on both sides."""
     return text_keys(source)[:, 0].astype(np.float64) / 2.0**64
 
 

@@ -114,10 +114,8 @@ class TrainingRun:
         return float(self.trainer.cumulative_training_time())
 
     def train(self) -> str:
-        """Train until a limit; returns the reason.
-
-        Raises Interrupted: SIGTERM or Ctrl-C, or the parent died; a checkpoint was written.
-        """
+        """Train until a limit; returns the reason. Raises Interrupted: SIGTERM or Ctrl-C, or the parent died;
+        a checkpoint was written."""
         from fairseq.data import iterators
 
         sharded = self.task.has_sharded_data("train")
@@ -213,10 +211,8 @@ class TrainingRun:
         return len(scores) - 1 - scores.index(max(scores))
 
     def validate(self) -> bool:
-        """Loss, BLEU and chrF on the held-out rows; keeps this moment's weights.
-
-        Returns whether BLEU has not improved for as many validations as patience allows.
-        """
+        """Loss, BLEU and chrF on the held-out rows; keeps this moment's weights. Returns whether BLEU has not
+        improved for as many validations as patience allows."""
         from fairseq.logging import metrics
 
         self._report()

@@ -76,11 +76,9 @@ def translate_pieces(
     """Best hypothesis of each source, as pieces; float32 on the CPU.
 
     converted: CTranslate2 directory.
-    sources: pieces of each sentence, with whatever the model wants before and after them.
-    beam: beam size.
+    sources: pieces of each sentence, with whatever the model wants before and after them. beam: beam size.
     threads: replicas of one thread each, which is faster than one replica of several.
-    maximum_tokens: longest hypothesis.
-    target_prefix: forced first pieces, which are not given back.
+    maximum_tokens: longest hypothesis. target_prefix: forced first pieces, which are not given back.
     """
     import ctranslate2
 
@@ -113,13 +111,10 @@ def evaluate(
     A transformer is converted and runs in CTranslate2, as it will in production; an LSTM runs in fairseq.
 
     checkpoint: of weights alone.
-    directory: of the training, with dictionaries, subwords and held-out rows; what an engine reads goes
-        to ``validation`` in it.
-    languages: codes in the dictionaries' names.
-    lstm: whether it is one.
-    beam: beam size.
-    threads: CPU threads.
-    maximum_tokens: of a hypothesis; a longer one is cut.
+    directory: of the training, with dictionaries, subwords and held-out rows; what an engine reads goes to
+        ``validation`` in it.
+    languages: codes in the dictionaries' names. lstm: whether it is one. beam: beam size.
+    threads: CPU threads. maximum_tokens: of a hypothesis; a longer one is cut.
     """
     held_out = HeldOut.read(directory)
     pieces = held_out.source_processor.encode(held_out.sources, out_type=str)

@@ -15,9 +15,7 @@ Page = str | Response | WerkzeugResponse | tuple[str, int]
 def make_app(package: str, policy: HostPolicy) -> Flask:
     """An application with the templates and static files of ``package`` and the shared ones.
 
-    Args:
-        package: ``__name__`` of a module of the package.
-        policy: which Host headers are answered.
+    package: ``__name__`` of a module of the package. policy: which Host headers are answered.
     """
     app = Flask(package)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST

@@ -19,11 +19,8 @@ _THREADS = 8
 
 
 def require_packages() -> None:
-    """Make sure that pages can be served, before anything else is done.
-
-    Raises:
-        MissingPackageError: the extra ``annotate`` is not installed.
-    """
+    """Make sure that pages can be served, before anything else is done. Raises MissingPackageError: the extra
+    ``annotate`` is not installed."""
     require("flask", EXTRA)
     require("waitress", EXTRA)
 
@@ -31,11 +28,8 @@ def require_packages() -> None:
 def serve_app(app: Flask, host: str, port: int, announce: Callable[[str], None]) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
-    Args:
-        app: what is served.
-        host: address to bind to.
-        port: 0 for any free one.
-        announce: called with the address once it answers.
+    app: what is served. host: address to bind to. port: 0 for any free one.
+    announce: called with the address once it answers.
 
     Raises:
         InputError: the address cannot be had.

@@ -28,14 +28,11 @@ STEP = "paraphraser"
 class ParaphraserReport:
     """Metrics of the stage.
 
-    origin: trained, none, or what a ready model was.
-    fingerprint: of weights and vocabulary.
+    origin: trained, none, or what a ready model was. fingerprint: of weights and vocabulary.
     bleu, chrf: on the held-out pairs, with their tags; None where none were held out.
     controls: what the model can be asked for: buckets by name, and the number of templates.
-    pairs: what became of the corpus' pairs; None for a ready model.
-    architecture: sizes.
-    trained_on: pairs, updates and so on; None for a ready model.
-    seconds: wall time of this run of the stage.
+    pairs: what became of the corpus' pairs; None for a ready model. architecture: sizes.
+    trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
     """
 
     origin: str

@@ -19,8 +19,7 @@ def top_two_levels(tree: str) -> str:
     A wrapper that has only the sentence (``ROOT``, ``TOP``, no label) is not the root. Function tags and
     indices (``NP-SBJ-1``, ``NP=2``) are cut off, and empty elements (``-NONE-``) left out, as parsers do.
 
-    Raises:
-        ValueError: the brackets do not match, or there is more or less than one tree.
+    Raises ValueError: the brackets do not match, or there is more or less than one tree.
     """
     root, children = _levels(tree)
     while root in _WRAPPERS and len(children) == 1:
@@ -78,8 +77,7 @@ def skeleton(tree: str) -> str:
     Punctuation beside phrases is ``(.)``, ``(,)`` or ``(:)``, as in the Penn treebank; quotes and brackets
     are left out; other words beside phrases are ``(X)``, several in a row a single one.
 
-    Raises:
-        ValueError: as :func:`top_two_levels`, or its brackets are nested more than 200 deep.
+    Raises ValueError: as :func:`top_two_levels`, or its brackets are nested more than 200 deep.
     """
     depths = accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in tree)
     if max(depths, default=0) > _DEEPEST:
@@ -113,10 +111,7 @@ def _loose(word: str) -> str:
 
 
 def template_of(tree: str) -> str:
-    """The top two levels of a tree as a template: ``(S (NP) (VP) (.))``.
-
-    Raises:
-        ValueError: as :func:`top_two_levels`.
-    """
+    """The top two levels of a tree as a template: ``(S (NP) (VP) (.))``. Raises ValueError: as
+    :func:`top_two_levels`."""
     root, *labels = top_two_levels(skeleton(tree)).split()
     return f"({' '.join([root, *(f'({label})' for label in labels)])})"

@@ -39,10 +39,8 @@ _SCHEMA = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("tree", pa.st
 class Parses:
     """Trees without words (see :func:`~paraforge.parsing.brackets.skeleton`) by sentence.
 
-    Attributes:
-        keys: n, sorted; of the sentences.
-        trees: n strings; null for a sentence that has no tree.
-        parser: fingerprint of the parser.
+    keys: n, sorted; of the sentences. trees: n strings; null for a sentence that has no tree.
+    parser: fingerprint of the parser.
     """
 
     keys: NDArray[np.bytes_]
@@ -70,10 +68,8 @@ def parse_sentences(
 
     Memory grows with the sentences: some 100 bytes for each.
 
-    Args:
-        batches: sentences, without nulls; one may come several times.
-        parser: its name, or the path of a file of trees.
-        resources: where to run.
+    batches: sentences, without nulls; one may come several times.
+    parser: its name, or the path of a file of trees. resources: where to run.
 
     Raises:
         InputError: the parser is not there.

@@ -50,11 +50,7 @@ def parser_names() -> list[str]:
 
 
 def parser_module(name: str) -> ParserModule:
-    """The module of a parser that is a program or library.
-
-    Raises:
-        InputError: there is none of this name.
-    """
+    """The module of a parser that is a program or library. Raises InputError: there is none of this name."""
     if name not in parser_names():
         raise InputError(
             f"no parser is called '{name}', and there is no such file",

@@ -23,20 +23,13 @@ _SENTENCE_BYTES = 3
 class Facts:
     """What a forecast follows from.
 
-    Attributes:
-        rows: rows of the corpus.
-        sentences: distinct sentences to translate.
-        text_bytes: UTF-8 bytes of a sentence, on average.
-        seconds, low, high: of a sentence on one device, with the interval.
-        load_seconds: to load the model.
-        sentences_per_task: size of a task.
-        hypotheses: rows a sentence.
-        hypothesis_bytes: of such a row in Parquet.
-        row_bytes: of an ingested row in Parquet.
-        row_seconds: what a row costs beside its translation.
-        failed: share of sentences that fail.
-        target_tokens: of a translation.
-        memory, device_memory: bytes of a worker.
+    rows: rows of the corpus. sentences: distinct sentences to translate.
+    text_bytes: UTF-8 bytes of a sentence, on average.
+    seconds, low, high: of a sentence on one device, with the interval. load_seconds: to load the model.
+    sentences_per_task: size of a task. hypotheses: rows a sentence.
+    hypothesis_bytes: of such a row in Parquet. row_bytes: of an ingested row in Parquet.
+    row_seconds: what a row costs beside its translation. failed: share of sentences that fail.
+    target_tokens: of a translation. memory, device_memory: bytes of a worker.
     """
 
     rows: int
@@ -72,12 +65,9 @@ class Wall:
 class Forecast:
     """What a translation will take.
 
-    Attributes:
-        device_hours, low, high: of all devices together, without waiting for the last task.
-        walls: by number of devices.
-        disk: bytes, by what they are for.
-        tasks: tasks, of ``task_seconds`` each.
-        task_seconds: seconds of a task, which is what a kill costs at most.
+    device_hours, low, high: of all devices together, without waiting for the last task.
+    walls: by number of devices. disk: bytes, by what they are for. tasks: tasks, of ``task_seconds`` each.
+    task_seconds: seconds of a task, which is what a kill costs at most.
     """
 
     device_hours: float
@@ -96,11 +86,8 @@ class Forecast:
 def forecast(facts: Facts, devices: Sequence[int], price: float | None, in_process: bool = False) -> Forecast:
     """Extrapolate.
 
-    Args:
-        facts: what is known.
-        devices: numbers of devices to compare.
-        price: of a device for an hour, or None.
-        in_process: whether one device is used without starting another process.
+    facts: what is known. devices: numbers of devices to compare. price: of a device for an hour, or None.
+    in_process: whether one device is used without starting another process.
     """
     tasks = math.ceil(facts.sentences / facts.sentences_per_task)
     hours, low, high = (

@@ -39,11 +39,8 @@ _MOST_COUNTED = 20_000
 class Rate:
     """Seconds that a sentence takes on one device.
 
-    Attributes:
-        seconds: best estimate.
-        low, high: a bootstrap interval, 95 %, over blocks.
-        blocks, sentences: how much was measured.
-        block_seconds: seconds of each block.
+    seconds: best estimate. low, high: a bootstrap interval, 95 %, over blocks.
+    blocks, sentences: how much was measured. block_seconds: seconds of each block.
     """
 
     seconds: float
@@ -58,16 +55,11 @@ class Rate:
 class Measurement:
     """What a sample showed.
 
-    Attributes:
-        rate: seconds a sentence.
-        load_seconds: until the model was ready.
-        hypotheses: rows a sentence.
-        target_tokens: of a sentence's best hypothesis, on average.
-        hypothesis_bytes: of a row in Parquet.
-        failed: share of sentences that could not be translated.
-        memory: most bytes that the process held.
-        device_memory: bytes taken on a GPU, 0 on a CPU.
-        usage: what a server counted, and of how many sentences; None where nothing is paid for.
+    rate: seconds a sentence. load_seconds: until the model was ready. hypotheses: rows a sentence.
+    target_tokens: of a sentence's best hypothesis, on average. hypothesis_bytes: of a row in Parquet.
+    failed: share of sentences that could not be translated. memory: most bytes that the process held.
+    device_memory: bytes taken on a GPU, 0 on a CPU.
+    usage: what a server counted, and of how many sentences; None where nothing is paid for.
     """
 
     rate: Rate
@@ -94,18 +86,13 @@ def measure(
 ) -> Measurement:
     """Translate blocks that have the lengths of the whole.
 
-    Args:
-        open_translator: loads the model; timed.
-        population: what is to be translated.
-        seconds: no block is begun after so many, but for the second.
-        precision: half of the interval's width, relative to the rate, that is enough.
-        sentences_per_task: the largest block.
-        device: where the model is, to see what it takes there.
-        paid: whether sentences are paid for: then a few hundred have to do.
-        clock: seconds, rising.
+    open_translator: loads the model; timed. population: what is to be translated.
+    seconds: no block is begun after so many, but for the second.
+    precision: half of the interval's width, relative to the rate, that is enough.
+    sentences_per_task: the largest block. device: where the model is, to see what it takes there.
+    paid: whether sentences are paid for: then a few hundred have to do. clock: seconds, rising.
 
-    Raises:
-        InputError: there is nothing to translate.
+    Raises InputError: there is nothing to translate.
     """
     if not population.sentences:
         raise InputError("nothing to translate: every row is rejected or has its translation")

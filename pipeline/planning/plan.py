@@ -40,16 +40,12 @@ PREEMPTION_HOURS = 3.0
 class Plan:
     """A plan: what was found, what follows from it, and which size of a task is best.
 
-    Attributes:
-        choice: engine, options and model.
-        device: where the sample was translated.
-        facts: what was measured.
-        measurement: the sample; None where the rate was given.
-        forecast: hours, cost, disk.
-        best_task: sentences of a task that lose least on preemptible devices.
-        progress: what is known of it already; None where nothing is, or it was not looked up.
-        left: like ``forecast``, of what is not known.
-        tokens: that a server takes for a sentence; None with other engines.
+    choice: engine, options and model. device: where the sample was translated. facts: what was measured.
+    measurement: the sample; None where the rate was given. forecast: hours, cost, disk.
+    best_task: sentences of a task that lose least on preemptible devices.
+    progress: what is known of it already; None where nothing is, or it was not looked up.
+    left: like ``forecast``, of what is not known.
+    tokens: that a server takes for a sentence; None with other engines.
     """
 
     choice: EngineChoice
@@ -69,9 +65,8 @@ def ingested_corpus(parameters: Parameters, published: Path = Path("data/ingeste
     Nothing is read twice: what an earlier ingest left in the work directory is reused, and ``dvc repro``
     reuses what is ingested here.
 
-    Args:
-        parameters: sections ``ingest`` and ``resources``.
-        published: what the stage ingest made last, perhaps of other parameters; then a warning says so.
+    parameters: sections ``ingest`` and ``resources``.
+    published: what the stage ingest made last, perhaps of other parameters; then a warning says so.
 
     Raises:
         ConfigurationError: a source is missing.
@@ -95,13 +90,11 @@ def _digests(corpus: ShardDirectory) -> list[str]:
 def model_path(parameters: Parameters, corpus: ShardDirectory, built: Path) -> Path:
     """The model to plan with: the ready one that the parameters name, or what the stage nmt has trained.
 
-    Args:
-        parameters: sections ``nmt``, ``translate`` and ``resources``.
-        corpus: what a model is trained on, unless the parameters name another bitext.
-        built: ``models/nmt``. If it was trained with other parameters or pairs, a warning says so.
+    parameters: sections ``nmt``, ``translate`` and ``resources``.
+    corpus: what a model is trained on, unless the parameters name another bitext.
+    built: ``models/nmt``. If it was trained with other parameters or pairs, a warning says so.
 
-    Raises:
-        InputError: the model is still to be trained.
+    Raises InputError: the model is still to be trained.
     """
     section = parameters.nmt
     if is_model_free(parameters.translate.engine):
@@ -148,20 +141,14 @@ def make_plan(
 ) -> Plan:
     """Plan the translation of a corpus.
 
-    Args:
-        parameters: sections ``translate`` and ``resources``.
-        corpus: ingested shards.
-        model: directory of the model.
-        devices: numbers of devices to compare.
-        price: of a device for an hour.
-        seconds: what the sample may take.
-        precision: relative half width of the interval that is enough.
-        rate: sentences a second of a device, if it is known; then nothing is translated.
-        sentences: plan for so many distinct sentences with the same lengths instead of the corpus' own.
-        token_prices: of a million input and output tokens of a server, where they are known.
+    parameters: sections ``translate`` and ``resources``. corpus: ingested shards.
+    model: directory of the model. devices: numbers of devices to compare. price: of a device for an hour.
+    seconds: what the sample may take. precision: relative half width of the interval that is enough.
+    rate: sentences a second of a device, if it is known; then nothing is translated.
+    sentences: plan for so many distinct sentences with the same lengths instead of the corpus' own.
+    token_prices: of a million input and output tokens of a server, where they are known.
 
-    Raises:
-        InputError: nothing to translate, or engine, model and device do not go together.
+    Raises InputError: nothing to translate, or engine, model and device do not go together.
     """
     if not corpus.total_rows:
         raise InputError("the corpus has no rows")

@@ -20,9 +20,8 @@ from paraforge.translation.sentences import EngineChoice
 class Progress:
     """What is known of a translation.
 
-    Attributes:
-        sentences, sentences_known: distinct sentences in all, and those whose translation is known.
-        rows, rows_known: rows that wait for a translation, and those whose sentence has one.
+    sentences, sentences_known: distinct sentences in all, and those whose translation is known.
+    rows, rows_known: rows that wait for a translation, and those whose sentence has one.
     """
 
     sentences: int
@@ -39,13 +38,9 @@ class Progress:
 def progress_of(corpus: ShardDirectory, choice: EngineChoice, resources: Resources) -> Progress | None:
     """Look up what the translation memory has for this corpus, and what a killed run has left.
 
-    Args:
-        corpus: ingested shards.
-        choice: engine with options and model.
-        resources: work directory and memory.
+    corpus: ingested shards. choice: engine with options and model. resources: work directory and memory.
 
-    Returns:
-        None where nothing is known.
+    Returns None where nothing is known.
     """
     segments = known_segments(choice, resources)
     if not segments:

@@ -21,10 +21,8 @@ _FORMAT = 1
 class Comparison:
     """Planned and measured seconds of translating sentences.
 
-    Attributes:
-        planned, low, high: seconds, with the plan's interval.
-        measured: seconds.
-        error: (planned - measured) / measured.
+    planned, low, high: seconds, with the plan's interval. measured: seconds.
+    error: (planned - measured) / measured.
     """
 
     planned: float
@@ -47,9 +45,8 @@ def save_plan(work: Path, key: str, facts: Facts, extra: dict[str, Any]) -> None
 def compare_plan(work: Path, run: SentenceRun | None) -> Comparison | None:
     """Compare the plan, if there is one for this work, with what was measured, and say so.
 
-    Args:
-        work: work directory.
-        run: what was translated, perhaps with a task size that the plan had recommended; None for nothing.
+    work: work directory.
+    run: what was translated, perhaps with a task size that the plan had recommended; None for nothing.
     """
     if run is None:
         return None

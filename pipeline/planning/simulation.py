@@ -16,17 +16,15 @@ _HOUR = 3600.0
 class Cluster:
     """Devices and what happens to them.
 
-    Attributes:
-        devices: workers, one a device.
-        rate: sentences a second of an ordinary device.
-        task_seconds: what a task costs beside its sentences: sending, reading, an engine that runs empty,
-            writing.
-        start_seconds: from a device's beginning to its first task: process, model.
-        spread: standard deviation of the logarithm of devices' speed.
-        slow_share, slow_factor: share of devices that are slower, and how much slower they are.
-        preemption_hours: mean time after which a device is taken away; infinite where none is.
-        return_seconds: mean time until another takes its place.
-        crash_hours: mean time after which a worker's process dies; its device stays.
+    devices: workers, one a device. rate: sentences a second of an ordinary device.
+    task_seconds: what a task costs beside its sentences: sending, reading, an engine that runs empty,
+        writing.
+    start_seconds: from a device's beginning to its first task: process, model.
+    spread: standard deviation of the logarithm of devices' speed.
+    slow_share, slow_factor: share of devices that are slower, and how much slower they are.
+    preemption_hours: mean time after which a device is taken away; infinite where none is.
+    return_seconds: mean time until another takes its place.
+    crash_hours: mean time after which a worker's process dies; its device stays.
     """
 
     devices: int
@@ -45,15 +43,11 @@ class Cluster:
 class Outcome:
     """What became of a run; hours of devices, but for ``hours``.
 
-    Attributes:
-        hours: from the beginning to the last task.
-        device_hours: while devices were there, and are paid for.
-        lost_hours: work of tasks that were cut off.
-        task_hours: what tasks cost beside their sentences.
-        start_hours: starting processes and loading models.
-        idle_hours: devices that were there and had nothing to do.
-        interruptions: preemptions and crashes.
-        tasks: tasks done.
+    hours: from the beginning to the last task. device_hours: while devices were there, and are paid for.
+    lost_hours: work of tasks that were cut off. task_hours: what tasks cost beside their sentences.
+    start_hours: starting processes and loading models.
+    idle_hours: devices that were there and had nothing to do. interruptions: preemptions and crashes.
+    tasks: tasks done.
     """
 
     hours: float
@@ -73,11 +67,9 @@ class Outcome:
 def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: int = 1) -> Outcome:
     """Run tasks on a cluster, first come, first served; a task that is cut off begins anew.
 
-    Args:
-        sentences: distinct sentences to translate.
-        sentences_per_task: sentences of a task; the last one has the rest.
-        cluster: devices and their misfortunes.
-        seed: of the misfortunes.
+    sentences: distinct sentences to translate.
+    sentences_per_task: sentences of a task; the last one has the rest.
+    cluster: devices and their misfortunes.
     """
     dice = random.Random(seed)
     tasks = math.ceil(sentences / sentences_per_task)

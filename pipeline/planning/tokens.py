@@ -17,8 +17,7 @@ _MILLION = 1e6
 class Tokens:
     """Tokens of a sentence on average, prompt and answers, and prices of a million of either.
 
-    Attributes:
-        counted: whether the server counted them, on a sample; else they are estimated from the texts.
+    counted: whether the server counted them, on a sample; else they are estimated from the texts.
     """
 
     input: float
@@ -53,12 +52,10 @@ def tokens_of(
 ) -> Tokens:
     """Tokens of a sentence: of the sample's, if the server counted them, else an estimate from the texts.
 
-    Args:
-        server: settings of the engine.
-        population: what is to be translated.
-        nbest: hypotheses kept of a sentence.
-        sample: what the server counted, and for how many sentences; None without a sample.
-        prices: of a million input and output tokens, where they are known.
+    server: settings of the engine. population: what is to be translated.
+    nbest: hypotheses kept of a sentence.
+    sample: what the server counted, and for how many sentences; None without a sample.
+    prices: of a million input and output tokens, where they are known.
     """
     if sample is not None and sample[0].input_tokens:
         usage, sentences = sample

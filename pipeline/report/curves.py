@@ -41,11 +41,7 @@ class ResultTable:
 
 
 def read_metrics(directory: Path | None) -> dict[str, dict[str, Any]]:
-    """Content of every ``NAME.json`` of the directory, by name.
-
-    Raises:
-        InputError: a file is not JSON.
-    """
+    """Content of every ``NAME.json`` of the directory, by name. Raises InputError: a file is not JSON."""
     if directory is None or not directory.is_dir():
         return {}
     found = {path.stem: read_json(path) for path in sorted(directory.glob("*.json"))}
@@ -53,11 +49,8 @@ def read_metrics(directory: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def read_curves(directory: Path | None) -> list[Curves]:
-    """Curves of the CSV files that have updates or epochs; other plots are passed over.
-
-    Raises:
-        InputError: a file is not UTF-8.
-    """
+    """Curves of the CSV files that have updates or epochs; other plots are passed over. Raises InputError: a
+    file is not UTF-8."""
     if directory is None or not directory.is_dir():
         return []
     curves: list[Curves] = []

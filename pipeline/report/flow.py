@@ -18,11 +18,9 @@ _TOP, _SLOT, _GAP = 10.0, 30.0, 6.0
 class Fate:
     """What became of rows.
 
-    Attributes:
-        name: ``kept``, or the reason.
-        kind: kept, ingest (refused as they came in), failed (not translated) or filter (refused by select).
-        rows: how many.
-        meaning: one line on what the reason is.
+    name: ``kept``, or the reason.
+    kind: kept, ingest (refused as they came in), failed (not translated) or filter (refused by select).
+    rows: how many. meaning: one line on what the reason is.
     """
 
     name: str
@@ -43,10 +41,8 @@ def flow_picture(
 ) -> Markup:
     """Draw the flow.
 
-    Args:
-        sources: name and rows of each source, from top to bottom.
-        fates: from top to bottom.
-        links: rows of each source (first index) that met each fate.
+    sources: name and rows of each source, from top to bottom. fates: from top to bottom.
+    links: rows of each source (first index) that met each fate.
     """
     total = sum(rows for _, rows in sources) or 1
     scale = _HEIGHT / total

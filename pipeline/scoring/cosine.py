@@ -13,9 +13,8 @@ def cosine_of_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArr
 
     NaN where a row has no direction: all zeros, or not finite.
 
-    Args:
-        left: rows x dimension, any floating type; products are summed in double precision.
-        right: of the same shape.
+    left: rows x dimension, any floating type; products are summed in double precision.
+    right: of the same shape.
     """
     product = np.einsum("ij,ij->i", left, right, dtype=np.float64)
     left_square = np.einsum("ij,ij->i", left, left, dtype=np.float64)

@@ -38,16 +38,12 @@ _TOGETHER = 8
 class LanguageModel:
     """The arrays of a loaded ``py3langid`` identifier.
 
-    Attributes:
-        labels: code of each class; two classes may have the same.
+    labels: code of each class; two classes may have the same.
     """
 
     def __init__(self, identifier: Any) -> None:
-        """Take the arrays of ``identifier``, restricted to its languages if it is.
-
-        Raises:
-            ValueError: its weights are not of the expected precision.
-        """
+        """Take the arrays of ``identifier``, restricted to its languages if it is. Raises ValueError: its
+        weights are not of the expected precision."""
         self.labels: list[str] = list(identifier.nb_classes)
         self._moves = np.frombuffer(identifier.tk_nextmove, dtype=np.uint32)
         # Of each state, where its moves begin and its feature: side by side, to be fetched together.
@@ -109,10 +105,8 @@ def _walk(
     found: npt.NDArray[np.int32],
     sizes: npt.NDArray[np.int64],
 ) -> None:
-    """Walk over texts from the shortest to the longest, in step.
-
-    ``found[i, :sizes[i]]`` becomes the features of text i, as often as they are found.
-    """
+    """Walk over texts from the shortest to the longest, in step. ``found[i, :sizes[i]]`` becomes the features
+    of text i, as often as they are found."""
     state = np.zeros(len(begins), np.int64)
     sizes[:] = 0
     first = 0
@@ -141,10 +135,8 @@ def _best_classes(
 ) -> npt.NDArray[np.int32]:
     """The best class of each text, ``data[offsets[i]:offsets[i + 1]]``; 0 for a text without features.
 
-    Args:
-        order: the texts from the shortest to the longest.
-        weights: features x at least classes, scaled.
-        factors: log(1 + count) by count.
+    order: the texts from the shortest to the longest. weights: features x at least classes, scaled.
+    factors: log(1 + count) by count.
     """
     best = np.zeros(len(order), np.int32)
     classes = len(priors)

@@ -18,17 +18,14 @@ _BLOCK_ROWS: Final = 2048
 def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int) -> IntArray:
     """Sizes of the multiset intersections of both sides' n-grams, for n = 1 to `highest`.
 
-    Args:
-        reference: tokens of the references.
-        translation: tokens of the translations, over the same vocabulary, for the same rows.
-        highest: the longest n-gram to count.
+    reference: tokens of the references.
+    translation: tokens of the translations, over the same vocabulary, for the same rows.
+    highest: the longest n-gram to count.
 
-    Returns:
-        highest x rows, int64. Row n - 1: how many n-grams of each pair stand in both sides, each counted as
-        often as it stands in the side that has it less often.
+    Returns highest x rows, int64. Row n - 1: how many n-grams of each pair stand in both sides, each counted
+    as often as it stands in the side that has it less often.
 
-    Raises:
-        ValueError: other rows or another vocabulary.
+    Raises ValueError: other rows or another vocabulary.
     """
     rows = len(reference)
     if len(translation) != rows or translation.vocabulary is not reference.vocabulary:

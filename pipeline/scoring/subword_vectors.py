@@ -36,14 +36,11 @@ class SubwordVectors:
     ) -> None:
         """In memory.
 
-        Args:
-            parts: distinct, none with a line break.
-            numbers: parts x dimension; row k times scales[k] is the vector of part k.
-            scales: float32 (parts,).
-            unknown_length: length of the vector of a part that is not among `parts`.
+        parts: distinct, none with a line break.
+        numbers: parts x dimension; row k times scales[k] is the vector of part k. scales: float32 (parts,).
+        unknown_length: length of the vector of a part that is not among `parts`.
 
-        Raises:
-            ValueError: the sizes differ, or a part comes twice or has a line break.
+        Raises ValueError: the sizes differ, or a part comes twice or has a line break.
         """
         self.parts = list(parts)
         self.numbers = numbers
@@ -104,11 +101,7 @@ class SubwordVectors:
 
     @classmethod
     def open(cls, path: Path) -> SubwordVectors:
-        """Open what `save` wrote.
-
-        Raises:
-            InputError: missing, damaged, or something else.
-        """
+        """Open what `save` wrote. Raises InputError: missing, damaged, or something else."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
 

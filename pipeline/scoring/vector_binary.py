@@ -13,13 +13,10 @@ from paraforge.scoring.vector_source import RawBlock, VectorSource
 def read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[RawBlock]:
     """The words and vectors behind the header of a binary file.
 
-    Args:
-        source: positioned behind the header.
-        count: words that the header says.
-        dimension: numbers of each vector.
+    source: positioned behind the header. count: words that the header says.
+    dimension: numbers of each vector.
 
-    Raises:
-        InputError: truncated data, NaN or infinity, more than the header says.
+    Raises InputError: truncated data, NaN or infinity, more than the header says.
     """
     source.block_start = 0
     done = 0

@@ -23,13 +23,11 @@ def cache_directory() -> Path:
 def table_directory(path: Path, cache: Path | None = None) -> Path:
     """The directory of the word-vector table that `path` names.
 
-    Args:
-        path: a table's directory, or a vector file (word2vec, GloVe, paragram; plain or compressed).
-        cache: where a file's table is kept, under the SHA-256 of the file's bytes; by default
-            :func:`cache_directory`.
+    path: a table's directory, or a vector file (word2vec, GloVe, paragram; plain or compressed).
+    cache: where a file's table is kept, under the SHA-256 of the file's bytes; by default
+        :func:`cache_directory`.
 
-    Raises:
-        InputError: no such file or directory, or see :func:`vector_files.read_vector_file`.
+    Raises InputError: no such file or directory, or see :func:`vector_files.read_vector_file`.
     """
     if path.is_dir():
         return path

@@ -25,16 +25,15 @@ _FIX_LINE: Final = "Mend or remove the line; each has a word and then {} numbers
 def read_vector_file(path: Path) -> Iterator[VectorBlock]:
     """Read a file of word vectors block by block, in bounded memory but for the set of words seen.
 
-    A first line of two whole numbers is word2vec's header (words, dimension); without one, the numbers at
-    the end of the first line give the dimension. A word may hold spaces (GloVe 840B has such) if none of its
+    A first line of two whole numbers is word2vec's header (words, dimension); without one, the numbers at the
+    end of the first line give the dimension. A word may hold spaces (GloVe 840B has such) if none of its
     later parts looks like a number. After a header, binary data is taken for word2vec's binary format.
 
     Published files have words that are not UTF-8, which no text can hold, and words that come again: the
     former and all but the first of the latter are left out, with a warning that counts them.
 
-    Raises:
-        InputError: no vectors; a line with too few or too many numbers; NaN or infinity; a header that the
-            file does not keep; damaged or truncated compressed data.
+    Raises InputError: no vectors; a line with too few or too many numbers; NaN or infinity; a header that the
+    file does not keep; damaged or truncated compressed data.
     """
     seen: set[str] = set()
     undecodable = _LeftOut("words that are not UTF-8")

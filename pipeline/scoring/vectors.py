@@ -45,12 +45,10 @@ class WordVectors:
     def __init__(self, words: Sequence[str] | Any, vectors: FloatArray) -> None:
         """A table in memory.
 
-        Args:
-            words: distinct, none with a line break; strings or a pyarrow string array.
-            vectors: words x dimension, float32, finite.
+        words: distinct, none with a line break; strings or a pyarrow string array.
+        vectors: words x dimension, float32, finite.
 
-        Raises:
-            ValueError: the lengths differ, or a word is repeated or has a line break.
+        Raises ValueError: the lengths differ, or a word is repeated or has a line break.
         """
         strings = words if isinstance(words, pa.Array) else pa.array(list(words), pa.large_string())
         self._words = strings.cast(pa.large_string())
@@ -110,10 +108,7 @@ class WordVectors:
     @classmethod
     def from_text(cls, path: str | Path) -> WordVectors:
         """Read a vector file (word2vec text or binary, GloVe, paragram; plain or compressed) into memory.
-
-        Raises:
-            InputError: see :func:`~paraforge.scoring.vector_files.read_vector_file`.
-        """
+        Raises InputError: see :func:`~paraforge.scoring.vector_files.read_vector_file`."""
         blocks = list(read_vector_file(Path(path)))
         words = [word for block in blocks for word in block.words]
         return cls(words, np.concatenate([block.vectors for block in blocks]))
@@ -142,9 +137,8 @@ class WordVectors:
     def write_text(self, path: str | Path, header: bool = False) -> None:
         """Write a word and its numbers a line; reading that back gives the same float32 numbers.
 
-        Args:
-            path: file to write.
-            header: begin with word2vec's line of words and dimension; GloVe and paragram files have none.
+        path: file to write.
+        header: begin with word2vec's line of words and dimension; GloVe and paragram files have none.
         """
         with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             if header:
@@ -159,12 +153,10 @@ class WordVectors:
     def open(cls, directory: str | Path, verify: bool = False) -> WordVectors:
         """Open a table's directory, its vectors memory-mapped.
 
-        Args:
-            directory: written by :meth:`save` or :meth:`convert`.
-            verify: read it all and compare with its fingerprint.
+        directory: written by :meth:`save` or :meth:`convert`.
+        verify: read it all and compare with its fingerprint.
 
-        Raises:
-            InputError: a file is missing, damaged, or does not fit the others.
+        Raises InputError: a file is missing, damaged, or does not fit the others.
         """
         directory = Path(directory)
         if not directory.is_dir():

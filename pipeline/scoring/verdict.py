@@ -51,15 +51,13 @@ class Minimum:
 class Verdict:
     """What a score is worth on the wrong pairs of a corpus or of a source.
 
-    Attributes:
-        pairs: wrong pairs that were scored.
-        separation: area under the ROC curve of right against wrong pairs; None without scores on both sides.
-        minimum: the threshold that is set, None for none.
-        passing: share of the wrong pairs that reach it.
-        kept: share of the right pairs that reach it.
-        suggested: the minimum that at most 1 % of the wrong pairs reach; None where they are too few.
-        suggested_kept: share of the right pairs that reach that one.
-        sources: the same of each source that has at least 30 wrong pairs.
+    pairs: wrong pairs that were scored.
+    separation: area under the ROC curve of right against wrong pairs; None without scores on both sides.
+    minimum: the threshold that is set, None for none. passing: share of the wrong pairs that reach it.
+    kept: share of the right pairs that reach it.
+    suggested: the minimum that at most 1 % of the wrong pairs reach; None where they are too few.
+    suggested_kept: share of the right pairs that reach that one.
+    sources: the same of each source that has at least 30 wrong pairs.
     """
 
     pairs: int
@@ -75,10 +73,9 @@ class Verdict:
 def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> Verdict:
     """The verdict on a score of a corpus, and on that of each source.
 
-    Args:
-        wrong_pairs: see :func:`~paraforge.scoring.wrong_pairs.write_wrong_pairs`.
-        score: one of its columns that has the score of the right pair beside it.
-        minimum: the threshold on this score.
+    wrong_pairs: see :func:`~paraforge.scoring.wrong_pairs.write_wrong_pairs`.
+    score: one of its columns that has the score of the right pair beside it.
+    minimum: the threshold on this score.
     """
     names = wrong_pairs["source"]
     numbers = {pair["values"]: pair["counts"] for pair in pc.value_counts(names).to_pylist()}
@@ -93,9 +90,8 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> 
 def bands(wrong_pairs: pa.Table, score: str) -> dict[str, Any]:
     """The distribution of a score over right and over wrong pairs, in 50 equal bands.
 
-    Returns:
-        ``edges`` (51), and ``right`` and ``wrong``: scored pairs of the corpus that those of the sample in
-        each band stand for, rounded. Empty without scores.
+    Returns ``edges`` (51), and ``right`` and ``wrong``: scored pairs of the corpus that those of the sample
+    in each band stand for, rounded. Empty without scores.
     """
     *sides, weights = _columns(wrong_pairs, score)
     known = [~np.isnan(side) for side in sides]
@@ -139,11 +135,8 @@ def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
 
 
 def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, Share]:
-    """The minimum of a score that at most a share of the wrong pairs reaches, and what share does.
-
-    Raises:
-        ValueError: there are no wrong pairs, or none has the score.
-    """
+    """The minimum of a score that at most a share of the wrong pairs reaches, and what share does. Raises
+    ValueError: there are no wrong pairs, or none has the score."""
     _, wrong, weights = _columns(wrong_pairs, score)
     if np.isnan(wrong).all():
         raise ValueError("no wrong pair has this score")
@@ -180,10 +173,8 @@ def interval(share: float, number: float) -> Share:
 def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> float:
     """The least number of few digits that at most a share of the wrong pairs reaches.
 
-    Args:
-        wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.
-        weights: of the pairs.
-        share: 0 to less than 1 of the weight.
+    wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.
+    share: 0 to less than 1 of the weight.
     """
     known = ~np.isnan(wrong)
     order = np.argsort(-wrong[known], kind="stable")

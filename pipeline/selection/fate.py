@@ -37,11 +37,8 @@ class Counts:
         return self.rejected.total() + self.failed.total()
 
     def check(self, what: str) -> None:
-        """Make sure that every row is accounted for.
-
-        Raises:
-            IncompleteError: rows in differ from kept + rejected + failed.
-        """
+        """Make sure that every row is accounted for. Raises IncompleteError: rows in differ from kept +
+        rejected + failed."""
         if self.rows_in != self.kept + self.left_out:
             raise IncompleteError(
                 f"{what}: {self.rows_in:,} rows in, but {self.kept:,} kept "
@@ -82,11 +79,8 @@ def kept_mask(rows: pa.Table) -> npt.NDArray[np.bool_]:
 
 
 def count_rows(rows: pa.Table) -> Counts:
-    """Count a shard by the columns ``rejected`` and, where there is one, ``failed``.
-
-    Raises:
-        IncompleteError: a row is both rejected and failed, so it would be counted twice.
-    """
+    """Count a shard by the columns ``rejected`` and, where there is one, ``failed``. Raises IncompleteError:
+    a row is both rejected and failed, so it would be counted twice."""
     counts = Counts(
         rows_in=rows.num_rows,
         kept=int(kept_mask(rows).sum()),

@@ -39,12 +39,9 @@ Result = TypeVar("Result")
 class SelectReport:
     """What selection did.
 
-    Attributes:
-        counts: rows in, kept, rejected and failed by reason.
-        deciles: for each score the nine values at which the tenths 2 .. 10 begin.
-        seconds: wall-clock time.
-        words: what the reasons mean.
-        verdict: see :func:`paraforge.selection.thresholds.verdict`.
+    counts: rows in, kept, rejected and failed by reason.
+    deciles: for each score the nine values at which the tenths 2 .. 10 begin. seconds: wall-clock time.
+    words: what the reasons mean. verdict: see :func:`paraforge.selection.thresholds.verdict`.
     """
 
     counts: Counts

@@ -26,11 +26,9 @@ Scan = Callable[[Callable[[Keys], Result]], Iterable[Result]]
 def ordered_keys(values: npt.NDArray[Any]) -> Keys:
     """Unsigned integers of the same width that sort as ``values`` do.
 
-    Args:
-        values: n finite or infinite numbers of 1, 2, 4 or 8 bytes; -0.0 counts as 0.0, NaN is not allowed.
+    values: n finite or infinite numbers of 1, 2, 4 or 8 bytes; -0.0 counts as 0.0, NaN is not allowed.
 
-    Raises:
-        TypeError: not an integer or a floating-point type.
+    Raises TypeError: not an integer or a floating-point type.
     """
     width = np.dtype(f"u{values.dtype.itemsize}")
     sign = width.type(1 << (8 * width.itemsize - 1))
@@ -61,10 +59,9 @@ def value_of_key(key: int, kind: np.dtype[Any]) -> Any:
 class OrderStatistic:
     """The key at one rank of the sorted corpus.
 
-    Attributes:
-        key: the key itself.
-        ties_below: how many rows with just this key, in row order, come before the rank.
-        ties: how many rows have just this key.
+    key: the key itself.
+    ties_below: how many rows with just this key, in row order, come before the rank.
+    ties: how many rows have just this key.
     """
 
     key: int
@@ -77,12 +74,10 @@ def order_statistics(
 ) -> tuple[int, list[OrderStatistic]]:
     """Find the keys at some ranks of the whole corpus, exactly.
 
-    Args:
-        scan: applies a function to the keys of each shard; called two to four times.
-        ranks: given the number of keys, the wanted ranks, each in 0 .. number - 1.
+    scan: applies a function to the keys of each shard; called two to four times.
+    ranks: given the number of keys, the wanted ranks, each in 0 .. number - 1.
 
-    Returns:
-        The number of keys, and for each rank its order statistic.
+    Returns the number of keys, and for each rank its order statistic.
     """
     histogram, bits = _first_digits(scan)
     count = int(histogram.sum())
@@ -178,11 +173,9 @@ def _finish_in_memory(
 class Parts:
     """The corpus cut into equal parts by one score; the first part is the lowest.
 
-    Attributes:
-        count: number of ranked rows.
-        parts: number of parts, 10 for deciles.
-        cuts: the key at which each part but the first begins.
-        ties: for each shard, rows of earlier shards that have the key of a split tie.
+    count: number of ranked rows. parts: number of parts, 10 for deciles.
+    cuts: the key at which each part but the first begins.
+    ties: for each shard, rows of earlier shards that have the key of a split tie.
     """
 
     count: int
@@ -214,9 +207,8 @@ def equal_parts(scan: Scan[Any], parts: int = 10) -> Parts:
 
     Rows with the same score are ranked in row order, so each part has n / parts rows, give or take one.
 
-    Args:
-        scan: applies a function to the keys (see :func:`ordered_keys`) of each shard, without missing ones.
-        parts: number of parts, 2 to 127.
+    scan: applies a function to the keys (see :func:`ordered_keys`) of each shard, without missing ones.
+    parts: number of parts, 2 to 127.
     """
     if not 2 <= parts <= 127:
         raise ValueError("parts must be from 2 to 127")

@@ -16,8 +16,7 @@ from paraforge.shards.schema import LABELS
 def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
     """A few words for each reason that ingest or selection may have given.
 
-    Args:
-        steps: what the manifest says of each step.
+    steps: what the manifest says of each step.
     """
     explained = {reason: f"at ingest: {text}" for reason, text in REASONS.items()}
     try:

@@ -19,12 +19,10 @@ from paraforge.selection.quantiles import OrderStatistic, Scan, order_statistics
 class Sample:
     """Which rows are drawn: those whose key is below a threshold, and some of those that equal it.
 
-    Attributes:
-        population: number of rows drawn from.
-        size: number of rows drawn.
-        threshold: None where every row is drawn.
-        ties: for each shard, rows of earlier shards whose key equals the threshold; empty where all such
-            rows are drawn.
+    population: number of rows drawn from. size: number of rows drawn.
+    threshold: None where every row is drawn.
+    ties: for each shard, rows of earlier shards whose key equals the threshold; empty where all such rows are
+        drawn.
     """
 
     population: int
@@ -49,9 +47,8 @@ class Sample:
 def draw_sample(scan: Scan[Any], size: int) -> Sample:
     """Choose ``size`` rows without replacement; all of them where there are no more.
 
-    Args:
-        scan: applies a function to the keys (see :func:`sampling_keys`) of each shard's candidate rows.
-        size: how many, at least 1.
+    scan: applies a function to the keys (see :func:`sampling_keys`) of each shard's candidate rows.
+    size: how many, at least 1.
     """
     if size < 1:
         raise ValueError("a sample has at least one pair")

@@ -40,12 +40,11 @@ def select(
 ) -> SelectReport:
     """Judge every pair and write ``rejected`` and the columns of tenths, row-aligned with the input.
 
-    Args:
-        parameters: the filters, in order.
-        inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``; the wrong pairs in one
-            of them give the minima that are a share of the wrong pairs.
-        output: directory to write, replaced as a whole.
-        resources: threads, and the work directory for what is kept between passes.
+    parameters: the filters, in order.
+    inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``; the wrong pairs in one of
+        them give the minima that are a share of the wrong pairs.
+    output: directory to write, replaced as a whole.
+    resources: threads, and the work directory for what is kept between passes.
 
     Raises:
         ConfigurationError: a filter reads a column that the corpus does not have, or needs wrong pairs that
@@ -85,11 +84,8 @@ def _most_frequent(counts: Counts) -> str:
 
 
 def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
-    """Make sure that the corpus has every column that selection reads.
-
-    Raises:
-        ConfigurationError: columns are missing; every one is named, with the parameter that reads it.
-    """
+    """Make sure that the corpus has every column that selection reads. Raises ConfigurationError: columns are
+    missing; every one is named, with the parameter that reads it."""
     readers: dict[str, tuple[str, ...]] = {}
     readers |= {f"select.required.{place}": (score,) for place, score in enumerate(parameters.required)}
     readers |= {f"select.deciles.{place}": (score,) for place, score in enumerate(parameters.deciles)}

@@ -25,11 +25,8 @@ _UNCERTAIN = 2.0
 
 
 def settle(parameters: SelectParameters, wrong_pairs: pa.Table | None) -> SelectParameters:
-    """The parameters with a number for every minimum that is a share of the wrong pairs.
-
-    Raises:
-        ConfigurationError: there are no wrong pairs to find one by; every filter is named.
-    """
+    """The parameters with a number for every minimum that is a share of the wrong pairs. Raises
+    ConfigurationError: there are no wrong pairs to find one by; every filter is named."""
     problems = []
     filters = []
     for place, one in enumerate(parameters.filters):
@@ -71,9 +68,8 @@ def shares_asked_for(parameters: SelectParameters) -> dict[str, float]:
 def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) -> dict[str, Minimum]:
     """The highest minimum of each score that has one.
 
-    Args:
-        parameters: settled ones.
-        cuts: for each score that is cut into tenths the values at which the tenths 2 .. 10 begin.
+    parameters: settled ones.
+    cuts: for each score that is cut into tenths the values at which the tenths 2 .. 10 begin.
     """
     found: dict[str, Minimum] = {}
     for one in parameters.filters:
@@ -92,16 +88,11 @@ def verdict(
 ) -> dict[str, Any]:
     """What the manifest says of the scores: how well they tell wrong pairs, and what the minima let pass.
 
-    Args:
-        parameters: settled ones.
-        asked: see :func:`shares_asked_for`.
-        wrong_pairs: of the corpus.
-        cuts: see :func:`minima`.
+    parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
 
-    Returns:
-        ``wrong_pairs``, their number; ``trained_on_corpus``; ``asked``; ``scores``, the
-        :class:`~paraforge.scoring.verdict.Verdict` of the paraphrase score and of each score with a minimum.
-        Empty without a sample.
+    Returns ``wrong_pairs``, their number; ``trained_on_corpus``; ``asked``; ``scores``, the
+    :class:`~paraforge.scoring.verdict.Verdict` of the paraphrase score and of each score with a minimum.
+    Empty without a sample.
     """
     if wrong_pairs is None:
         return {}

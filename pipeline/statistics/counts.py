@@ -105,13 +105,9 @@ def _bands() -> list[Moments]:
 class Figures:
     """What is added up over pairs.
 
-    Attributes:
-        pairs: how many.
-        band_pairs: pairs a score band.
-        band_overlaps: trigram overlap of each score band.
-        histograms: pairs a bin, by column.
-        moments: of the values, by column.
-        heat: pairs by paraphrase score (first axis) and trigram overlap.
+    pairs: how many. band_pairs: pairs a score band. band_overlaps: trigram overlap of each score band.
+    histograms: pairs a bin, by column. moments: of the values, by column.
+    heat: pairs by paraphrase score (first axis) and trigram overlap.
     """
 
     pairs: int = 0

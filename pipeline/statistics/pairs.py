@@ -38,11 +38,7 @@ _FATE = ("rejected", "failed", "rank")
 
 @lru_cache(maxsize=64)
 def schema_names(path: Path) -> tuple[str, ...]:
-    """Columns of a Parquet file.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Columns of a Parquet file. Raises InputError: it cannot be read."""
     return tuple(read_schema(path).names)
 
 

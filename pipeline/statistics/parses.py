@@ -17,13 +17,11 @@ Row = tuple[str, int]
 def read_parses(files: Sequence[ParseFile], wanted: Mapping[str, set[int]]) -> dict[Row, str]:
     """The top two levels of the parses of the rows wanted.
 
-    Args:
-        files: bracketed trees, one a line; parallel to a source's lines (a blank line has no tree), or keyed:
-            source, line number and tree with tabs between them.
-        wanted: line numbers, from 1, of each source.
+    files: bracketed trees, one a line; parallel to a source's lines (a blank line has no tree), or keyed:
+        source, line number and tree with tabs between them.
+    wanted: line numbers, from 1, of each source.
 
-    Raises:
-        InputError: a file is missing; a wanted line has no well-formed tree, or no key.
+    Raises InputError: a file is missing; a wanted line has no well-formed tree, or no key.
     """
     parses: dict[Row, str] = {}
     for file in files:

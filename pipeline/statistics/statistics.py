@@ -39,13 +39,12 @@ NO_PARSES = "no parses: statistics.parses names no file and statistics.parser no
 class Statistics:
     """Everything that is reported of a corpus.
 
-    Attributes:
-        sources: rows of Table 1, by source; ``pairs`` counts all pairs, the rest is of the sample.
-        figures: bands, histograms and heat map, by source.
-        deciles: moments of the averaged columns, by ranking score and tenth.
-        sample: sentences of the sample, at most, of a source.
-        background: the corpus that the IDF was computed from: name and number of sentences.
-        parse_entropy_missing: why there is no parse entropy, or None where there is.
+    sources: rows of Table 1, by source; ``pairs`` counts all pairs, the rest is of the sample.
+    figures: bands, histograms and heat map, by source.
+    deciles: moments of the averaged columns, by ranking score and tenth.
+    sample: sentences of the sample, at most, of a source.
+    background: the corpus that the IDF was computed from: name and number of sentences.
+    parse_entropy_missing: why there is no parse entropy, or None where there is.
     """
 
     sources: dict[str, dict[str, Any]]
@@ -81,14 +80,11 @@ def describe_corpus(
 
     Of an n-best list the best hypothesis is taken.
 
-    Args:
-        inputs: row-aligned shard directories, such as data/translated and data/scored.
-        selected: data/selected, for the deciles; None for none.
-        parameters: samples, background, parses.
-        resources: where to run.
+    inputs: row-aligned shard directories, such as data/translated and data/scored.
+    selected: data/selected, for the deciles; None for none. parameters: samples, background, parses.
+    resources: where to run.
 
-    Raises:
-        InputError: the corpus has no pair; a background or parse file is missing or malformed.
+    Raises InputError: the corpus has no pair; a background or parse file is missing or malformed.
     """
     view = ShardView(*inputs)
     # Small files first: a mistake in them is reported before any work.

@@ -29,20 +29,17 @@ _BLOCK = 250_000
 class Hypotheses:
     """Hypotheses of sentences 0, 1, ... of a corpus.
 
-    Attributes:
-        path: Arrow IPC file with the columns of a hypothesis; next to it, for each sentence, the number of
-            its first row, and the number of all rows.
-        digest: SHA-256 of the content.
+    path: Arrow IPC file with the columns of a hypothesis; next to it, for each sentence, the number of its
+        first row, and the number of all rows.
+    digest: SHA-256 of the content.
     """
 
     path: Path
     digest: str
 
     def fetch(self, sentences: NDArray[np.int64]) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Rows of the given sentences, which rise, and how many each of them has.
-
-        Only the pages that hold them are read.
-        """
+        """Rows of the given sentences, which rise, and how many each of them has. Only the pages that hold
+        them are read."""
         starts = mapped_array(self.path.with_suffix(".starts"), "<i8")
         left = np.asarray(starts[sentences])
         counts = np.asarray(starts[sentences + 1]) - left
@@ -69,10 +66,8 @@ def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
 
     Memory does not grow with the corpus. Segments whose sentences are in the corpus' order are read once.
 
-    Args:
-        recalled: where the memory has each sentence.
-        nbest: hypotheses of a sentence, at most.
-        directory: for the files; what is in it is removed.
+    recalled: where the memory has each sentence. nbest: hypotheses of a sentence, at most.
+    directory: for the files; what is in it is removed.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)

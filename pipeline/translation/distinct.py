@@ -40,8 +40,7 @@ class RowCounts:
 class DistinctSentences:
     """Files about the distinct sentences of a corpus, numbered from 0 in the order of their first rows.
 
-    Attributes:
-        path: directory of them all.
+    path: directory of them all.
     """
 
     path: Path
@@ -95,9 +94,8 @@ def find_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences:
     A row is translated if it is not rejected and has no translation yet. Memory is that of a shard, whatever
     the size of the corpus.
 
-    Args:
-        ingested: the corpus, with ``first_row`` (see :mod:`paraforge.shards.schema`).
-        root: directory under which the files are kept, one directory a corpus.
+    ingested: the corpus, with ``first_row`` (see :mod:`paraforge.shards.schema`).
+    root: directory under which the files are kept, one directory a corpus.
     """
     found = _distinct_of(ingested, root)
     if _is_complete(found, ingested):
@@ -181,10 +179,9 @@ def _own_rows(
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
     """Which rows bring a new sentence, and where the others have theirs from.
 
-    Returns:
-        own (rows,): whether the row's sentence is new.
-        earlier (rows,): number of a sentence that began in an earlier shard, or -1.
-        first (rows,): row of the corpus in which the sentence begins if that is in this shard, or -1.
+    Returns own (rows,): whether the row's sentence is new. earlier (rows,): number of a sentence that began
+    in an earlier shard, or -1. first (rows,): row of the corpus in which the sentence begins if that is in
+    this shard, or -1.
     """
     is_open = pc.is_null(table.column("rejected"))
     if "translation" in table.column_names:

@@ -34,8 +34,7 @@ REMEMBERED = pa.schema(
 class HypothesisRows:
     """Collects results as columns.
 
-    Attributes:
-        heads: the first row of each sentence.
+    heads: the first row of each sentence.
     """
 
     def __init__(self) -> None:
@@ -80,8 +79,7 @@ class HypothesisRows:
     def table(self, texts: pa.Array) -> pa.Table:
         """The rows with the key and text of their sentence: the columns of :data:`REMEMBERED`.
 
-        Args:
-            texts: the sentences that were added, in their order.
+        texts: the sentences that were added, in their order.
         """
         places = np.full(len(self._columns["rank"]), -1)
         places[self.heads] = np.arange(len(self.heads))

@@ -39,11 +39,9 @@ _LIBRARIES = "paraforge.libraries"
 class Segment:
     """A file of translations.
 
-    Attributes:
-        path: Parquet file with the columns of ``REMEMBERED``.
-        rows, sentences: hypotheses and sentences in it.
-        sha256: of the file.
-        libraries: versions of the libraries that translated, by distribution.
+    path: Parquet file with the columns of ``REMEMBERED``. rows, sentences: hypotheses and sentences in it.
+    sha256: of the file.
+    libraries: versions of the libraries that translated, by distribution.
     """
 
     path: Path
@@ -57,9 +55,8 @@ class Segment:
 class MemorySet:
     """What one model gave with one engine and one choice of options.
 
-    Attributes:
-        path: directory; it need not exist.
-        description: what the translations depend on beside the sentence.
+    path: directory; it need not exist.
+    description: what the translations depend on beside the sentence.
     """
 
     path: Path
@@ -77,11 +74,9 @@ class MemorySet:
     def add(self, tables: Iterable[tuple[pa.Table, Mapping[str, str]]]) -> list[str]:
         """Add translations: all of them, or none if the process is killed.
 
-        Args:
-            tables: as the engine gave them (``REMEMBERED``), and the versions of libraries that made them.
+        tables: as the engine gave them (``REMEMBERED``), and the versions of libraries that made them.
 
-        Returns:
-            SHA-256 of the segments that have them now; one with the same bytes is not added again.
+        Returns SHA-256 of the segments that have them now; one with the same bytes is not added again.
         """
         known = {segment.sha256 for segment in self.segments()}
         if not (self.path / SET_NAME).is_file():

@@ -33,12 +33,9 @@ class Stratum:
 class Population:
     """Distinct sentences that wait for a translation.
 
-    Attributes:
-        rows: rows of the corpus.
-        waiting: rows that wait for a translation.
-        sentences: distinct sentences among them.
-        text_bytes: UTF-8 bytes of the distinct sentences.
-        strata: by length, the shortest first.
+    rows: rows of the corpus. waiting: rows that wait for a translation.
+    sentences: distinct sentences among them. text_bytes: UTF-8 bytes of the distinct sentences.
+    strata: by length, the shortest first.
     """
 
     rows: int = 0
@@ -53,10 +50,8 @@ def survey(corpus: ShardDirectory, seed: int = 1, kept: int = KEPT) -> Populatio
 
     Memory does not grow with the corpus.
 
-    Args:
-        corpus: shards with the columns that ingest writes.
-        seed: another seed keeps other sentences.
-        kept: sentences kept of each stratum.
+    corpus: shards with the columns that ingest writes. seed: another seed keeps other sentences.
+    kept: sentences kept of each stratum.
     """
     found = Population(rows=corpus.total_rows)
     columns = ["source_text", "first_row", "rejected"]

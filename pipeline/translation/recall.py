@@ -33,12 +33,11 @@ _MOST_BITS = 30
 class Recalled:
     """Where the memory has the sentences of a corpus.
 
-    Attributes:
-        segments: in the order in which their rows are numbered.
-        bases: number of the first row of each segment, and of all rows.
-        places: of each sentence the number of its first row in the segments; for a sentence whose translation
-            has failed the number of all rows is added; -1 where it is unknown.
-        unknown: numbers of the sentences to be translated, rising; of several with one text the first.
+    segments: in the order in which their rows are numbered.
+    bases: number of the first row of each segment, and of all rows.
+    places: of each sentence the number of its first row in the segments; for a sentence whose translation has
+        failed the number of all rows is added; -1 where it is unknown.
+    unknown: numbers of the sentences to be translated, rising; of several with one text the first.
     """
 
     segments: list[Segment]
@@ -79,11 +78,9 @@ def recall(
     segments that are needed are read as a whole. A damaged one is renamed, with a warning: its sentences are
     unknown.
 
-    Args:
-        keys: n x 2, of the sentences; may be mapped.
-        segments: what is known.
-        failures: SHA-256 of segments whose failed sentences count as known, if nothing else knows them.
-        directory: for files of the look-up, removed in the end, and for the result.
+    keys: n x 2, of the sentences; may be mapped. segments: what is known.
+    failures: SHA-256 of segments whose failed sentences count as known, if nothing else knows them.
+    directory: for files of the look-up, removed in the end, and for the result.
     """
     segments = list(segments)
     while True:
@@ -154,11 +151,8 @@ def _marks(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def _read_keys(segment: Segment) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
-    """First rows of the sentences of a segment, their keys, and which of them have failed.
-
-    Raises:
-        InputError: it cannot be read, or is not what its entry says.
-    """
+    """First rows of the sentences of a segment, their keys, and which of them have failed. Raises InputError:
+    it cannot be read, or is not what its entry says."""
     table = read_parquet(segment.path, ["key", "failed"])
     key = table.column("key").combine_chunks()
     heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))

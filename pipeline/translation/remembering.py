@@ -38,12 +38,11 @@ _ROUNDS = 3
 class Tasks:
     """What a run translates; a run that was killed finds it here, and goes on with the same tasks.
 
-    Attributes:
-        key: what it is for: corpus, model, engine, options, size of a task.
-        unknown: sentences that the memory did not know.
-        segments: SHA-256 of the segments of the memory that have them now.
-        translating: whether there are tasks whose result is not in the memory yet.
-        finished: whether the corpus has been written.
+    key: what it is for: corpus, model, engine, options, size of a task.
+    unknown: sentences that the memory did not know.
+    segments: SHA-256 of the segments of the memory that have them now.
+    translating: whether there are tasks whose result is not in the memory yet.
+    finished: whether the corpus has been written.
     """
 
     key: str
@@ -57,13 +56,12 @@ class Tasks:
 class Remembered:
     """The memory when it knows every sentence, and how it came to.
 
-    Attributes:
-        recalled: where it has each.
-        from_memory, translated, failed: sentences that were known before, and what became of the others.
-        known_at_first: like ``from_memory``, when this corpus was written for the first time: a run that is
-            repeated says the same of it again.
-        translated_now: like ``translated``, without what an earlier process of the same run had finished.
-        step: the tasks.
+    recalled: where it has each.
+    from_memory, translated, failed: sentences that were known before, and what became of the others.
+    known_at_first: like ``from_memory``, when this corpus was written for the first time: a run that is
+        repeated says the same of it again.
+    translated_now: like ``translated``, without what an earlier process of the same run had finished.
+    step: the tasks.
     """
 
     recalled: Recalled
@@ -95,14 +93,10 @@ def translate_unknown(
 ) -> Remembered:
     """Translate the sentences of a corpus that the memory does not know, and add them to it.
 
-    Args:
-        choice: engine with options and model.
-        corpus: ingested shards.
-        distinct: its sentences.
-        parameters: whether the memory is asked, and the size of a task.
-        workplace, resources: where to run.
-        work: directory for the tasks; the caller holds its lock. The caller says when the corpus is written,
-            with :func:`finish_tasks`.
+    choice: engine with options and model. corpus: ingested shards.
+    parameters: whether the memory is asked, and the size of a task. workplace, resources: where to run.
+    work: directory for the tasks; the caller holds its lock. The caller says when the corpus is written, with
+        :func:`finish_tasks`.
 
     Raises:
         InputError: other versions of libraries made a part of what is known, and what to do was not said.
@@ -190,10 +184,8 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
 def check_versions(recalled: Recalled, choice: EngineChoice, resources: Resources) -> None:
     """See that translations of other versions of libraries are not mixed unasked.
 
-    What was all made by the same versions, with nothing missing, is no mixture.
-
-    Raises:
-        InputError: they would be, and ``resources.other_versions`` is ``stop``.
+    What was all made by the same versions, with nothing missing, is no mixture. Raises InputError: they would
+    be, and ``resources.other_versions`` is ``stop``.
     """
     if resources.other_versions != "stop":
         return

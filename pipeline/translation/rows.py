@@ -28,11 +28,9 @@ def rows_step(
 ) -> Step:
     """The step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
 
-    Args:
-        choice: engine with options and model.
-        places: shards with the number of each row's sentence.
-        hypotheses: of all sentences; None where there is none.
-        remembered: what translated the sentences, and how many were known, for the index; None likewise.
+    choice: engine with options and model. places: shards with the number of each row's sentence.
+    hypotheses: of all sentences; None where there is none.
+    remembered: what translated the sentences, and how many were known, for the index; None likewise.
     """
     notes = {}
     if remembered is not None:

@@ -32,12 +32,9 @@ SET_METADATA = b"paraforge.translations"
 class EngineChoice:
     """An engine with all that its result depends on.
 
-    Attributes:
-        engine: its name.
-        options: how it searches; nothing in them is ``auto``.
-        settings: its own settings; of the engine torch those that are not as they are by default.
-        weights: SHA-256 of weights and vocabulary.
-        model: directory of the model; None for an engine without one.
+    engine: its name. options: how it searches; nothing in them is ``auto``.
+    settings: its own settings; of the engine torch those that are not as they are by default.
+    weights: SHA-256 of weights and vocabulary. model: directory of the model; None for an engine without one.
     """
 
     engine: str
@@ -141,12 +138,10 @@ def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
 class Workplace:
     """Processes for translation and what each of them uses; no result depends on it.
 
-    Attributes:
-        workers: processes; None leaves it to the cluster.
-        devices: worker n takes device n, counted round.
-        threads: CPU threads of a process.
-        batch_tokens: source tokens of a batch; 0 lets the engine choose.
-        graphs: whether the engine torch uses CUDA graphs.
+    workers: processes; None leaves it to the cluster. devices: worker n takes device n, counted round.
+    threads: CPU threads of a process.
+    batch_tokens: source tokens of a batch; 0 lets the engine choose.
+    graphs: whether the engine torch uses CUDA graphs.
     """
 
     workers: int | None
@@ -202,11 +197,8 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
 
 
 def device_of_worker(workplace: Workplace) -> str:
-    """The device of this process, by its number among the workers.
-
-    Raises:
-        InputError: there are several devices, and nothing tells this worker from others.
-    """
+    """The device of this process, by its number among the workers. Raises InputError: there are several
+    devices, and nothing tells this worker from others."""
     if len(workplace.devices) > 1 and not is_numbered():
         raise InputError(
             f"this worker has no number, and {len(workplace.devices)} devices are named",

@@ -39,13 +39,8 @@ _FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", 
 class SentenceRun:
     """The translation of distinct sentences, without what was there already.
 
-    Attributes:
-        key: see :func:`translation_key`.
-        sentences: translated now.
-        sentences_per_task: in a shard.
-        devices: that shared them.
-        in_process: whether no other process was started.
-        seconds: that it took.
+    key: see :func:`translation_key`. sentences: translated now. sentences_per_task: in a shard.
+    devices: that shared them. in_process: whether no other process was started. seconds: that it took.
     """
 
     key: str
@@ -60,27 +55,20 @@ class SentenceRun:
 class TranslationReport:
     """What the stage did: ``rows`` = ``translated`` + ``given`` + ``rejected`` + ``failed``.
 
-    Attributes:
-        engine, compute_type, beam, nbest: how.
-        model: SHA-256 of weights and vocabulary.
-        rows: rows of the corpus.
-        translated: rows with at least one hypothesis.
-        given: rows that came with a translation.
-        rejected: rows that ingest refused.
-        failed: rows without a hypothesis, by reason.
-        hypotheses: rows written; more than ``rows`` with n-best.
-        sentences: distinct sentences: the sum of the next three.
-        sentences_from_memory: known before this run, which a kill does not end.
-        sentences_translated, sentences_failed: what became of the others.
-        marks: hypotheses with each flag.
-        mean_score: mean translation score of the best hypotheses.
-        reused_tasks, tasks: tasks that were finished before the run was killed, and all of them.
-        seconds: time of the stage.
-        sentences_per_second: of the sentences translated in this run.
-        calibration: what a sample said of a quantised compute type; None where it was not asked. Then
-            ``compute_type`` is what followed from it.
-        run: what was translated in this run, to compare a plan with; None where nothing was, or where the
-            size of the cluster is not known.
+    engine, compute_type, beam, nbest: how. model: SHA-256 of weights and vocabulary.
+    rows: rows of the corpus. translated: rows with at least one hypothesis.
+    given: rows that came with a translation. rejected: rows that ingest refused.
+    failed: rows without a hypothesis, by reason. hypotheses: rows written; more than ``rows`` with n-best.
+    sentences: distinct sentences: the sum of the next three.
+    sentences_from_memory: known before this run, which a kill does not end.
+    sentences_translated, sentences_failed: what became of the others. marks: hypotheses with each flag.
+    mean_score: mean translation score of the best hypotheses.
+    reused_tasks, tasks: tasks that were finished before the run was killed, and all of them.
+    seconds: time of the stage. sentences_per_second: of the sentences translated in this run.
+    calibration: what a sample said of a quantised compute type; None where it was not asked. Then
+        ``compute_type`` is what followed from it.
+    run: what was translated in this run, to compare a plan with; None where nothing was, or where the size of
+        the cluster is not known.
     """
 
     engine: str
@@ -117,13 +105,10 @@ def translate(
     ``sentences_per_task`` sentences at most. The result does not depend on ``resources``, but for the
     rounding that ``batch_tokens`` and the device bring with them.
 
-    Args:
-        parameters: section ``translate``.
-        ingested: shards with the columns that ingest writes.
-        model: directory of the model; not looked at where there is nothing to translate.
-        output: directory to publish, replaced as a whole: the columns of ``ingested`` and those of
-            hypotheses.
-        resources: where to run.
+    parameters: section ``translate``. ingested: shards with the columns that ingest writes.
+    model: directory of the model; not looked at where there is nothing to translate.
+    output: directory to publish, replaced as a whole: the columns of ``ingested`` and those of hypotheses.
+    resources: where to run.
 
     Raises:
         InputError: no such model, or engine, model and device do not go together.
@@ -206,11 +191,8 @@ def _choice(
 def _report(
     published: ShardDirectory, choice: EngineChoice, rows: int, expected: RowCounts
 ) -> TranslationReport:
-    """Count what is published; rows in and rows out have to be the same, of every kind.
-
-    Raises:
-        IncompleteError: they are not.
-    """
+    """Count what is published; rows in and rows out have to be the same, of every kind. Raises
+    IncompleteError: they are not."""
     options = choice.options
     report = TranslationReport(
         engine=choice.engine,

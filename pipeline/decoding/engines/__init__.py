@@ -28,18 +28,14 @@ class EngineModule(Protocol):
     :class:`~paraforge.decoding.translator.EngineSettings`, ``MODEL_FREE = True`` if it needs no model, and
     ``REMOTE = True`` if it computes nothing on this machine: then one process asks for all sentences.
 
-    Attributes:
-        LIBRARIES: distributions whose version decides what it gives; they are recorded with the translations.
+    LIBRARIES: distributions whose version decides what it gives; they are recorded with the translations.
     """
 
     LIBRARIES: Sequence[str]
 
     def resolve(self, options: DecodingOptions, placement: Placement) -> DecodingOptions:
-        """The options with every ``auto`` replaced, so that they say what a result depends on.
-
-        Raises:
-            InputError: the engine or the device cannot do what is asked.
-        """
+        """The options with every ``auto`` replaced, so that they say what a result depends on. Raises
+        InputError: the engine or the device cannot do what is asked."""
 
     def weights(self, model: TranslationModel | None, settings: dict[str, Any]) -> str:
         """SHA-256 of weights and vocabulary, or of the settings of an engine without a model."""
@@ -55,11 +51,7 @@ class EngineModule(Protocol):
 
 
 def engine_module(engine: str) -> EngineModule:
-    """The module of an engine.
-
-    Raises:
-        InputError: there is no such engine.
-    """
+    """The module of an engine. Raises InputError: there is no such engine."""
     if engine not in ENGINES:
         raise InputError(f"no engine is called '{engine}'", remedy=f"There are {', '.join(ENGINES)}.")
     return cast("EngineModule", importlib.import_module(ENGINES[engine]))
@@ -90,12 +82,10 @@ def open_translator(
 ) -> Translator:
     """Open a model with an engine.
 
-    Args:
-        engine: a name in :data:`ENGINES`.
-        model: directory of the model, or an opened one; None for an engine that needs none.
-        options: what the translation depends on.
-        placement: where it runs.
-        settings: the engine's own settings; those of ``fake`` and ``torch`` are described in their modules.
+    engine: a name in :data:`ENGINES`.
+    model: directory of the model, or an opened one; None for an engine that needs none.
+    options: what the translation depends on. placement: where it runs.
+    settings: the engine's own settings; those of ``fake`` and ``torch`` are described in their modules.
 
     Raises:
         InputError: no such engine or model, or the engine cannot read this model.

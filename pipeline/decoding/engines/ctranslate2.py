@@ -72,11 +72,8 @@ def _device(placement: Placement) -> tuple[str, int]:
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Replace compute type ``auto`` by the fastest of the device, and refuse one that it has not.
-
-    Raises:
-        InputError: the device has no such compute type, or there is no such device.
-    """
+    """Replace compute type ``auto`` by the fastest of the device, and refuse one that it has not. Raises
+    InputError: the device has no such compute type, or there is no such device."""
     library = _library()
     device, number = _device(placement)
     try:
@@ -105,11 +102,7 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> CTranslate2Translator:
-    """Load a CTranslate2 model.
-
-    Raises:
-        InputError: the model is damaged, or of another kind.
-    """
+    """Load a CTranslate2 model. Raises InputError: the model is damaged, or of another kind."""
     assert model is not None
     return CTranslate2Translator(model, options, placement)
 
@@ -210,9 +203,8 @@ class CTranslate2Translator:
     def _hypotheses(self, result: Any, log_end: float) -> tuple[Hypothesis, ...]:
         """Hypotheses with the definition's score: natural log, end-of-sentence in sum and in length.
 
-        Args:
-            result: what CTranslate2 gave for a sentence.
-            log_end: log-probability of end-of-sentence as the first token.
+        result: what CTranslate2 gave for a sentence.
+        log_end: log-probability of end-of-sentence as the first token.
         """
         correction = math.log1p(-math.exp(log_end)) if log_end < 0 else math.nan
         hypotheses = []

@@ -35,10 +35,8 @@ _CUDA_BATCH_TOKENS = 8192
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """The reference computes in float32 and in nothing else.
-
-    Raises InputError: another compute type is asked for.
-    """
+    """The reference computes in float32 and in nothing else. Raises InputError: another compute type is asked
+    for."""
     if options.compute_type not in ("auto", "float32"):
         raise InputError(
             f"the engine 'fairseq' has no compute type {options.compute_type}",
@@ -56,11 +54,8 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> FairseqTranslator:
-    """Load a fairseq checkpoint.
-
-    Raises InputError: the checkpoint or a dictionary is missing or damaged; MissingPackageError: fairseq is
-    not installed.
-    """
+    """Load a fairseq checkpoint. Raises InputError: the checkpoint or a dictionary is missing or damaged;
+    MissingPackageError: fairseq is not installed."""
     assert model is not None
     return FairseqTranslator(model, options, placement, settings)
 

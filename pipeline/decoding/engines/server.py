@@ -91,11 +91,8 @@ class ServerTranslator:
             )
 
     def _translated(self, source: SourceTokens) -> tuple[Hypothesis, ...]:
-        """Hypotheses of a sentence.
-
-        Raises:
-            Untranslatable: the server fails on it, or no answer is a translation.
-        """
+        """Hypotheses of a sentence. Raises Untranslatable: the server fails on it, or no answer is a
+        translation."""
         settings, options = self._settings, self._options
         choices = self._client.ask(
             settings.prompt.messages(source.sentence),

@@ -52,11 +52,8 @@ _COMPUTE_TYPES = ("float32", "bfloat16", "float16")
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Replace compute type ``auto`` by what is fast and close enough on the device.
-
-    Raises:
-        InputError: the device has no such compute type, or there is no such device.
-    """
+    """Replace compute type ``auto`` by what is fast and close enough on the device. Raises InputError: the
+    device has no such compute type, or there is no such device."""
     device = device_of(placement)
     kind: str = options.compute_type
     if kind == "auto":
@@ -74,9 +71,8 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
 def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     """SHA-256 of what the engine reads, after checking that its parts belong together.
 
-    Raises:
-        InputError: the vocabulary is not that of the embeddings or of the SentencePiece model, or the model
-            has parts that the search has not.
+    Raises InputError: the vocabulary is not that of the embeddings or of the SentencePiece model, or the
+    model has parts that the search has not.
     """
     from paraforge.decoding.torch_search.vocabulary import open_vocabulary
     from paraforge.decoding.torch_search.weights import check_architecture
@@ -98,11 +94,8 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> TorchTranslator:
-    """Load a model.
-
-    Raises:
-        InputError: it is damaged, has parts that the search has not, or a setting cannot be.
-    """
+    """Load a model. Raises InputError: it is damaged, has parts that the search has not, or a setting cannot
+    be."""
     assert model is not None
     return TorchTranslator(model, options, placement, settings)
 
@@ -113,10 +106,9 @@ class TorchTranslator:
     On a CPU each of ``threads`` threads works at a batch of its own; a GPU has one thread that feeds it,
     while the caller's thread tokenises what comes and detokenises what has come.
 
-    Attributes:
-        counts: how often something was out of the ordinary: ``halved`` batches (out of memory),
-            ``recomputed`` batches and ``recomputed_sentences`` (not a number in half precision),
-            ``unrecorded``: recordings of steps that failed.
+    counts: how often something was out of the ordinary: ``halved`` batches (out of memory), ``recomputed``
+        batches and ``recomputed_sentences`` (not a number in half precision), ``unrecorded``: recordings of
+        steps that failed.
     """
 
     def __init__(

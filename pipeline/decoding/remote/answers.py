@@ -66,12 +66,10 @@ _NOTE = re.compile(r"(?<![(\[])\b(note|explanation|alternative translations?): "
 class Answer:
     """One answer to a sentence.
 
-    Attributes:
-        text: on one line, without what was put around it.
-        score: mean natural log-probability of its tokens as the server gave them; NaN where it did not.
-        tokens: how many the server counted, else words.
-        truncated: it ended at the length limit.
-        fault: why it is no translation; None if nothing speaks against it.
+    text: on one line, without what was put around it.
+    score: mean natural log-probability of its tokens as the server gave them; NaN where it did not.
+    tokens: how many the server counted, else words. truncated: it ended at the length limit.
+    fault: why it is no translation; None if nothing speaks against it.
     """
 
     text: str
@@ -87,10 +85,7 @@ def read_answer(choice: dict[str, Any], sentence: str, in_english: bool) -> Answ
     Thoughts before the answer, and quotation marks or markup around all of it that the sentence does not
     have, are removed.
 
-    Args:
-        choice: as the server gave it.
-        sentence: the source.
-        in_english: whether a translation has to be in Latin script.
+    choice: as the server gave it. in_english: whether a translation has to be in Latin script.
     """
     message = choice.get("message") or {}
     given = _content(message)
@@ -130,8 +125,7 @@ def best_of(answers: Sequence[Answer], nbest: int) -> tuple[Hypothesis, ...]:
     By falling score where all have one, else by how often they were given. An answer that is no translation,
     or empty, is left out if another is one.
 
-    Raises:
-        Untranslatable: none is a translation; with the first one's fault, and its text for the log.
+    Raises Untranslatable: none is a translation; with the first one's fault, and its text for the log.
     """
     usable = [answer for answer in answers if answer.fault is None]
     usable = [answer for answer in usable if answer.text] or usable

@@ -156,11 +156,8 @@ class Client:
             self._throttle.sleep(min(_LONGEST_BACKOFF, 0.25 * 2**attempts) * random.uniform(0.5, 1))
 
     def _answers_others(self, body: dict[str, Any], trouble: Trouble) -> bool:
-        """Whether the server answers a request for a harmless sentence.
-
-        Raises:
-            InputError: it refuses that one, too.
-        """
+        """Whether the server answers a request for a harmless sentence. Raises InputError: it refuses that
+        one, too."""
         begun = self._throttle.enter()
         message = {**body["messages"][-1], "content": _PROBE}
         found = self._send({**body, "messages": [*body["messages"][:-1], message]})

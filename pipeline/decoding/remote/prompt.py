@@ -34,12 +34,10 @@ class Example(Values):
 def check_template(text: str, with_sentence: bool) -> None:
     """Check the placeholders of a template.
 
-    Args:
-        text: as for :meth:`str.format`.
-        with_sentence: whether ``{sentence}`` is expected in it; otherwise it is not allowed.
+    text: as for :meth:`str.format`.
+    with_sentence: whether ``{sentence}`` is expected in it; otherwise it is not allowed.
 
-    Raises:
-        ValueError: a placeholder that does not exist, none for the sentence, or a single brace.
+    Raises ValueError: a placeholder that does not exist, none for the sentence, or a single brace.
     """
     allowed = (*_LANGUAGES, "sentence") if with_sentence else _LANGUAGES
     known = ", ".join(f"{{{name}}}" for name in allowed)

@@ -71,10 +71,9 @@ class Throttle:
     def overloaded(self, begun: float, wait: float | None = None) -> None:
         """The server cannot keep up, or is away.
 
-        Args:
-            begun: what :meth:`enter` gave.
-            wait: seconds that the server asks for. Without an answer in between the pause is also at least
-                twice as long as the last one.
+        begun: what :meth:`enter` gave.
+        wait: seconds that the server asks for. Without an answer in between the pause is also at least twice
+            as long as the last one.
         """
         with self._changed:
             self._leave()

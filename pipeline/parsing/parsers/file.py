@@ -16,11 +16,7 @@ from paraforge.text.lines import numbered_lines
 
 
 def open_parser(path: Path | None) -> ParseTable:
-    """Read the file.
-
-    Raises:
-        InputError: a line has no tab, or no well-formed tree behind it.
-    """
+    """Read the file. Raises InputError: a line has no tab, or no well-formed tree behind it."""
     if path is None:
         raise InputError("the parser 'file' needs the path of a file of sentences and trees")
     return ParseTable(path)

@@ -38,11 +38,7 @@ _MARK, _MARKED = "!width=16381", "width set to 16381"
 
 
 def open_parser(path: Path | None) -> LinkGrammar:
-    """Look for the program.
-
-    Raises:
-        InputError: it, or its English dictionary, is not installed.
-    """
+    """Look for the program. Raises InputError: it, or its English dictionary, is not installed."""
     return LinkGrammar()
 
 
@@ -135,10 +131,8 @@ def _one_line(sentence: str) -> str:
 
 
 def tree_of(answer: str) -> str | None:
-    """The first tree of an answer, ``(S (NP a man.n) (VP is.v (VP riding.v)) .)``; None if it has none.
-
-    Its words are as link-parser writes them; a round bracket of the text is a brace in them.
-    """
+    """The first tree of an answer, ``(S (NP a man.n) (VP is.v (VP riding.v)) .)``; None if it has none. Its
+    words are as link-parser writes them; a round bracket of the text is a brace in them."""
     start = answer.find("(S")
     depth = 0
     for place in range(start, len(answer) if start >= 0 else start):

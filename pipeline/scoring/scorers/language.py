@@ -38,10 +38,8 @@ def fingerprint() -> str:
 
 
 class LanguageIdentification(Scorer):
-    """The most probable language of each side: ISO 639-1 code, or 639-3 for a language without one.
-
-    A text without a letter has none (null).
-    """
+    """The most probable language of each side: ISO 639-1 code, or 639-3 for a language without one. A text
+    without a letter has none (null)."""
 
     fields = (
         column("reference_language", pa.string(), "language of the reference as identified (ISO 639-1)"),
@@ -57,9 +55,8 @@ class LanguageIdentification(Scorer):
     def __init__(self, candidates: Sequence[str] | None = None) -> None:
         """Load the model.
 
-        Args:
-            candidates: codes of the languages to tell apart; all that the model knows where None. Short texts
-                are identified better among few candidates.
+        candidates: codes of the languages to tell apart; all that the model knows where None. Short texts are
+            identified better among few candidates.
 
         Raises:
             MissingPackageError: py3langid is not installed.

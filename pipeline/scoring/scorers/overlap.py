@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 
 class Overlap(Scorer):
-    """Size of the multiset intersection of both sides' n-grams / the smaller side's number of n-grams.
-
-    0 where a side has no n-gram; 1 where the side with fewer n-grams has no other ones.
-    """
+    """Size of the multiset intersection of both sides' n-grams / the smaller side's number of n-grams. 0
+    where a side has no n-gram; 1 where the side with fewer n-grams has no other ones."""
 
     fields = (
         column("overlap_1", pa.float32(), "unigram overlap: multiset intersection / the smaller total"),

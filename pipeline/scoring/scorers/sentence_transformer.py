@@ -37,10 +37,8 @@ class SentenceTransformerCosine(Scorer):
     def __init__(self, directory: str | Path, device: str = "cpu", batch_size: int = 64) -> None:
         """Load a model; nothing is fetched and no code from the directory is run.
 
-        Args:
-            directory: as `SentenceTransformer.save` writes it.
-            device: `cpu`, `cuda` or `cuda:N`.
-            batch_size: sentences embedded at once.
+        directory: as `SentenceTransformer.save` writes it. device: `cpu`, `cuda` or `cuda:N`.
+        batch_size: sentences embedded at once.
 
         Raises:
             MissingPackageError: sentence-transformers is not installed.
@@ -78,11 +76,8 @@ def load_sentence_transformer(directory: Path, device: str = "cpu") -> Any:
 
 
 def check_directory(directory: Path) -> None:
-    """Refuse a directory that cannot be a sentence-transformers model.
-
-    Raises:
-        InputError: no such directory, or no `modules.json` in it.
-    """
+    """Refuse a directory that cannot be a sentence-transformers model. Raises InputError: no such directory,
+    or no `modules.json` in it."""
     if not (directory / "modules.json").is_file():
         raise InputError(
             "no sentence-transformers model here (no modules.json)",

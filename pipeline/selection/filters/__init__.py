@@ -40,10 +40,8 @@ _SHORT_NAMES = {
 
 
 class Filter(Protocol):
-    """What refuses pairs.
-
-    A verdict is a small number: 0 accepts the row, k > 0 refuses it for ``reasons[k - 1]``.
-    """
+    """What refuses pairs. A verdict is a small number: 0 accepts the row, k > 0 refuses it for ``reasons[k -
+    1]``."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -105,16 +103,14 @@ class FilterParameters(Section):
     def settled(self, minimum_of: Callable[[str, float], float]) -> FilterParameters:
         """The same filter with numbers for all that depends on the corpus.
 
-        Args:
-            minimum_of: gives the minimum of a score that at most a share of the wrong pairs reaches.
+        minimum_of: gives the minimum of a score that at most a share of the wrong pairs reaches.
         """
         return self
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
         """The score of which it refuses what is below a minimum, and that minimum, once it is settled.
 
-        Args:
-            cuts: for each score that is cut into tenths the nine values at which the tenths 2 .. 10 begin.
+        cuts: for each score that is cut into tenths the nine values at which the tenths 2 .. 10 begin.
         """
         return None
 
@@ -127,11 +123,8 @@ class FilterParameters(Section):
         raise NotImplementedError
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
-        """Make the filter; one made of files has their SHA-256 as ``fingerprint``.
-
-        Raises:
-            InputError: a file that is named cannot be read.
-        """
+        """Make the filter; one made of files has their SHA-256 as ``fingerprint``. Raises InputError: a file
+        that is named cannot be read."""
         raise NotImplementedError
 
 
@@ -141,11 +134,7 @@ def filter_kinds() -> list[type[FilterParameters]]:
 
 
 def check_score(name: str) -> str:
-    """The name of a numeric column.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """The name of a numeric column. Raises ValueError: it is none."""
     if name in SCORES:
         return name
     allowed = f"scores are {', '.join(SCORES)}"
@@ -184,16 +173,12 @@ def apply_filters(
 ) -> npt.NDArray[np.uint16]:
     """Let filters judge the rows that are alive, each only those that the ones before it accepted.
 
-    Args:
-        filters: in the order of judging.
-        rows: n rows with the columns that the filters read.
-        alive: n flags; rows that are not alive are not judged.
-        shard: number of the shard.
-        first_code: code of the first filter's first reason.
+    filters: in the order of judging. rows: n rows with the columns that the filters read.
+    alive: n flags; rows that are not alive are not judged. shard: number of the shard.
+    first_code: code of the first filter's first reason.
 
-    Returns:
-        n codes: 0 where the row is accepted or was not alive, otherwise the code of the reason. Codes number
-        the filters' reasons in order.
+    Returns n codes: 0 where the row is accepted or was not alive, otherwise the code of the reason. Codes
+    number the filters' reasons in order.
     """
     codes = np.zeros(rows.num_rows, np.uint16)
     standing = alive.copy()

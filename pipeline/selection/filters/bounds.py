@@ -183,11 +183,7 @@ class BoundsParameters(IntervalParameters):
         return f"{LABELS[self.score]} {' or '.join(sides)}"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``sim:0.4-1``.
-
-        Raises:
-            ValueError: it is not settled.
-        """
+        """E.g. ``sim:0.4-1``. Raises ValueError: it is not settled."""
         return short_name(self.score), self._bounds().signature()
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:

@@ -32,9 +32,7 @@ class WordNgrams:
     def __init__(self, sentences: pa.Array, order: int) -> None:
         """Collect the n-grams.
 
-        Args:
-            sentences: normalised sentences, words separated by one space.
-            order: n, at least 1.
+        sentences: normalised sentences, words separated by one space. order: n, at least 1.
         """
         if order < 1:
             raise ValueError("an n-gram has at least one word")
@@ -122,11 +120,9 @@ def _lengths(words: Any) -> npt.NDArray[np.int64]:
 class Decontamination:
     """Refuses a pair of which either side is a test sentence, or shares an n-gram with one.
 
-    Attributes:
-        name: the reason.
-        sentences: distinct normalised test sentences, sorted; the look-up of whole sentences.
-        exact: whether whole sentences are looked up.
-        ngrams: the test sentences' n-grams, or None.
+    name: the reason.
+    sentences: distinct normalised test sentences, sorted; the look-up of whole sentences.
+    exact: whether whole sentences are looked up. ngrams: the test sentences' n-grams, or None.
     """
 
     name: str
@@ -172,11 +168,10 @@ def build_decontamination(
 ) -> Decontamination:
     """Prepare the filter from test sentences; memory grows with the test files, not with the corpus.
 
-    Args:
-        name: the filter's name, which is the reason of the pairs it refuses.
-        sentences: test sentences, not normalised.
-        exact: refuse a pair one of whose sides is a test sentence after normalisation.
-        ngram: refuse a pair one of whose sides shares that many words in a row with a test sentence.
+    name: the filter's name, which is the reason of the pairs it refuses.
+    sentences: test sentences, not normalised.
+    exact: refuse a pair one of whose sides is a test sentence after normalisation.
+    ngram: refuse a pair one of whose sides shares that many words in a row with a test sentence.
     """
     normalised = pc.unique(normalise(pa.array(list(sentences), pa.string())))
     normalised = normalised.filter(pc.not_equal(normalised, ""))

@@ -20,10 +20,8 @@ from paraforge.text.normalisation import normalise
 
 
 def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
-    """128-bit keys (n x 2) of the normalised references of n rows.
-
-    A reference without any letter or digit is compared unchanged.
-    """
+    """128-bit keys (n x 2) of the normalised references of n rows. A reference without any letter or digit is
+    compared unchanged."""
     if not rows.num_rows:
         return np.empty((0, 2), np.uint64)
     references = pc.fill_null(rows.column("reference"), "")
@@ -67,11 +65,9 @@ class _StoredRanks:
 class NearDuplicates:
     """Refuses a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
 
-    Attributes:
-        name: the reason.
-        per_reference: pairs kept of one reference.
-        ranks: of the references of the pairs that earlier filters accepted.
-        starts: for each shard, how many such pairs earlier shards have.
+    name: the reason. per_reference: pairs kept of one reference.
+    ranks: of the references of the pairs that earlier filters accepted.
+    starts: for each shard, how many such pairs earlier shards have.
     """
 
     name: str
@@ -101,11 +97,9 @@ def rank_references(
 ) -> NearDuplicates:
     """Prepare the filter; memory does not grow with the corpus.
 
-    Args:
-        name: reason of the pairs refused.
-        per_reference: pairs kept of one reference, at least 1.
-        keys: :func:`reference_keys` of each shard's pairs that are still accepted, in shard order.
-        directory: new or empty, for the files of a large corpus.
+    name: reason of the pairs refused. per_reference: pairs kept of one reference, at least 1.
+    keys: :func:`reference_keys` of each shard's pairs that are still accepted, in shard order.
+    directory: new or empty, for the files of a large corpus.
     """
     ranker: GroupRanker | None = None
     held: list[npt.NDArray[np.uint64]] = []

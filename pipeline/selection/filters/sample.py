@@ -19,11 +19,8 @@ from paraforge.shards.lineage import LINEAGE, sampling_keys
 class DrawnSample:
     """The filter that refuses every pair that was not drawn.
 
-    Attributes:
-        name: the reason.
-        seed: of the draw.
-        columns: the lineage that keys are made from.
-        sample: which keys are drawn.
+    name: the reason. seed: of the draw. columns: the lineage that keys are made from.
+    sample: which keys are drawn.
     """
 
     name: str

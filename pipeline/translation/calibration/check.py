@@ -54,10 +54,8 @@ _BOTH = pa.schema(
 class Calibration:
     """What was found out on the sample and what followed from it.
 
-    Attributes:
-        chosen: compute type of the run.
-        limit: nats a token that may be lost.
-        loss: of the compute type that was asked for; None where there was too little text to tell.
+    chosen: compute type of the run. limit: nats a token that may be lost.
+    loss: of the compute type that was asked for; None where there was too little text to tell.
     """
 
     chosen: str
@@ -83,16 +81,12 @@ def calibrated(
     Whoever asks again gets the same answer without another translation, whatever machine it runs on: what was
     measured is kept in the work directory for this corpus, model and options.
 
-    Args:
-        choice: engine with its options; nothing happens if it is not quantised.
-        corpus: ingested shards.
-        sentences: distinct sentences that are to be translated; the sample is in proportion to them.
-        parameters: what to do, limit, size of the sample.
-        workplace: where the sample is translated: where the run will be.
-        resources: the work directory.
+    choice: engine with its options; nothing happens if it is not quantised. corpus: ingested shards.
+    sentences: distinct sentences that are to be translated; the sample is in proportion to them.
+    parameters: what to do, limit, size of the sample.
+    workplace: where the sample is translated: where the run will be. resources: the work directory.
 
-    Returns:
-        The choice, and what was found out; None where nothing was to find out.
+    Returns the choice, and what was found out; None where nothing was to find out.
 
     Raises:
         InputError: more may be lost than allowed, and ``check`` is ``error``.
@@ -119,11 +113,8 @@ def calibrated(
 def sampled_loss(
     choice: EngineChoice, corpus: ShardDirectory, sentences: int, workplace: Workplace, resources: Resources
 ) -> QuantisationLoss | None:
-    """Loss on a sample of the corpus, measured now or by an earlier run; None without any sentence.
-
-    Raises:
-        IncompleteError: the sample could not be translated.
-    """
+    """Loss on a sample of the corpus, measured now or by an earlier run; None without any sentence. Raises
+    IncompleteError: the sample could not be translated."""
     digests = [record.sha256 for record in corpus.records]
     key = hash_json([_VERSION, TRANSLATE, digests, choice.parameters(), choice.weights, sentences])[:40]
     directory = resources.work.resolve() / "translation" / "calibration" / key
@@ -190,13 +181,12 @@ def checked(
 ) -> tuple[DecodingOptions, Iterator[str]]:
     """What to translate a file with, the type that was asked for or float32, and what to translate.
 
-    Args:
-        model: directory of the model.
-        options: of the engine ``ctranslate2``; nothing happens if their compute type is not quantised.
-        placement: where the sample is translated: where everything will be.
-        path: of the input, ``-`` for standard input.
-        sentences: what :func:`~paraforge.translation.text_file.read_sentences` gave for it.
-        check: ``fallback`` takes float32 where too much may be lost, ``error`` stops, ``skip`` does not look.
+    model: directory of the model.
+    options: of the engine ``ctranslate2``; nothing happens if their compute type is not quantised.
+    placement: where the sample is translated: where everything will be.
+    path: of the input, ``-`` for standard input.
+    sentences: what :func:`~paraforge.translation.text_file.read_sentences` gave for it.
+    check: ``fallback`` takes float32 where too much may be lost, ``error`` stops, ``skip`` does not look.
 
     Raises:
         InputError: too much may be lost, and ``check`` is ``error``; a line of the file cannot be read.
@@ -230,16 +220,11 @@ def loss_on_bitext(
 ) -> QuantisationLoss:
     """Translate a sample of a bitext in float32 and in another compute type, and compare.
 
-    Args:
-        model: directory of a model.
-        bitext: directory of ingested shards, or a TSV, compressed or not.
-        options: with the compute type.
-        placement: where.
-        columns: of a TSV, counted from 0: the reference and the foreign side.
-        sentences: of the sample.
+    model: directory of a model.
+    bitext: directory of ingested shards, or a TSV, compressed or not. options: with the compute type.
+    columns: of a TSV, counted from 0: the reference and the foreign side.
 
-    Raises:
-        InputError: the compute type is not a quantised one, or there is nothing to translate.
+    Raises InputError: the compute type is not a quantised one, or there is nothing to translate.
     """
     options = ctranslate2.resolve(options, placement)
     if options.compute_type not in QUANTISED:

@@ -40,12 +40,11 @@ _SIGMAS = 1.645
 class BothWays:
     """Of each sentence of a sample the best hypothesis in both types; empty where there is none.
 
-    Attributes:
-        full, quantised: the hypotheses.
-        losses: mean log-probability of a token of ``full`` minus that of ``quantised``, both by the model in
-            float32, natural logarithm; 0 where they are the same, NaN where one is empty.
-        ruined: 1 where only ``quantised`` is empty, a loop or hopelessly improbable, -1 where only ``full``
-            is, else 0.
+    full, quantised: the hypotheses.
+    losses: mean log-probability of a token of ``full`` minus that of ``quantised``, both by the model in
+        float32, natural logarithm; 0 where they are the same, NaN where one is empty.
+    ruined: 1 where only ``quantised`` is empty, a loop or hopelessly improbable, -1 where only ``full`` is,
+        else 0.
     """
 
     full: list[str]
@@ -58,16 +57,14 @@ class BothWays:
 class QuantisationLoss:
     """By how much quantised hypotheses are worse than those of float32, with what it may be at most.
 
-    Attributes:
-        compute_type: of the quantised model.
-        sentences: in the sample.
-        identical: share of them (0-1) whose best hypothesis is the same.
-        loss: nats a token by which float32 finds its own hypotheses more probable, on average.
-        bound: the loss is below this with a confidence of 95 %.
-        ruined: share of sentences (0-1) that are ruined in the quantised type alone, minus the share that
-            are in float32 alone.
-        ruined_bound: that share is below this with a confidence of 95 %.
-        chrf_float32, chrf: of both against the references, 0 to 100; None without references.
+    compute_type: of the quantised model. sentences: in the sample.
+    identical: share of them (0-1) whose best hypothesis is the same.
+    loss: nats a token by which float32 finds its own hypotheses more probable, on average.
+    bound: the loss is below this with a confidence of 95 %.
+    ruined: share of sentences (0-1) that are ruined in the quantised type alone, minus the share that are in
+        float32 alone.
+    ruined_bound: that share is below this with a confidence of 95 %.
+    chrf_float32, chrf: of both against the references, 0 to 100; None without references.
     """
 
     compute_type: str
@@ -96,11 +93,8 @@ class QuantisationLoss:
 def translated_both_ways(
     model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
 ) -> BothWays:
-    """Translate a sample with CTranslate2 in the type of ``options`` and in float32.
-
-    Raises:
-        IncompleteError: no sentence of it could be translated.
-    """
+    """Translate a sample with CTranslate2 in the type of ``options`` and in float32. Raises IncompleteError:
+    no sentence of it could be translated."""
 
     def opened(compute_type: str) -> ctranslate2.CTranslate2Translator:
         chosen = options.with_changes(compute_type=compute_type)
@@ -188,16 +182,11 @@ def decided(
 ) -> str:
     """The compute type to translate in: the one that was asked for only if it is shown to lose nothing.
 
-    Args:
-        loss: on a sample; None where there is too little text for one.
-        compute_type: the one that was asked for.
-        check: ``fallback`` takes float32, ``error`` stops.
-        limit: nats a token that may be lost.
-        model: for the error.
-        remedy: of the error.
+    loss: on a sample; None where there is too little text for one. compute_type: the one that was asked for.
+    check: ``fallback`` takes float32, ``error`` stops. limit: nats a token that may be lost.
+    model: for the error.
 
-    Raises:
-        InputError: the loss may be above the limit, and ``check`` is ``error``.
+    Raises InputError: the loss may be above the limit, and ``check`` is ``error``.
     """
     if loss is not None and loss.within(limit):
         logger.info("%s; it is used (limit %g nats a token)", loss, limit)

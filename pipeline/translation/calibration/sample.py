@@ -37,12 +37,9 @@ def draw_sample(corpus: ShardDirectory, wanted: int) -> pa.Table:
     The same corpus gives the same sample. Lengths are spread as in the corpus: each stratum of the survey has
     its share. Memory does not grow with the corpus.
 
-    Args:
-        corpus: shards with the columns that ingest writes.
-        wanted: sentences; all of them where there are fewer.
+    corpus: shards with the columns that ingest writes. wanted: sentences; all of them where there are fewer.
 
-    Returns:
-        Rows of :data:`SAMPLE`, at most ``wanted``, numbered from 0.
+    Returns rows of :data:`SAMPLE`, at most ``wanted``, numbered from 0.
     """
     population = survey(corpus, kept=wanted)
     block = next(blocks(population, min(wanted, population.sentences)), [])
@@ -70,11 +67,7 @@ def _references(corpus: ShardDirectory, sentences: list[str]) -> dict[str, str]:
 
 
 def write_sample(corpus: ShardDirectory, wanted: int, output: Path) -> int:
-    """Draw a sample and write it as one shard; ``output`` is replaced.
-
-    Returns:
-        Number of sentences.
-    """
+    """Draw a sample and write it as one shard; ``output`` is replaced. Returns number of sentences."""
     table = draw_sample(corpus, wanted)
     with replaced_directory(output) as temporary:
         writer = ShardWriter(temporary, SAMPLE, max(1, table.num_rows))
@@ -86,13 +79,11 @@ def write_sample(corpus: ShardDirectory, wanted: int, output: Path) -> int:
 def bitext_sample(bitext: Path, columns: tuple[int, int], wanted: int) -> tuple[list[str], list[str]]:
     """Foreign sentences of a bitext with their references, always the same ones.
 
-    Args:
-        bitext: directory of ingested shards, or a TSV, compressed or not.
-        columns: of a TSV, counted from 0: the reference and the foreign side.
-        wanted: sentences; all of them where there are fewer.
+    bitext: directory of ingested shards, or a TSV, compressed or not.
+    columns: of a TSV, counted from 0: the reference and the foreign side.
+    wanted: sentences; all of them where there are fewer.
 
-    Raises:
-        InputError: a line is not text or has too few columns.
+    Raises InputError: a line is not text or has too few columns.
     """
     if bitext.is_dir():
         table = draw_sample(ShardDirectory(bitext), wanted)
@@ -117,12 +108,10 @@ def sampled(path: Path, sentences: Iterator[str]) -> tuple[list[str], Iterator[s
     A file is read twice. Standard input cannot be: of it, the sample is drawn from as many sentences as the
     smallest one needs.
 
-    Args:
-        path: of the input, ``-`` for standard input.
-        sentences: what :func:`~paraforge.translation.text_file.read_sentences` gave for it.
+    path: of the input, ``-`` for standard input.
+    sentences: what :func:`~paraforge.translation.text_file.read_sentences` gave for it.
 
-    Raises:
-        InputError: a line of the file cannot be read.
+    Raises InputError: a line of the file cannot be read.
     """
     first = list(islice(sentences, MINIMUM * SHARE)) if path == PIPE else []
     kept, count = reservoir(filter(str.strip, first or sentences), SENTENCES)
@@ -133,10 +122,7 @@ def sampled(path: Path, sentences: Iterator[str]) -> tuple[list[str], Iterator[s
 
 def reservoir(items: Iterable[Item], wanted: int) -> tuple[list[Item], int]:
     """A uniform sample without replacement of a stream, seeded, in bounded memory (Vitter's algorithm R).
-
-    Returns:
-        The sample, in no particular order, and the number of items.
-    """
+    Returns the sample, in no particular order, and the number of items."""
     dice = np.random.default_rng(_SEED)
     kept: list[Item] = []
     count = 0
