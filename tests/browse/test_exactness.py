@@ -1,0 +1,127 @@
+"""Counts of the page are what selection gives with the section that the page shows, pair for pair."""
+
+from __future__ import annotations
+
+from collections import Counter as Multiset
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.browse.counting import Counter, Look
+from paraforge.browse.prepared import SOURCE, PreparedCorpus, prepare
+from paraforge.browse.rules import rules_of
+from paraforge.browse.selection import default_view, parameters_of, section_text, selection_of
+from paraforge.browse.view import Interval, View
+from paraforge.publication.datasets import open_published
+from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.select import select
+from tests.selection.corpora import resources
+from tests.selection.published import publish_pairs
+
+ROWS = 700
+PUBLISHED: dict[str, Any] = {
+    "required": ["paraphrase_score", "overlap_1"],
+    "filters": [
+        {"kind": "flag", "column": "runaway"},
+        {"kind": "flag", "column": "digit_mismatch", "refuse": False, "name": "same_numbers"},
+        {"kind": "length", "minimum": 2, "maximum": 10},
+        {"kind": "decile", "score": "overlap_2", "keep": [2, 4, 5, 6, 8, 9, 10]},
+        {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.2, "closed": "neither", "name": "near"},
+        {"kind": "bounds", "score": "paraphrase_score", "maximum": 0.95, "missing": "accept"},
+        {"kind": "bounds", "score": "overlap_3", "maximum": 0.9, "missing": "accept"},
+    ],
+}
+SCORES = ("reference_tokens", "translation_tokens", "paraphrase_score", "overlap_1", "overlap_3", "copy_rate")
+FLAGS = ("runaway", "output_truncated", "digit_mismatch")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("published")
+    publish_pairs(directory, rows=ROWS, filters=PUBLISHED)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def corpus(root: Path) -> PreparedCorpus:
+    return prepare([open_published(root / "corpus"), open_published(root / "rejected")], root / "cache")
+
+
+def counted(corpus: PreparedCorpus, parameters: SelectParameters) -> tuple[int, Multiset[str]]:
+    """Kept pairs, and refused ones by reason."""
+    rules = rules_of(parameters, corpus)
+    everything = Look(np.ones(corpus.tables[SOURCE].num_rows, bool))
+    count = Counter(corpus).count(rules, everything)
+    reasons: Multiset[str] = Multiset()
+    for reason, pairs in zip(rules.reasons[1:], count.overall[1:].tolist(), strict=False):
+        reasons[reason] += pairs
+    assert count.overall.sum() == corpus.pairs
+    return count.kept, +reasons
+
+
+def test_the_published_corpus(corpus: PreparedCorpus, root: Path) -> None:
+    manifest = corpus.datasets[0].manifest
+    assert manifest is not None
+    published = selection_of(manifest)
+    assert published is not None
+    kept, reasons = counted(corpus, published)
+    assert kept == manifest.counts.kept
+    at_ingest = {"duplicate", "blank_source"}
+    assert reasons == Multiset(
+        {name: pairs for name, pairs in manifest.counts.rejected.items() if name not in at_ingest}
+    )
+    view = default_view(published, SCORES, FLAGS)
+    assert view.intervals["paraphrase_score"] == Interval(0.2, None)
+    assert view.intervals["translation_tokens"] == Interval(2, 10)
+    assert view.flags == {"runaway": True, "output_truncated": False, "digit_mismatch": False}
+    assert parameters_of(view, published) == published
+
+
+BOUND = (
+    st.none()
+    | st.integers(-2, 22).map(lambda number: number / 20)
+    | st.floats(-0.25, 1.25, allow_subnormal=False)
+)
+LENGTH = st.none() | st.integers(0, 13).map(float)
+
+
+@st.composite
+def intervals(draw: st.DrawFn, bound: st.SearchStrategy[float | None]) -> Interval:
+    low, high = draw(bound), draw(bound)
+    if low is not None and high is not None and low > high:
+        low, high = high, low
+    return Interval(low, high, draw(st.sampled_from(["refuse", "accept"])))
+
+
+VIEWS = st.builds(
+    View,
+    st.fixed_dictionaries({name: intervals(LENGTH if name.endswith("tokens") else BOUND) for name in SCORES}),
+    st.fixed_dictionaries({name: st.booleans() for name in FLAGS}),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(VIEWS, st.booleans())
+def test_selection_with_the_section_shown_keeps_the_same(
+    corpus: PreparedCorpus, root: Path, view: View, equal_lengths: bool
+) -> None:
+    published = SelectParameters.model_validate(PUBLISHED)
+    if equal_lengths:
+        sides = dict.fromkeys(("reference_tokens", "translation_tokens"), view.intervals["reference_tokens"])
+        view = View({**view.intervals, **sides}, view.flags)
+    chosen = parameters_of(view, published)
+    # As a person does: the text is copied to params.yaml, and the stage reads it from there.
+    section = yaml.safe_load(section_text(chosen))["select"]
+    read = SelectParameters.model_validate(section)
+    assert read == chosen
+    report = select(read, [root / "translated", root / "scored"], root / "again", resources(root))
+    kept, reasons = counted(corpus, chosen)
+    rejected = Multiset(report.counts.rejected)
+    for at_ingest in ("duplicate", "blank_source"):
+        del rejected[at_ingest]
+    assert (kept, reasons) == (report.counts.kept, rejected)
