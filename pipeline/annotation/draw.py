@@ -14,8 +14,7 @@ import pyarrow as pa
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
-from paraforge.publication.datasets import Dataset, open_file, open_published
-from paraforge.publication.manifest import KEPT, REJECTED
+from paraforge.publication.datasets import Dataset, open_file, open_publication
 from paraforge.selection.filters import numbers
 from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.statistics.counts import BANDS, Moments, band_of
@@ -109,18 +108,7 @@ def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dat
     Raises:
         InputError: not a published corpus, damaged, or without scores.
     """
-    dataset = open_published(directory)
-    datasets = [dataset]
-    other = directory.absolute().parent / (REJECTED if dataset.name == KEPT else KEPT)
-    if with_rejected and other.is_dir():
-        beside = open_published(other)
-        if beside.name == dataset.name or _signature(beside) != _signature(dataset):
-            raise InputError(
-                f"it is not of the same run as {directory}",
-                other,
-                remedy="Publish both again, or give --kept-only to leave it out.",
-            )
-        datasets.append(beside)
+    datasets = open_publication(directory, with_rejected)
     for one in datasets:
         missing = [name for name in _NEEDED if name not in one.schema.names]
         if missing:
@@ -129,11 +117,7 @@ def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dat
                 one.directory,
                 remedy="Run 'dvc repro' to score the corpus.",
             )
-    return sorted(datasets, key=lambda one: one.name)
-
-
-def _signature(dataset: Dataset) -> str:
-    return dataset.manifest.signature if dataset.manifest else ""
+    return datasets
 
 
 def origin_of(datasets: Sequence[Dataset], corpus: Path) -> Origin:

@@ -40,6 +40,7 @@ class Count:
         overall: pairs by rank, looked at or not.
         ranks: blocks x ranks; of the pairs looked at.
         stayed: of the pairs looked at, those kept now and when the corpus was published.
+        were_kept: those kept when it was published.
         sources: sources x 2: pairs looked at that came to selection, and kept ones.
         histograms: scores x 256 bins; pairs looked at that no other score or group refuses.
     """
@@ -47,6 +48,7 @@ class Count:
     overall: npt.NDArray[np.int64]
     ranks: npt.NDArray[np.int64]
     stayed: int
+    were_kept: int
     sources: npt.NDArray[np.int64]
     histograms: npt.NDArray[np.int64]
 
@@ -77,7 +79,7 @@ class Counter:
         overall = np.zeros(len(rules.reasons) + 1, np.int64)
         sources = np.zeros((len(look.sources), 2), np.int64)
         histograms = np.zeros((len(self.corpus.scores), NO_BIN + 1), np.int64)
-        stayed = 0
+        stayed = were_kept = 0
         source, fate = self.corpus.group(SOURCE), self.corpus.group(FATE)
 
         def block(index: int) -> tuple[Any, ...]:
@@ -100,8 +102,9 @@ class Counter:
             ranks[index] = part[1]
             sources += part[2]
             stayed += part[3]
-            histograms += part[4]
-        return Count(overall, ranks, stayed, sources, histograms)
+            were_kept += part[4]
+            histograms += part[5]
+        return Count(overall, ranks, stayed, were_kept, sources, histograms)
 
     def judged(
         self, rules: Rules, look: Look, block: int
@@ -111,6 +114,11 @@ class Counter:
         ranks, only = _Judge(self.corpus, rules).judge(here)
         ranks[~_seen(look, self.corpus.group(SOURCE), here)] = -1
         return here.start, ranks, only
+
+    def reason(self, rules: Rules, row: int) -> str:
+        """Why a pair is refused; empty for a kept one."""
+        ranks, _ = _Judge(self.corpus, rules).judge(slice(row, row + 1))
+        return "" if ranks[0] == KEPT else rules.reasons[ranks[0]]
 
 
 def _seen(look: Look, source: npt.NDArray[np.uint16], here: slice) -> npt.NDArray[np.bool_]:
@@ -206,7 +214,7 @@ def _tally(
     overall = np.zeros(kept + 1, np.int64)
     looked = np.zeros(kept + 1, np.int64)
     by_source = np.zeros((sources, 2), np.int64)
-    stayed = 0
+    stayed = were_kept = 0
     for row in range(rows):
         rank = min(ranks[row], kept)
         overall[rank] += 1
@@ -215,10 +223,12 @@ def _tally(
             continue
         looked[rank] += 1
         by_source[source[row], 0] += rank > 0
+        before = was_kept[fate[row]]
+        were_kept += before
         if rank == kept:
             by_source[source[row], 1] += 1
-            stayed += was_kept[fate[row]]
-    return overall, looked, by_source, stayed
+            stayed += before
+    return overall, looked, by_source, stayed, were_kept
 
 
 @compiled

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.lib.format import open_memmap
 
+from paraforge.bitext.reasons import REASONS
 from paraforge.browse.scales import scale_of
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json_or_none, unfinished_paths, write_json
@@ -97,6 +98,7 @@ class PreparedCorpus:
         groups: groups x pairs; a code is a row of the group's table.
         tables: the distinct values of each group.
         scales: of each score that is not the same for all pairs.
+        incomplete: scores that some pairs lack which came to selection.
     """
 
     datasets: list[Dataset]
@@ -106,6 +108,7 @@ class PreparedCorpus:
     groups: npt.NDArray[np.uint16]
     tables: dict[str, pa.Table]
     scales: dict[str, Scale]
+    incomplete: frozenset[str] = frozenset()
 
     @property
     def pairs(self) -> int:
@@ -192,7 +195,8 @@ def _open(
         for name, columns in layout.groups.items()
     }
     scales = {name: Scale(*scale) for name, scale in information["scales"].items()}
-    return PreparedCorpus(list(datasets), layout, scores, bins, groups, tables, scales)
+    incomplete = frozenset(information["incomplete"])
+    return PreparedCorpus(list(datasets), layout, scores, bins, groups, tables, scales, incomplete)
 
 
 def _prune(cache: Path) -> None:
@@ -250,6 +254,7 @@ def _write(datasets: Sequence[Dataset], schema: pa.Schema, layout: Layout, direc
     )
     codes = [_Codes(name, columns) for name, columns in layout.groups.items()]
     low, high = np.full(len(scores), np.inf), np.full(len(scores), -np.inf)
+    incomplete: set[str] = set()
     parts = list(_parts(datasets))
     row = 0
 
@@ -259,8 +264,11 @@ def _write(datasets: Sequence[Dataset], schema: pa.Schema, layout: Layout, direc
     with progress(total=total, unit="pairs", description="prepare") as bar:
         for read in in_order(block, len(parts), min(available_cores(), _MOST_THREADS)):
             here = slice(row, row + read.rows)
+            came = _came(layout.groups[FATE], *read.groups[list(layout.groups).index(FATE)])
             for place, values in enumerate(read.scores):
                 scores[place, here] = values
+                if np.isnan(values[came]).any():
+                    incomplete.add(layout.scores[place])
                 known = values[np.isfinite(values)]
                 if len(known):
                     low[place] = min(low[place], known.min())
@@ -280,7 +288,17 @@ def _write(datasets: Sequence[Dataset], schema: pa.Schema, layout: Layout, direc
         array.flush()
     tables = {one.name: one.values() for one in codes}
     listed = {name: [scale.low, scale.high, scale.bins] for name, scale in scales.items()}
-    write_json(directory / _INFORMATION, {"scales": listed, "tables": tables})
+    information = {"scales": listed, "tables": tables, "incomplete": sorted(incomplete)}
+    write_json(directory / _INFORMATION, information)
+
+
+def _came(
+    columns: list[str], distinct: list[tuple[Any, ...]], which: npt.NDArray[np.intp]
+) -> npt.NDArray[np.bool_]:
+    """Rows that came to selection: neither rejected at ingest nor failed."""
+    fates = [dict(zip(columns, row, strict=True)) for row in distinct]
+    came = [fate.get("failed") is None and fate.get("rejected") not in REASONS for fate in fates]
+    return np.array(came, bool)[which]
 
 
 def _scale(values: npt.NDArray[np.float32], low: float, high: float, integer: bool) -> Scale:

@@ -25,11 +25,11 @@ def scale_of(values: npt.NDArray[Any], low: float, high: float, integer: bool) -
         integer: whether scores are whole numbers: then a bin is one or several of them.
     """
     if integer:
-        first, last = math.floor(low), math.floor(np.quantile(values, _QUANTILES[1])) + 1
-        width = max(1, math.ceil((last - first) / 100))
-        bins = max(2, math.ceil((last - first) / width))
+        least, most = math.floor(low), math.floor(np.quantile(values, _QUANTILES[1])) + 1
+        size = max(1, math.ceil((most - least) / 100))
+        bins = max(2, math.ceil((most - least) / size))
         # Whole numbers are in the middle of their bins.
-        return Scale(first - 0.5, first - 0.5 + bins * width, bins)
+        return Scale(least - 0.5, least - 0.5 + bins * size, bins)
     if low >= 0 and high <= 1 + 1e-5:
         first, last = 0.0, 1.0
     else:

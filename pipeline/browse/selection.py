@@ -45,7 +45,8 @@ def default_view(published: SelectParameters, scores: Sequence[str], flags: Sequ
             if isinstance(one, FlagParameters):
                 refused[column] = True
             elif isinstance(one, BoundsParameters):
-                intervals[column] = Interval(one.minimum, one.maximum, one.missing)
+                minimum = one.minimum if isinstance(one.minimum, float) else None
+                intervals[column] = Interval(minimum, one.maximum, one.missing)
             elif isinstance(one, LengthParameters):
                 intervals[column] = Interval(one.minimum, one.maximum)
     return View(intervals, refused)
@@ -142,7 +143,14 @@ def section_text(parameters: SelectParameters) -> str:
 
 
 def _short(one: FilterParameters) -> dict[str, Any]:
-    found = {"kind": getattr(one, "kind"), **one.model_dump(mode="json", exclude_defaults=True)}  # noqa: B009
+    given = one.model_dump(mode="json", exclude_defaults=True)
+    # As a person writes it: what the filter looks at comes before its bounds, its name last.
+    first = [key for key in ("kind", "score", "column") if key in given]
+    found = {
+        key: given[key]
+        for key in (*first, *(key for key in given if key not in (*first, "name")), "name")
+        if key in given
+    }
     whole = {"minimum", "maximum"} if isinstance(one, LengthParameters) else set()
     return {
         key: int(value) if key in whole and value == int(value) else value for key, value in found.items()

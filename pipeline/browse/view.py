@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from paraforge.errors import InputError
 from paraforge.selection.filters import MissingPolicy
@@ -61,6 +61,15 @@ class View:
     text: str = ""
     order: str = RANDOM
     draw: int = 1
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether not all pairs are looked at."""
+        return bool(self.sources or self.text)
+
+    def with_changes(self, changes: Mapping[str, Any]) -> View:
+        """The same view but for some attributes."""
+        return replace(self, **changes)
 
     @property
     def everything(self) -> View:

@@ -25,6 +25,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "summary": ("paraforge.cli.summary", "Show what a run gave: counts, scores, examples."),
         "sample": ("paraforge.cli.sample", "Show pairs drawn at random from a published corpus."),
         "query": ("paraforge.cli.query", "Ask a published corpus in SQL."),
+        "browse": ("paraforge.cli.browse", "Choose thresholds in the browser, by looking at what they keep."),
         "diff": ("paraforge.cli.diff", "Show what differs between two published corpora."),
         "verify": ("paraforge.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),
         "annotate": (

@@ -71,16 +71,15 @@ def serve(
       paraforge annotate data/corpus -n 20 --seed 7 -d pilot.sqlite
       paraforge annotate serve -d pilot.sqlite --port 9000
     """
-    import webbrowser
-
     from paraforge.annotation.serving import open_evaluation
     from paraforge.annotation.serving import serve as run
-    from paraforge.errors import require
+    from paraforge.cli.pages import announcer
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.pages.serving import require_packages
     from paraforge.statistics.counts import BANDS
 
     # Before anything is drawn: what is missing then is missing later.
-    require("flask", "annotate")
+    require_packages()
     with graceful_interrupts():
         store, new = open_evaluation(corpus, database, count, seed, False if kept_only else None)
     draw = store.draw
@@ -93,15 +92,8 @@ def serve(
         if count < draw.per_band:
             typer.echo(f"  band {band} has only {figures.pairs:,} pairs: all are taken", err=True)
 
-    def announce(address: str) -> None:
-        from paraforge.pages.security import is_loopback
-
-        if not is_loopback(host):
-            typer.echo("  Everybody who reaches this address can read the pairs and give answers.", err=True)
-        typer.echo(f"Grade at {address}   (Ctrl-C stops; start again any time to continue)")
-        if open_browser:
-            webbrowser.open(address)
-
+    may, more = "read the pairs and give answers", "; start again any time to continue"
+    announce = announcer("Grade", host, may, open_browser, more)
     run(store, host, port, allow_host, announce)
     graded = sum(annotator.graded for annotator in store.annotators())
     typer.echo(f"{database}: {graded:,} answers. Next: paraforge annotate report {database}", err=True)

@@ -92,6 +92,28 @@ def published_tables(dataset: Dataset, columns: Sequence[str], rows: int = 50_00
                 yield pa.Table.from_batches([batch]).select(names).rename_columns(list(columns))
 
 
+def open_publication(directory: Path, with_rejected: bool = True) -> list[Dataset]:
+    """The kept pairs of a publication and, unless told otherwise, the refused ones next to them.
+
+    Raises:
+        InputError: not a published corpus, damaged, or of another run than what is next to it.
+    """
+    dataset = open_published(directory)
+    datasets = [dataset]
+    other = directory.absolute().parent / (REJECTED if dataset.name == KEPT else KEPT)
+    if with_rejected and other.is_dir():
+        beside = open_published(other)
+        signatures = {one.manifest.signature for one in (dataset, beside) if one.manifest}
+        if beside.name == dataset.name or len(signatures) > 1:
+            raise InputError(
+                f"it is not of the same run as {directory}",
+                other,
+                remedy="Publish both again, or give --kept-only to leave it out.",
+            )
+        datasets.append(beside)
+    return sorted(datasets, key=lambda one: one.name)
+
+
 def open_lexicon(directory: Path) -> Dataset:
     """Open a lexicon that stage ``lexicon`` or ``paraforge lexicon extract`` wrote. Raises InputError: not a
     lexicon, one of a newer format, or a file is missing or damaged."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ def _file(value: Mapping[str, Any]) -> PublishedFile:
     return PublishedFile(str(value["path"]), int(value["rows"]), int(value["bytes"]), str(value["sha256"]))
 
 
-def describe_columns(schema: pa.Schema) -> list[dict[str, str]]:
+def describe_columns(schema: Iterable[pa.Field]) -> list[dict[str, str]]:
     """Name, type and description of each column, as the manifest and the card list them."""
     return [
         {

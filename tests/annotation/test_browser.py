@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,74 +11,23 @@ pytest.importorskip("flask")
 pytest.importorskip("waitress")
 pytest.importorskip("selenium")
 
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.wait import WebDriverWait
 
 from paraforge.annotation.order import presentation_order
 from paraforge.annotation.store import AnnotationStore, Answer, create_store
 from tests.annotation.evaluations import ServerProcess, small_draw
+from tests.chromium import Page, chromium
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 BANDS = [pair.band for pair in small_draw().pairs]
 ORDER = [index + 1 for index in presentation_order(BANDS, 1, "Anna")]
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1200,900",
-)
-PATIENCE = 60  # seconds; machines that run tests are busy
 
 
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """A headless Chromium with a profile of its own."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if browser is None or driver is None:
-        pytest.skip("no Chromium with chromedriver: install the packages chromium and chromium-driver")
-    options = ChromeOptions()
-    options.binary_location = browser
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = Chrome(options=options, service=Service(driver))
-    yield chrome
-    chrome.quit()
-
-
-class Page:
+class AnnaPage(Page):
     """The browser as Anna uses it."""
-
-    def __init__(self, chrome: Chrome) -> None:
-        self.chrome = chrome
-
-    def wait(self, condition: Callable[[], Any]) -> Any:
-        """What ``condition`` gives, once it is true."""
-        return WebDriverWait(
-            self.chrome, PATIENCE, poll_frequency=0.05, ignored_exceptions=[Exception]
-        ).until(lambda _: condition())
-
-    def element(self, selector: str) -> WebElement:
-        """The first element of a CSS selector."""
-        return self.chrome.find_element(By.CSS_SELECTOR, selector)
-
-    def press(self, *keys: str) -> None:
-        """Press keys, wherever the focus is."""
-        for key in keys:
-            self.chrome.switch_to.active_element.send_keys(key)
 
     def at(self, place: int) -> None:
         """Wait for the pair at a place, with its script run."""
@@ -103,9 +50,15 @@ class Page:
         self.element("#name").send_keys("Anna", Keys.ENTER)
 
 
+@pytest.fixture(scope="module")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
 @pytest.fixture
-def page(chrome: Chrome) -> Page:
-    return Page(chrome)
+def page(chrome: Chrome) -> AnnaPage:
+    return AnnaPage(chrome)
 
 
 @pytest.fixture
@@ -113,7 +66,7 @@ def database(tmp_path: Path) -> Path:
     return create_store(tmp_path / "annotations.sqlite", small_draw()).path
 
 
-def test_a_session_by_keyboard_with_a_server_that_is_killed(page: Page, database: Path) -> None:
+def test_a_session_by_keyboard_with_a_server_that_is_killed(page: AnnaPage, database: Path) -> None:
     with ServerProcess(database) as server:
         page.join(server.address)
         page.at(1)
@@ -170,7 +123,7 @@ def test_a_session_by_keyboard_with_a_server_that_is_killed(page: Page, database
     assert set(answers.values()) == {Answer(3, 3)} and len(answers) == 6
 
 
-def test_a_session_by_mouse(page: Page, database: Path) -> None:
+def test_a_session_by_mouse(page: AnnaPage, database: Path) -> None:
     with ServerProcess(database) as server:
         page.join(server.address)
         page.at(1)
@@ -192,7 +145,7 @@ def test_a_session_by_mouse(page: Page, database: Path) -> None:
         assert not AnnotationStore(database).answers(1)[ORDER[0]].complete
 
 
-def test_a_tab_closed_while_the_server_is_away(page: Page, database: Path) -> None:
+def test_a_tab_closed_while_the_server_is_away(page: AnnaPage, database: Path) -> None:
     with ServerProcess(database) as server:
         page.join(server.address)
         page.at(1)
@@ -216,28 +169,23 @@ def test_a_tab_closed_while_the_server_is_away(page: Page, database: Path) -> No
         page.wait(lambda: AnnotationStore(database).answers(1).get(ORDER[1]) == Answer(3, 3))
 
 
-def test_save_and_next_stays_in_view_on_a_phone(page: Page, database: Path) -> None:
+def test_save_and_next_stays_in_view_on_a_phone(page: AnnaPage, database: Path) -> None:
     """Wherever the page is scrolled to, and nothing that is typed into or chosen is behind it."""
-    metrics = {"width": 390, "height": 700, "deviceScaleFactor": 1, "mobile": True}
-    page.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     uncovered = (
         "const box = arguments[0].getBoundingClientRect();"
         "const seen = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);"
         "return arguments[0].contains(seen);"
     )
-    try:
-        with ServerProcess(database) as server:
-            page.join(server.address)
-            page.at(1)
-            height = page.chrome.execute_script("return document.documentElement.scrollHeight")
-            assert height > 1000
-            for place in (0, height // 2, height):
-                page.chrome.execute_script(f"window.scrollTo(0, {place})")
-                assert page.chrome.execute_script(uncovered, page.element("#save"))
-            for selector in ("#comment", "input[name=fluency]", "#shortcuts"):
-                page.chrome.execute_script("window.scrollTo(0, 0)")
-                page.chrome.execute_script("arguments[0].focus()", page.element(selector))
-                assert page.chrome.execute_script(uncovered, page.element(selector)), selector
-            assert page.chrome.execute_script("return document.documentElement.scrollWidth") <= 390
-    finally:
-        page.chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    with page.phone(390), ServerProcess(database) as server:
+        page.join(server.address)
+        page.at(1)
+        height = page.chrome.execute_script("return document.documentElement.scrollHeight")
+        assert height > 1000
+        for place in (0, height // 2, height):
+            page.chrome.execute_script(f"window.scrollTo(0, {place})")
+            assert page.chrome.execute_script(uncovered, page.element("#save"))
+        for selector in ("#comment", "input[name=fluency]", "#shortcuts"):
+            page.chrome.execute_script("window.scrollTo(0, 0)")
+            page.chrome.execute_script("arguments[0].focus()", page.element(selector))
+            assert page.chrome.execute_script(uncovered, page.element(selector)), selector
+        assert page.chrome.execute_script("return document.documentElement.scrollWidth") <= 390

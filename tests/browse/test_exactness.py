@@ -4,52 +4,24 @@ from __future__ import annotations
 
 from collections import Counter as Multiset
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.browse.counting import Counter, Look
-from paraforge.browse.prepared import SOURCE, PreparedCorpus, prepare
+from paraforge.browse.prepared import SOURCE, PreparedCorpus
 from paraforge.browse.rules import rules_of
 from paraforge.browse.selection import default_view, parameters_of, section_text, selection_of
 from paraforge.browse.view import Interval, View
-from paraforge.publication.datasets import open_published
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.select import select
+from tests.browse.conftest import PUBLISHED
 from tests.selection.corpora import resources
-from tests.selection.published import publish_pairs
 
-ROWS = 700
-PUBLISHED: dict[str, Any] = {
-    "required": ["paraphrase_score", "overlap_1"],
-    "filters": [
-        {"kind": "flag", "column": "runaway"},
-        {"kind": "flag", "column": "digit_mismatch", "refuse": False, "name": "same_numbers"},
-        {"kind": "length", "minimum": 2, "maximum": 10},
-        {"kind": "decile", "score": "overlap_2", "keep": [2, 4, 5, 6, 8, 9, 10]},
-        {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.2, "closed": "neither", "name": "near"},
-        {"kind": "bounds", "score": "paraphrase_score", "maximum": 0.95, "missing": "accept"},
-        {"kind": "bounds", "score": "overlap_3", "maximum": 0.9, "missing": "accept"},
-    ],
-}
 SCORES = ("reference_tokens", "translation_tokens", "paraphrase_score", "overlap_1", "overlap_3", "copy_rate")
 FLAGS = ("runaway", "output_truncated", "digit_mismatch")
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("published")
-    publish_pairs(directory, rows=ROWS, filters=PUBLISHED)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def corpus(root: Path) -> PreparedCorpus:
-    return prepare([open_published(root / "corpus"), open_published(root / "rejected")], root / "cache")
 
 
 def counted(corpus: PreparedCorpus, parameters: SelectParameters) -> tuple[int, Multiset[str]]:

@@ -49,7 +49,17 @@ WRITERS: dict[str, tuple[str, ...]] = {
 }
 # Commands that write no file that a user names, or none at all.
 READERS = {
-    *("plan", "model show", "model check", "verify", "summary", "neighbours", "doctor", "work list"),
+    *(
+        "plan",
+        "model show",
+        "model check",
+        "verify",
+        "summary",
+        "browse",
+        "neighbours",
+        "doctor",
+        "work list",
+    ),
     *("work prune", "lexicon lookup", "lexicon compare", "lexicon evaluate"),
 }
 NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.txt")

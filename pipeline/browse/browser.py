@@ -1,0 +1,210 @@
+"""One corpus that is looked at: what it has, what a view of it counts, and which pairs it shows."""
+
+from __future__ import annotations
+
+from collections import Counter as Multiset
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.browse.counting import Count, Counter, Look
+from paraforge.browse.histogram import Outlines, outlines
+from paraforge.browse.pairs import PairReader, drawn_rows, nearest_rows
+from paraforge.browse.prepared import FLAGS, SOURCE, PreparedCorpus
+from paraforge.browse.rules import Rules, rules_of
+from paraforge.browse.selection import default_view, parameters_of, selection_of
+from paraforge.browse.view import RANDOM, View
+from paraforge.browse.wrong_pairs import WrongPairs, wrong_pairs_of
+from paraforge.corpus.differing_words import Pieces, marked_words
+from paraforge.publication.manifest import REJECTED, Manifest
+from paraforge.scoring.wrong_pairs import find_wrong_pairs
+from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.reasons import explain_filters
+from paraforge.shards.schema import LABELS
+from paraforge.statistics.counts import Scale
+
+if TYPE_CHECKING:
+    import duckdb
+
+SHOWN_PAIRS = 10
+_COUNTS = 32
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a view counts.
+
+    Attributes:
+        rules: what refuses pairs.
+        count: of the pairs looked at.
+        came: pairs looked at that came to selection.
+        reasons: refused pairs looked at, by reason.
+        stayed, were_kept: pairs looked at that the published corpus keeps, too; all that it keeps.
+        wrong_share: of the wrong pairs, the share that would pass.
+    """
+
+    rules: Rules
+    count: Count
+    came: int
+    reasons: dict[str, int]
+    were_kept: int
+    words: dict[str, str]
+    wrong_share: float | None
+
+    @property
+    def entering(self) -> int:
+        """Pairs kept that the published corpus does not keep."""
+        return self.count.kept - self.count.stayed
+
+    @property
+    def leaving(self) -> int:
+        """Pairs that the published corpus keeps and the view does not."""
+        return self.were_kept - self.count.stayed
+
+
+@dataclass(frozen=True)
+class ShownPair:
+    """One pair on the page."""
+
+    reference: Pieces
+    translation: Pieces
+    source_text: str
+    where: str
+    reason: str
+    scores: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Browser:
+    """Answers what the page asks of one corpus; used by several threads."""
+
+    def __init__(self, corpus: PreparedCorpus, connection: duckdb.DuckDBPyConnection) -> None:
+        self.corpus = corpus
+        self.manifest: Manifest = next(one.manifest for one in corpus.datasets if one.manifest)
+        self.published = selection_of(self.manifest)
+        self.base = self.published or SelectParameters(required=[], deciles=[])
+        flags = corpus.tables[FLAGS]
+        self.flags = [name for name in flags.column_names if True in flags[name].to_pylist()]
+        self.default = default_view(self.base, list(corpus.scales), self.flags)
+        # What matters most is above: the paraphrase score, then what the corpus was selected by.
+        self.scales = dict(sorted(corpus.scales.items(), key=self._place))
+        # Scores that some pairs lack: what becomes of these can be chosen.
+        self.incomplete = corpus.incomplete
+        schema = pa.unify_schemas([one.schema.remove_metadata() for one in corpus.datasets])
+        self.integers = {one.name for one in schema if pa.types.is_integer(one.type)}
+        self.sources = [str(name) for name in corpus.tables[SOURCE]["source"].to_pylist()]
+        self.counter = Counter(corpus)
+        self.reader = PairReader(corpus, connection)
+        table = find_wrong_pairs([one.directory for one in corpus.datasets])
+        self.wrong: WrongPairs | None = wrong_pairs_of(table, corpus.layout.scores)
+        self._count = lru_cache(maxsize=_COUNTS)(self._counted)
+        self._parameters: dict[str, SelectParameters] = {}
+
+    def _place(self, item: tuple[str, Scale]) -> tuple[bool, bool]:
+        return item[0] != "paraphrase_score", self.default.intervals[item[0]].is_open
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether refused pairs are there, too."""
+        return any(one.name == REJECTED for one in self.corpus.datasets)
+
+    def look(self, view: View) -> Look:
+        """Which pairs a view looks at."""
+        sources = np.array([not view.sources or name in view.sources for name in self.sources])
+        return Look(sources, self.reader.search(view.text) if view.text else None)
+
+    def count(self, view: View) -> Counted:
+        """Counts of a view; those of the last ones are kept."""
+        parameters = parameters_of(view, self.base)
+        key = parameters.model_dump_json()
+        return self._count(key, view.sources, view.text)
+
+    def totals(self, view: View) -> Count:
+        """Counts of all pairs that came to selection and that a view looks at."""
+        return self._count("", view.sources, view.text).count
+
+    def _counted(self, key: str, sources: tuple[str, ...], text: str) -> Counted:
+        parameters = SelectParameters.model_validate_json(key) if key else None
+        rules = rules_of(parameters, self.corpus)
+        count = self.counter.count(rules, self.look(View({}, {}, sources, text=text)))
+        reasons: Multiset[str] = Multiset()
+        numbers = count.ranks.sum(axis=0).tolist()
+        for reason, number in zip(rules.reasons[1:], numbers[1:-1], strict=True):
+            reasons[reason] += number
+        return Counted(
+            rules,
+            count,
+            sum(numbers[1:]),
+            dict((+reasons).most_common()),
+            count.were_kept,
+            explain_filters(parameters) if parameters else {},
+            self.wrong.share(rules) if self.wrong else None,
+        )
+
+    def histograms(self, view: View, counted: Counted) -> dict[str, Outlines]:
+        """What is drawn of each score."""
+        totals = self.totals(view).histograms
+        found = {}
+        for name, scale in self.scales.items():
+            place = self.corpus.layout.scores.index(name)
+            interval = view.intervals[name]
+            found[name] = outlines(
+                scale,
+                totals[place, : scale.bins].tolist(),
+                counted.count.histograms[place, : scale.bins].tolist(),
+                interval.minimum,
+                interval.maximum,
+                self.wrong.histogram(name, scale) if self.wrong else (),
+            )
+        return found
+
+    def pairs(self, view: View, counted: Counted) -> tuple[list[ShownPair], list[ShownPair]]:
+        """Kept and refused pairs to show: drawn at random, or those nearest to a threshold."""
+        rules, look = counted.rules, self.look(view)
+        if view.order != RANDOM:
+            place = self.corpus.layout.scores.index(view.order)
+            kept, refused = nearest_rows(self.counter, rules, look, place, SHOWN_PAIRS)
+        else:
+            last = len(rules.reasons)
+            ranks = [rank for rank in range(1, last) if not view.reason or rules.reasons[rank] == view.reason]
+            kept, refused = (
+                drawn_rows(self.counter, rules, look, counted.count, chosen, SHOWN_PAIRS, view.draw)
+                for chosen in ([last], ranks)
+            )
+        return self._shown(kept, counted), self._shown(refused, counted)
+
+    def _shown(self, rows: Any, counted: Counted) -> list[ShownPair]:
+        shown = []
+        for row, pair in zip(rows.tolist(), self.reader.read(rows), strict=True):
+            reason = self.counter.reason(counted.rules, row)
+            reference, translation = marked_words(pair.get("reference") or "", pair.get("translation") or "")
+            scores = [
+                (LABELS[name], format(pair[name], ".3g"))
+                for name in self.scales
+                if pair.get(name) is not None
+            ]
+            where = f"{pair.get('source') or ''}:{pair.get('line') or ''}"
+            words = counted.words.get(reason, reason.replace("_", " "))
+            source_text = pair.get("source_text") or ""
+            shown.append(ShownPair(reference, translation, source_text, where, words, scores))
+        return shown
+
+    def wrong_pairs(self, counted: Counted) -> list[ShownPair]:
+        """Wrong pairs that would pass, those with the highest paraphrase score first."""
+        if self.wrong is None:
+            return []
+        rows = np.flatnonzero(self.wrong.passing(counted.rules))
+        names: Sequence[str] = [name for name in self.scales if name in self.wrong.table.column_names]
+        if "paraphrase_score" in names:
+            score = self.wrong.values[self.corpus.layout.scores.index("paraphrase_score")]
+            rows = rows[np.argsort(-score[rows], kind="stable")]
+        shown = []
+        for pair in self.wrong.table.take(rows[:SHOWN_PAIRS]).to_pylist():
+            reference, translation = marked_words(pair.get("reference") or "", pair.get("translation") or "")
+            scores = [(LABELS[name], format(pair[name], ".3g")) for name in names if pair[name] is not None]
+            where = f"{pair.get('source') or ''}:{pair.get('line') or ''}"
+            shown.append(ShownPair(reference, translation, "", where, "", scores))
+        return shown

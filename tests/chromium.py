@@ -1,0 +1,85 @@
+"""A headless Chromium for tests of pages, and the browser as a person uses it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("selenium")
+
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1200,900",
+)
+PATIENCE = 60  # seconds; machines that run tests are busy
+
+
+@contextmanager
+def chromium(profile: Path) -> Iterator[Chrome]:
+    """A headless Chromium with a profile of its own; a test without one is skipped."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if browser is None or driver is None:
+        pytest.skip("no Chromium with chromedriver: install the packages chromium and chromium-driver")
+    options = ChromeOptions()
+    options.binary_location = browser
+    for flag in FLAGS:
+        options.add_argument(flag)
+    options.add_argument(f"--user-data-dir={profile}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = Chrome(options=options, service=Service(driver))
+    try:
+        yield chrome
+    finally:
+        chrome.quit()
+
+
+class Page:
+    """The browser as a person uses it."""
+
+    def __init__(self, chrome: Chrome) -> None:
+        self.chrome = chrome
+
+    def wait(self, condition: Callable[[], Any]) -> Any:
+        """What ``condition`` gives, once it is true."""
+        return WebDriverWait(
+            self.chrome, PATIENCE, poll_frequency=0.05, ignored_exceptions=[Exception]
+        ).until(lambda _: condition())
+
+    def element(self, selector: str) -> WebElement:
+        """The first element of a CSS selector."""
+        return self.chrome.find_element(By.CSS_SELECTOR, selector)
+
+    def press(self, *keys: str) -> None:
+        """Press keys, wherever the focus is."""
+        for key in keys:
+            self.chrome.switch_to.active_element.send_keys(key)
+
+    @contextmanager
+    def phone(self, width: int) -> Iterator[None]:
+        """As on a phone of this width in CSS pixels."""
+        metrics = {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": True}
+        self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        try:
+            yield
+        finally:
+            self.chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
