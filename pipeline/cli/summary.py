@@ -44,6 +44,7 @@ def show(summary: Summary, console: Console) -> None:
     from rich.padding import Padding
 
     from paraforge.publication.summary import suggestions
+    from paraforge.publication.verdict_words import verdict_words
 
     counts = summary.corpus.counts
     console.print()
@@ -52,6 +53,13 @@ def show(summary: Summary, console: Console) -> None:
         f"\n[bold cyan]{counts.kept:,}[/] paraphrase pairs from [bold]{counts.rows_in:,}[/] rows "
         f"of {_listed(sorted(summary.corpus.sources))}.\n"
     )
+    words = verdict_words(summary.corpus)
+    for sentence in words.sentences:
+        console.print(_escaped(sentence))
+    for warning in words.warnings:
+        console.print(f"[yellow]{_escaped(warning)}[/]")
+    if words.sentences or words.warnings:
+        console.print()
     for title, body in (
         ("Where the rows went", _fates(summary)),
         ("Translation", _translation(summary)),

@@ -22,7 +22,7 @@ from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.plan import FilePlan, plan_files
 from paraforge.publication.signature import signature
 from paraforge.publication.statistics import Statistics, describe, merge
-from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME
+from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME, find_wrong_pairs
 from paraforge.selection.fate import kept_mask
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.passes import inputs_digest
@@ -30,7 +30,7 @@ from paraforge.shards.pool import in_order, threads_for
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
 from paraforge.shards.step import check_bytes
-from paraforge.shards.store import ShardRecord, ShardView, read_parquet, shard_name, write_index, write_shard
+from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.shards.work import WorkDirectory, replaced_directories
 from paraforge.versions import PUBLISH
 
@@ -273,12 +273,11 @@ class _Publication:
 
     def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:
         """Publish the wrong pairs that the scores were judged by, too."""
-        for stage in self.view.directories:
-            if (path := stage.path / WRONG_PAIRS_NAME).is_file():
-                record = write_shard(read_parquet(path), directory / WRONG_PAIRS_NAME)
-                size = (directory / WRONG_PAIRS_NAME).stat().st_size
-                return PublishedFile(record.file, record.rows, size, record.sha256)
-        return None
+        pairs = find_wrong_pairs([stage.path for stage in self.view.directories])
+        if pairs is None:
+            return None
+        record = write_shard(pairs, path := directory / WRONG_PAIRS_NAME)
+        return PublishedFile(record.file, record.rows, path.stat().st_size, record.sha256)
 
 
 def _licences_of(sources: Iterable[str], licences: Mapping[str, str]) -> dict[str, str]:

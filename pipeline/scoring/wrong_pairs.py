@@ -26,9 +26,16 @@ from paraforge.shards.column import column
 from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.shards.pool import in_order, threads_for
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import COLUMNS, schema_of
+from paraforge.shards.schema import COLUMNS
 from paraforge.shards.step import Step, run_step
-from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet, write_shard
+from paraforge.shards.store import (
+    ShardDirectory,
+    ShardView,
+    ShardWriter,
+    read_parquet,
+    read_schema,
+    write_shard,
+)
 from paraforge.shards.work import WorkDirectory, replaced_directory
 
 WRONG_PAIRS_NAME: Final = "_wrong_pairs.parquet"
@@ -98,7 +105,7 @@ def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
     """
     for directory in directories:
         if (path := directory / WRONG_PAIRS_NAME).is_file():
-            return read_parquet(path)
+            return read_parquet(path).replace_schema_metadata(read_schema(path).metadata)
     return None
 
 
@@ -124,11 +131,9 @@ def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int =
     sizes = sample_sizes(sources)
     # A little more than is wanted falls below the limit; the smallest keys of it are taken.
     limits = {name: min(1.0, (size + 6 * size**0.5 + 10) / sources[name]) for name, size in sizes.items()}
-    drawn = list(in_order(partial(_below_limits, view, limits), len(view), threads))
-    if not sum(rows.num_rows for rows in drawn):
-        nothing = schema_of([*LINEAGE, *TEXTS]).empty_table()
-        return _wrong(nothing, np.zeros(0, np.int64), sources)
-    rows = pa.concat_tables(drawn)
+    rows = pa.concat_tables(in_order(partial(_below_limits, view, limits), len(view), threads))
+    if not rows.num_rows:
+        return _wrong(rows, np.zeros(0, np.int64), sources)
     lineage = [name for name in LINEAGE if name in rows.column_names]
     rows = rows.sort_by([(name, "ascending") for name in ("source", "key", *lineage[1:])])
     places = np.concatenate([[0], np.cumsum(_runs(rows["source"]))])

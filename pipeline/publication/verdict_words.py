@@ -1,0 +1,151 @@
+"""The verdict on a corpus' scores in words, for the summary, the report and the dataset card."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from paraforge.publication.manifest import Manifest
+from paraforge.selection.parameters import SelectParameters
+from paraforge.shards.schema import LABELS
+
+_POOR: Final = 0.9
+"""Separation that a score of use reaches: below it, one pair in ten is on the wrong side of a wrong one."""
+_HARDLY: Final = 0.7
+_UNSURE: Final = 0.02
+_NAMED: Final = 5
+
+Figures = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class VerdictWords:
+    """What to begin with: sentences that say what the scores are worth, and what is wrong."""
+
+    sentences: list[str]
+    warnings: list[str]
+
+
+def verdict_words(manifest: Manifest) -> VerdictWords:
+    """The verdict in words; no sentences for a corpus of an earlier version."""
+    verdict = manifest.verdict
+    if not verdict:
+        return VerdictWords([], list(_idle_thresholds(manifest)))
+    if not verdict["wrong_pairs"]:
+        nothing = "No verdict on the scores: no two rows of a source differ, so no wrong pairs can be made."
+        return VerdictWords([nothing], list(_idle_thresholds(manifest)))
+    scores: Mapping[str, Figures] = verdict["scores"]
+    sentences = [" ".join(_sentence(score, figures)) for score, figures in scores.items()]
+    sentences += _of_few_pairs(manifest, scores)
+    warnings = [line for score, figures in scores.items() for line in _bad_sources(score, figures)]
+    if verdict.get("trained_on_corpus"):
+        warnings.append(
+            "The paraphrase score was trained on the pairs that it judges, so it finds their mistakes right: "
+            "choose a scorer that was trained on other text."
+        )
+    return VerdictWords(sentences, [*warnings, *_idle_thresholds(manifest)])
+
+
+def label(score: str) -> str:
+    """What people call a score."""
+    return LABELS.get(score, score.replace("_", " "))
+
+
+def area_text(separation: Figures | None) -> str:
+    """A separation with as many digits as distinguish it from 1, and its interval where that is wide."""
+    if separation is None:
+        return "–"
+    shown = _area(separation["value"])
+    if separation["high"] - separation["low"] > _UNSURE:
+        shown += f" ({_area(separation['low'])} to {_area(separation['high'])})"
+    return shown
+
+
+def _area(value: float) -> str:
+    # Rounded down: only 1 is perfect.
+    return f"{value:.2f}" if value < 0.99 else f"{math.floor(value * 1000) / 1000:.3f}"
+
+
+def _sentence(score: str, figures: Figures) -> Iterator[str]:
+    """``The paraphrase score separates true from wrong pairs with 0.98; one wrong pair in 20 passes ...``."""
+    if figures["separation"] is None:
+        yield f"No pair has a {label(score)}."
+        return
+    separated = f"The {label(score)} separates true from wrong pairs with {area_text(figures['separation'])}"
+    parts = [f"{separated} (1 is perfect, 0.5 is chance)"]
+    if figures["minimum"] is not None:
+        passing = passing_words(figures["passing"]["value"], figures["pairs"])
+        parts.append(f"{passing} your threshold of {figures['minimum']:g}")
+    if figures["suggested"] is not None:
+        kept = f"keep {share_text(figures['suggested_kept'])} of the pairs"
+        parts.append(f"{figures['suggested']:g} would let one in 100 through and {kept}")
+    yield "; ".join(parts) + "."
+    if figures["suggested"] is None:
+        yield f"There are only {figures['pairs']:,} wrong pairs to judge by."
+
+
+def passing_words(passing: float, pairs: int) -> str:
+    """``one wrong pair in 20 passes``."""
+    if not passing:
+        return f"none of {pairs:,} wrong pairs passes" if pairs > 1 else "the only wrong pair does not pass"
+    if passing > 0.2:
+        return f"{share_text(passing)} of the wrong pairs pass"
+    return f"one wrong pair in {round(1 / passing):,} passes"
+
+
+def share_text(share: float) -> str:
+    """``4 %``; what is not all is not rounded to it."""
+    if 0 < share < 0.01:
+        return "less than 1 %"
+    return f"{math.floor(100 * share)} %"
+
+
+def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
+    """Sources in which the score hardly tells right from wrong, or the corpus if that is true of all."""
+    areas = {name: one["separation"] for name, one in figures["sources"].items() if one["separation"]}
+    poor = sorted(
+        (name for name in areas if areas[name]["high"] < _POOR), key=lambda name: areas[name]["value"]
+    )
+    if not poor:
+        return
+    cause = f"most of the translations are bad, or the {label(score)} does not understand this text"
+    how = "hardly" if areas[poor[0]]["value"] < _HARDLY else "poorly"
+    if len(poor) == len(figures["sources"]):
+        yield f"The {label(score)} {how} tells right from wrong: {cause}."
+        return
+    named = [f"{name} ({_area(areas[name]['value'])})" for name in poor[:_NAMED]]
+    if len(poor) > _NAMED:
+        named.append(f"{len(poor) - _NAMED} more")
+    yield f"The {label(score)} {how} tells right from wrong in {', '.join(named)}: {cause}."
+
+
+def _of_few_pairs(manifest: Manifest, scores: Mapping[str, Figures]) -> Iterator[str]:
+    judged = next(iter(scores.values()), {}).get("sources", {})
+    few = [name for name in manifest.sources if name not in judged]
+    if few and judged:
+        named = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if len(few) > _NAMED else "")
+        yield f"Too few pairs for a verdict of their own: {named}."
+
+
+def _idle_thresholds(manifest: Manifest) -> Iterator[str]:
+    """Minima that refuse nothing, or everything that the filters before them accept."""
+    try:
+        described = (manifest.steps.get("select") or {}).get("parameters") or {}
+        parameters = SelectParameters.model_validate(described)
+    except ValidationError:
+        return  # selected by another version
+    rejected = manifest.counts.rejected
+    standing = manifest.counts.kept + sum(rejected[one.reason] for one in parameters.filters)
+    for one in parameters.filters:
+        if (found := one.threshold({})) and standing:
+            score, minimum = found
+            threshold = f"The threshold of {minimum.value:g} on the {label(score)}"
+            if not rejected[one.reason]:
+                yield f"{threshold} refuses no pair."
+            elif rejected[one.reason] == standing:
+                yield f"{threshold} refuses every pair that it is asked about."
+        standing -= rejected[one.reason]

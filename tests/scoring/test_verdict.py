@@ -1,0 +1,155 @@
+"""The verdict's arithmetic against counting every pair; its intervals against the binomial distribution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from paraforge.scoring.verdict import (
+    ENOUGH,
+    Minimum,
+    Verdict,
+    bands,
+    interval,
+    judge,
+    minimum_for,
+    minimum_of,
+)
+from paraforge.scoring.wrong_pairs import FEW
+
+VALUES = st.one_of(
+    st.none(), st.sampled_from([-0.25, 0.0, 0.5, 1.0]), st.floats(-1, 1, width=32, allow_subnormal=False)
+)
+ROWS = st.lists(st.tuples(st.sampled_from("ab"), VALUES, VALUES, st.integers(1, 5)), min_size=1, max_size=150)
+Row = tuple[str, float | None, float | None, int]
+
+
+def wrong_pairs(rows: list[Row]) -> pa.Table:
+    sources, right, wrong, weights = map(list, zip(*rows, strict=True))
+    return pa.table(
+        {
+            "source": pa.array(sources, pa.string()),
+            "right_cosine": pa.array(right, pa.float32()),
+            "cosine": pa.array(wrong, pa.float32()),
+            "weight": pa.array(map(float, weights), pa.float64()),
+        }
+    )
+
+
+def reaching(rows: list[Row], side: int, minimum: Minimum) -> float:
+    """Share of the weight whose score on a side is at least the minimum, at the precision of 32 bits."""
+    bound = np.float32(minimum.value)
+    passed = [
+        row[3]
+        for row in rows
+        if (value := row[side]) is not None
+        and (np.float32(value) > bound or (minimum.included and np.float32(value) == bound))
+    ]
+    return sum(passed) / sum(row[3] for row in rows)
+
+
+def check(found: Verdict, rows: list[Row], minimum: Minimum) -> None:
+    right = [(row[1], row[3]) for row in rows if row[1] is not None]
+    wrong = [(row[2], row[3]) for row in rows if row[2] is not None]
+    assert found.pairs == len(rows)
+    if right and wrong:
+        ordered = sum(v * w * ((a > b) + (a == b) / 2) for a, v in right for b, w in wrong)
+        total = sum(v for _, v in right) * sum(w for _, w in wrong)
+        assert found.separation is not None
+        assert found.separation.value == pytest.approx(ordered / total)
+        assert 0 <= found.separation.low <= found.separation.value <= found.separation.high <= 1
+    else:
+        assert found.separation is None
+    assert found.minimum == minimum.value
+    assert found.passing is not None
+    assert found.passing.value == pytest.approx(reaching(rows, 2, minimum))
+    assert found.kept == pytest.approx(reaching(rows, 1, minimum))
+    if found.suggested is not None:
+        assert reaching(rows, 2, Minimum(found.suggested)) <= 0.01 + 1e-9
+        assert found.suggested_kept == pytest.approx(reaching(rows, 1, Minimum(found.suggested)))
+    weights = np.array([row[3] for row in rows])
+    if weights.sum() ** 2 / np.square(weights).sum() < ENOUGH or not wrong:
+        assert found.suggested is None
+
+
+@settings(deadline=None)
+@given(ROWS, st.sampled_from([-0.25, 0.1, 0.5]), st.booleans())
+def test_the_whole_and_every_source(rows: list[Row], value: float, included: bool) -> None:
+    minimum = Minimum(value, included)
+    found = judge(wrong_pairs(rows), "cosine", minimum)
+    check(found, rows, minimum)
+    own = {name: [row for row in rows if row[0] == name] for name in "ab"}
+    assert found.sources.keys() == {name for name, part in own.items() if len(part) >= FEW}
+    for name, verdict in found.sources.items():
+        check(verdict, own[name], minimum)
+
+
+@settings(deadline=None)
+@given(ROWS, st.sampled_from([0.0, 0.01, 0.1, 0.5, 0.99]))
+def test_a_minimum_lets_no_more_pass_and_no_lower_one_would_do(rows: list[Row], share: float) -> None:
+    assume(any(row[2] is not None for row in rows))
+    minimum, passing = minimum_of(wrong_pairs(rows), "cosine", share)
+    assert passing.value == pytest.approx(reaching(rows, 2, Minimum(minimum)))
+    assert passing.value <= share + 1e-9
+    # The next lower wrong score lets too many pass, unless none has to be refused.
+    below = [row[2] for row in rows if row[2] is not None and np.float32(row[2]) < np.float32(minimum)]
+    if below:
+        assert reaching(rows, 2, Minimum(max(below))) > share
+        # The minimum is the first number of its digits above that score.
+        spread = max(row[2] for row in rows if row[2] is not None) - min(
+            row[2] for row in rows if row[2] is not None
+        )
+        digits = 3 if spread <= 0 else max(3, 2 - math.floor(math.log10(spread)))
+        assert minimum - float(np.float32(max(below))) <= 2 * 10.0**-digits
+    assert float(f"{minimum:.10g}") == minimum  # what the signature says is what is meant
+
+
+def test_scores_of_any_size() -> None:
+    weights = np.ones(1_000)
+    for scale in (1e-6, 1.0, 1e6):
+        wrong = (np.arange(1_000) * scale / 1_000).astype(np.float32)
+        minimum = minimum_for(wrong, weights, 0.01)
+        assert minimum == pytest.approx(0.99 * scale, rel=3e-3)
+        assert (wrong >= np.float32(minimum)).sum() <= 10
+
+
+@pytest.mark.parametrize("rows", [[("a", 0.5, None, 1)], []])
+def test_without_scores_of_wrong_pairs_there_is_no_minimum(rows: list[Row]) -> None:
+    table = wrong_pairs([("a", 0.5, None, 1)]).slice(0, len(rows))
+    with pytest.raises(ValueError, match="no wrong pair has this score"):
+        minimum_of(table, "cosine", 0.01)
+    found = judge(table, "cosine", Minimum(0.4))
+    assert found.separation is None and found.suggested is None and found.minimum == 0.4
+
+
+@pytest.mark.parametrize("number", [5, 30, 300])
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.5, 0.98])
+def test_an_interval_has_the_share_as_often_as_it_says(number: int, share: float) -> None:
+    """Over all outcomes of ``number`` draws, weighed by how probable they are. Wilson's interval may fall a
+    little short of 95 %; the one of Wald, which is narrower, would have nothing where no draw hits."""
+    chances = binom.pmf(np.arange(number + 1), number, share)
+    found = [interval(hits / number, number) for hits in range(number + 1)]
+    covered = sum(p for p, one in zip(chances, found, strict=True) if one.low <= share <= one.high)
+    assert covered > 0.88
+    assert found[0].low == 0 and found[0].high > 1 / number and found[-1].low < 1 - 1 / number
+
+
+def test_a_few_pairs_that_are_all_in_order_are_no_proof() -> None:
+    found = judge(wrong_pairs([("a", 0.9, 0.1, 1)] * 5), "cosine").separation
+    assert found is not None and (found.value, found.high) == (1.0, 1.0) and found.low < 0.6
+
+
+@settings(deadline=None)
+@given(ROWS)
+def test_bands_hold_all_pairs(rows: list[Row]) -> None:
+    found = bands(wrong_pairs(rows), "cosine")
+    for name, side in (("right", 1), ("wrong", 2)):
+        weight = sum(row[3] for row in rows if row[side] is not None)
+        assert sum(found.get(name, [])) == weight
+    assert len(found.get("edges", range(51))) == 51
