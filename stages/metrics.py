@@ -22,6 +22,18 @@ def _mean_pearson(content: Mapping[str, Any]) -> float | None:
     return round(sum(found) / len(found), 2) if found else None
 
 
+def _separation(content: Mapping[str, Any]) -> float | None:
+    """How well the paraphrase score separates right from wrong pairs; None where there are no scores."""
+    verdict = content.get("verdicts", {}).get("paraphrase_score") or {}
+    return None if not verdict.get("separation") else verdict["separation"]["value"]
+
+
+def _wrong_passing(content: Mapping[str, Any]) -> float | None:
+    """Share of the wrong pairs that reach the minimum of the paraphrase score; None without a minimum."""
+    verdict = content.get("verdict", {}).get("scores", {}).get("paraphrase_score") or {}
+    return None if not verdict.get("passing") else verdict["passing"]["value"]
+
+
 # By stage: name in the table, and name in the stage's own metrics or a function of them.
 _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] = {
     "ingest": {"rows": "rows", "kept": "kept"},
@@ -29,11 +41,15 @@ _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] 
     "translate": {
         "rows": "rows",
         "failed": lambda content: sum(content["failed"].values()),
-        "log_probability": "mean_score",
+        "log_prob": "mean_score",
     },
     "paragram": {},
-    "score": {"rows": "rows", "paraphrase_score": "mean_paraphrase_score", "overlap_3": "mean_overlap_3"},
-    "select": {"rows": "rows_in", "kept": "kept"},
+    "score": {
+        "rows": "rows",
+        "overlap_3": "mean_overlap_3",
+        "separation": _separation,
+    },
+    "select": {"rows": "rows_in", "kept": "kept", "wrong": _wrong_passing},
     "publish": {"kept": "pairs"},
     "lexicon": {"rows": "rows", "kept": "pairs", "entries": "entries"},
     "embeddings": {"rows": "pairs", "development": "best_score", "sts": _mean_pearson},

@@ -67,6 +67,9 @@ def _score(content: Content) -> Iterator[str]:
     if content["mean_paraphrase_score"] is not None:
         score, overlap = content["mean_paraphrase_score"], 100 * content["mean_overlap_3"]
         yield f"mean paraphrase score {score:.2f}, trigram overlap {overlap:.1f} %"
+    separation = (content.get("verdicts", {}).get("paraphrase_score") or {}).get("separation")
+    if separation:
+        yield f"separates right from wrong pairs with {separation['value']:.2f}"
 
 
 def _lexicon(content: Content) -> Iterator[str]:

@@ -50,6 +50,40 @@ def verdict_words(manifest: Manifest) -> VerdictWords:
     return VerdictWords(sentences, [*warnings, *_idle_thresholds(manifest)])
 
 
+@dataclass(frozen=True)
+class SeparationRow:
+    """A line of the table of verdicts: what a score is worth in a source, in words."""
+
+    score: str
+    source: str
+    pairs: int
+    separation: str
+    passing: str
+    suggested: str
+    kept: str
+
+
+def separations(manifest: Manifest) -> list[SeparationRow]:
+    """What the scores are worth in all sources together and in each that has enough wrong pairs."""
+    rows = []
+    for score, whole in (manifest.verdict.get("scores") or {}).items():
+        sources = whole["sources"] if len(whole["sources"]) > 1 else {}
+        for source, one in [("all sources", whole), *sources.items()]:
+            suggested, passing = one["suggested"], one["passing"]
+            rows.append(
+                SeparationRow(
+                    label(score),
+                    source,
+                    one["pairs"],
+                    area_text(one["separation"]),
+                    "–" if passing is None else f"{100 * passing['value']:.2g} %",
+                    "–" if suggested is None else f"{suggested:g}",
+                    "–" if suggested is None else share_text(one["suggested_kept"]),
+                )
+            )
+    return rows
+
+
 def label(score: str) -> str:
     """What people call a score."""
     return LABELS.get(score, score.replace("_", " "))

@@ -17,7 +17,7 @@ from paraforge.publication.datasets import Dataset, neighbours, open_published
 from paraforge.publication.manifest import KEPT, Manifest
 from paraforge.report.curves import Curves, ResultTable, read_curves, read_metrics, result_tables
 from paraforge.report.flow import Fate, share
-from paraforge.report.histograms import OTHERS, Histograms, count_published
+from paraforge.report.histograms import OTHERS, Histograms, count_published, count_wrong
 from paraforge.report.parameters import ReportParameters
 from paraforge.report.svg import Bar, Cell
 from paraforge.selection.fate import Counts
@@ -121,7 +121,7 @@ def gather(
     if len(shown) + 1 == len(manifest.sources):
         shown = [source for source, _ in _largest(manifest)]
     values = read_metrics(metrics)
-    figures = Histograms(count_published(views), shown)
+    figures = Histograms(count_published(views), shown, count_wrong(corpus))
     with open_database(list(views.values())) as connection:
         fates = _fates(manifest)
         flow_fates = _joined_fates(fates, parameters.reasons)

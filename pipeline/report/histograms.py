@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from paraforge.corpus.diff import SCORES
 from paraforge.publication.datasets import Dataset
 from paraforge.publication.manifest import KEPT, REJECTED
 from paraforge.report.svg import Bar, Cell
+from paraforge.scoring.wrong_pairs import find_wrong_pairs
+from paraforge.selection.filters import numbers
 from paraforge.shards.pool import in_order
 from paraforge.shards.resources import available_cores
 from paraforge.shards.schema import LABELS
@@ -22,6 +26,7 @@ OTHERS = "other sources"
 ALL = "all sources"
 HEAT_STEP = ((HEAT_X.high - HEAT_X.low) / HEAT_X.bins, (HEAT_Y.high - HEAT_Y.low) / HEAT_Y.bins)
 LONGEST = 60
+_SCORE = "paraphrase_score"
 
 Pairs = tuple[Figures, Figures]
 """Figures of kept and of refused pairs."""
@@ -52,10 +57,36 @@ def count_published(views: dict[str, Dataset]) -> dict[str, Pairs]:
     return counted
 
 
+def count_wrong(corpus: Path) -> dict[str, npt.NDArray[np.float64]]:
+    """Histogram of the paraphrase score of each source's wrong pairs, as they weigh; empty without any."""
+    pairs = find_wrong_pairs([corpus])
+    if pairs is None or not pairs.num_rows:
+        return {}
+    scale = SCALES[_SCORE]
+    counted: dict[str, npt.NDArray[np.float64]] = {}
+    for source, part in by_source(pairs).items():
+        scores, missing = numbers(part[_SCORE])
+        bins, weights = scale.bin_of(scores[~missing].astype(np.float64)), part["weight"].to_numpy()[~missing]
+        counted[source] = np.bincount(bins, weights, scale.bins).astype(np.float64)
+    return counted
+
+
 class Histograms:
     """What the report draws, of all sources and of those that are shown by themselves."""
 
-    def __init__(self, counted: dict[str, Pairs], shown: Sequence[str]) -> None:
+    def __init__(
+        self,
+        counted: dict[str, Pairs],
+        shown: Sequence[str],
+        wrong: Mapping[str, npt.NDArray[np.float64]] | None = None,
+    ) -> None:
+        wrong = wrong or {}
+        self.wrong = {source: counts for source, counts in wrong.items() if source in shown}
+        self.wrong[ALL] = sum(wrong.values(), start=np.zeros(SCALES[_SCORE].bins))
+        self.wrong[OTHERS] = sum(
+            (counts for source, counts in wrong.items() if source not in shown),
+            start=np.zeros(SCALES[_SCORE].bins),
+        )
         self.groups = {ALL: _together(counted.values())}
         self.groups |= {source: counted[source] for source in shown if source in counted}
         others = [pairs for source, pairs in counted.items() if source not in shown]
@@ -64,14 +95,16 @@ class Histograms:
 
     def scores(self) -> list[tuple[str, list[Bar]]]:
         """Histograms of the paraphrase score in bins of 0.05: of all sources, then of each."""
-        groups = {
-            name: pairs for name, pairs in self.groups.items() if _counts(pairs, "paraphrase_score").any()
-        }
+        groups = {name: pairs for name, pairs in self.groups.items() if _counts(pairs, _SCORE).any()}
         if not groups:
             return []
-        low = int(_counts(groups[ALL], "paraphrase_score").sum(axis=0).nonzero()[0][0])
+        low = int((_counts(groups[ALL], _SCORE).sum(axis=0) + self.wrong[ALL]).nonzero()[0][0])
         names = list(groups)[:1] if len(groups) == 2 else list(groups)
-        return [(name, _bars(groups[name], "paraphrase_score", low)) for name in names]
+        return [(name, self._with_wrong(name, _bars(groups[name], _SCORE, low), low)) for name in names]
+
+    def _with_wrong(self, name: str, bars: list[Bar], low: int) -> list[Bar]:
+        wrong = self.wrong[name][low:].tolist() if name in self.wrong else [0.0] * len(bars)
+        return [replace(bar, wrong=number) for bar, number in zip(bars, wrong, strict=True)]
 
     def heat(self) -> list[Cell]:
         """Pairs by paraphrase score and trigram overlap."""

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from paraforge import __version__
 from paraforge.corpus.differing_words import marked_words
 from paraforge.files import atomic_path
+from paraforge.publication.verdict_words import separations, verdict_words
 from paraforge.report.content import Content, gather
 from paraforge.report.flow import flow_picture, share
 from paraforge.report.histograms import HEAT_STEP, LONGEST
@@ -85,6 +86,8 @@ def render(content: Content, environment: jinja2.Environment | None = None) -> s
             for curve in content.curves
         ],
         tiles=_tiles(content),
+        verdict=verdict_words(content.manifest),
+        separations=separations(content.manifest),
         sources=_sources(content),
         marked=marked_words,
         highest=max((abs(fate.rows) for fate in content.fates), default=1) or 1,

@@ -94,12 +94,13 @@ def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bin: its edges, and how many of its pairs were kept and refused."""
+    """One bin: its edges, how many of its pairs were kept and refused, and wrong pairs as they weigh."""
 
     low: float
     high: float
     kept: int
     refused: int
+    wrong: float = 0.0
 
     @property
     def pairs(self) -> int:
@@ -108,9 +109,9 @@ class Bar:
 
 
 def histogram(bars: Sequence[Bar], title: str, unit: str, width: float = 320, height: float = 160) -> Markup:
-    """Bars of kept pairs, and of refused ones on top of them."""
+    """Bars of kept pairs, and of refused ones on top of them; a line over them for wrong pairs."""
     left, right, top, bottom = 38.0, 6.0, 8.0, 34.0
-    most = max((bar.pairs for bar in bars), default=0) or 1
+    most = max((max(bar.pairs, bar.wrong) for bar in bars), default=0) or 1
     low, high = (bars[0].low, bars[-1].high) if bars else (0.0, 1.0)
     across, down = width - left - right, height - top - bottom
 
@@ -125,6 +126,11 @@ def histogram(bars: Sequence[Bar], title: str, unit: str, width: float = 320, he
         parts.append(rectangle(begin, top + down - kept, broad, kept, "kept", tip))
         if bar.refused:
             parts.append(rectangle(begin, top + down - kept - refused, broad, refused, "refused", tip))
+    if any(bar.wrong for bar in bars):
+        steps = [
+            (x(edge), top + down * (1 - bar.wrong / most)) for bar in bars for edge in (bar.low, bar.high)
+        ]
+        parts.append(path(steps, "wrong"))
     parts.append(line(left, top + down, width - right, top + down))
     for value in ticks(low, high, 5):
         parts.append(label(x(value), top + down + 13, f"{value:g}", "middle"))
@@ -134,6 +140,8 @@ def histogram(bars: Sequence[Bar], title: str, unit: str, width: float = 320, he
     told = f"{total[0]:,} kept and {total[1]:,} refused pairs by {unit}"
     if peak is not None:
         told += f"; most, {peak.pairs:,}, from {peak.low:g} to {peak.high:g}"
+    if (wrong := max(bars, key=lambda bar: bar.wrong, default=None)) is not None and wrong.wrong:
+        told += f"; most wrong pairs from {wrong.low:g} to {wrong.high:g}"
     return chart(width, height, title, told, *parts)
 
 
