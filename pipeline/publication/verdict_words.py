@@ -67,6 +67,8 @@ def separations(manifest: Manifest) -> list[SeparationRow]:
     """What the scores are worth in all sources together and in each that has enough wrong pairs."""
     rows = []
     for score, whole in (manifest.verdict.get("scores") or {}).items():
+        if not whole["pairs"]:
+            continue
         sources = whole["sources"] if len(whole["sources"]) > 1 else {}
         for source, one in [("all sources", whole), *sources.items()]:
             suggested, passing = one["suggested"], one["passing"]
@@ -109,8 +111,9 @@ def _sentence(score: str, figures: Figures) -> Iterator[str]:
     if figures["separation"] is None:
         yield f"No pair has a {label(score)}."
         return
-    separated = f"The {label(score)} separates true from wrong pairs with {area_text(figures['separation'])}"
-    parts = [f"{separated} (1 is perfect, 0.5 is chance)"]
+    area, _, between = area_text(figures["separation"]).rstrip(")").partition(" (")
+    scale = f"{between}; 1 is perfect, 0.5 is chance".removeprefix("; ")
+    parts = [f"The {label(score)} separates true from wrong pairs with {area} ({scale})"]
     if figures["minimum"] is not None:
         passing = passing_words(figures["passing"]["value"], figures["pairs"])
         parts.append(f"{passing} your threshold of {figures['minimum']:g}")
@@ -132,9 +135,11 @@ def passing_words(passing: float, pairs: int) -> str:
 
 
 def share_text(share: float) -> str:
-    """``4 %``; what is not all is not rounded to it."""
+    """``4 %``; what is not nothing or not all is not rounded to it."""
     if 0 < share < 0.01:
         return "less than 1 %"
+    if 0.99 < share < 1:
+        return "more than 99 %"
     return f"{math.floor(100 * share)} %"
 
 
