@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paraforge.scoring.ngrams import IntArray, shared_ngrams
 from paraforge.text.tokens import TokenColumn, tokenize_columns
 
 HIGHEST_ORDER = 3
+TEXT_COLUMNS = ("reference", "translation")
+# Rows with a value in one of these were given up by an earlier step.
+FATE_COLUMNS = ("rejected", "failed")
+LETTER = r"\p{L}"
+
+
+def usable_rows(table: Any) -> Any:
+    """Whether each row has both texts and no earlier step gave it up: a pyarrow boolean array."""
+    usable = pc.and_(*(pc.is_valid(table[name]) for name in TEXT_COLUMNS))
+    for name in FATE_COLUMNS:
+        if name in table.column_names:
+            usable = pc.and_(usable, pc.is_null(table[name]))
+    return usable
+
+
+def by_source(sources: Any) -> Iterator[tuple[str, IntArray]]:
+    """The rows of each source, of a string column; a null is the source ``''``."""
+    codes = pa.chunked_array(sources).combine_chunks().fill_null("").dictionary_encode()
+    of_row = codes.indices.to_numpy()
+    for code, source in enumerate(codes.dictionary.to_pylist()):
+        yield source, np.flatnonzero(of_row == code)
+
+
+def log_length_ratios(reference: Any, translation: Any) -> npt.NDArray[np.float64]:
+    """Natural logarithm of the translation's characters + 1 / the reference's characters + 1, (rows,)."""
+    shorter, longer = (pc.utf8_length(texts).to_numpy() + 1.0 for texts in (reference, translation))
+    return np.asarray(np.log(longer / shorter))
 
 
 @dataclass(frozen=True)
@@ -20,19 +51,31 @@ class Pairs:
 
     reference, translation: pyarrow string arrays of the same length.
     reference_tokens, translation_tokens: their tokens, over one vocabulary.
+    source: name of each pair's source, a pyarrow string array, null where it has none.
+    source_text: the foreign side, a pyarrow string array, null where it is missing.
     """
 
     reference: Any
     translation: Any
     reference_tokens: TokenColumn
     translation_tokens: TokenColumn
+    source: Any
+    source_text: Any
 
     @classmethod
-    def of(cls, reference: Any, translation: Any) -> Pairs:
-        """Tokenise two string arrays (pyarrow, chunked or not, without nulls)."""
-        reference = pa.chunked_array(reference).combine_chunks()
-        translation = pa.chunked_array(translation).combine_chunks()
-        return cls(reference, translation, *tokenize_columns(reference, translation))
+    def of(cls, reference: Any, translation: Any, source: Any = None, source_text: Any = None) -> Pairs:
+        """Tokenise two string arrays (pyarrow, chunked or not, without nulls).
+
+        Args:
+            reference, translation: the texts.
+            source, source_text: string arrays of the same length; None where all are null.
+        """
+        reference, translation, source, source_text = (
+            pa.nulls(len(reference), pa.string()) if texts is None else _whole(texts)
+            for texts in (reference, translation, source, source_text)
+        )
+        first, second = tokenize_columns(reference, translation)
+        return cls(reference, translation, first, second, source, source_text)
 
     def __len__(self) -> int:
         return len(self.reference_tokens)
@@ -41,3 +84,37 @@ class Pairs:
     def shared(self) -> IntArray:
         """How many n-grams of each length both sides share: 3 x pairs; see :func:`shared_ngrams`."""
         return shared_ngrams(self.reference_tokens, self.translation_tokens, HIGHEST_ORDER)
+
+    @cached_property
+    def vocabulary(self) -> Any:
+        """The distinct tokens of both sides, a pyarrow string array."""
+        return pa.array(self.reference_tokens.vocabulary, pa.string())
+
+    @cached_property
+    def is_word(self) -> npt.NDArray[np.bool_]:
+        """Whether each distinct token has a letter."""
+        return pc.match_substring_regex(self.vocabulary, LETTER).to_numpy(zero_copy_only=False)
+
+    @cached_property
+    def translation_words(self) -> IntArray:
+        """Words of each translation: tokens with a letter."""
+        tokens = self.translation_tokens
+        return np.bincount(tokens.row_numbers[self.is_word[tokens.ids]], minlength=len(self))
+
+    def unknown_words(self, known: Any) -> tuple[IntArray, IntArray]:
+        """Words of translations that are neither known nor in their own reference: row, vocabulary number.
+
+        known: pyarrow string array of lower-cased words.
+        """
+        unknown = self.is_word & ~pc.is_in(self.vocabulary, value_set=known).to_numpy(zero_copy_only=False)
+        size = len(unknown)
+        found, own = (
+            (tokens.row_numbers * size + tokens.ids)[unknown[tokens.ids]]
+            for tokens in (self.translation_tokens, self.reference_tokens)
+        )
+        row, word = np.divmod(found[~np.isin(found, own)], max(size, 1))
+        return row, word
+
+
+def _whole(texts: Any) -> Any:
+    return pa.chunked_array(texts).combine_chunks()

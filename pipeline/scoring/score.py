@@ -6,7 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.files import read_json_or_none, sha256_directory
-from paraforge.scoring.pairs import Pairs
+from paraforge.scoring.corpus_counts import CorpusCounts, count_corpus
+from paraforge.scoring.pairs import FATE_COLUMNS, TEXT_COLUMNS, Pairs, usable_rows
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
 from paraforge.scoring.scorers import language, sentence_transformer
@@ -33,9 +34,7 @@ from paraforge.versions import SCORE
 
 logger = logging.getLogger(__name__)
 
-TEXT_COLUMNS = ("reference", "translation")
-# Rows with a value in one of these were given up by an earlier step.
-FATE_COLUMNS = ("rejected", "failed")
+PAIR_COLUMNS = (*TEXT_COLUMNS, "source", "source_text")
 _COUNTED = ("reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch")
 
 
@@ -85,6 +84,7 @@ def open_vectors(
 def build_scorers(
     vectors: Path | WordVectors | WordScorer | SentenceEncoder,
     open_model: OpenModel | None = None,
+    counts: Path | CorpusCounts | None = None,
     **choice: Any,
 ) -> list[Scorer]:
     """Load the scorers that are wanted, with what they need.
@@ -92,11 +92,14 @@ def build_scorers(
     Args:
         vectors: directory of a word-vector table, a scorer of words or a trained model, or one of them.
         open_model: opens the model's directory.
+        counts: the corpus' counts, or a file of them.
         choice: the other fields of :class:`~paraforge.scoring.scorer.ScorerChoice`.
     """
     if isinstance(vectors, Path):
         _, vectors = open_vectors(vectors, open_model)
-    chosen = ScorerChoice(vectors, **choice)
+    if isinstance(counts, Path):
+        counts = CorpusCounts.open(counts)
+    chosen = ScorerChoice(vectors, counts, **choice)
     built = [scorer.build(chosen) for scorer in scorer_types()]
     return [scorer for scorer in built if scorer is not None]
 
@@ -108,12 +111,9 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
         A pyarrow table of the scorers' columns alone, row-aligned with `table`. All scores of a row are null
         where a side is null, or where an earlier step rejected it or failed on it.
     """
-    usable = pc.and_(*(pc.is_valid(table.column(name)) for name in TEXT_COLUMNS))
-    for name in FATE_COLUMNS:
-        if name in table.column_names:
-            usable = pc.and_(usable, pc.is_null(table.column(name)))
-    texts = table.select(TEXT_COLUMNS).filter(usable)
-    pairs = Pairs.of(*(texts.column(name) for name in TEXT_COLUMNS))
+    usable = usable_rows(table)
+    present = [name for name in PAIR_COLUMNS if name in table.column_names]
+    pairs = Pairs.of(**dict(zip(present, table.select(present).filter(usable).columns, strict=True)))
     # Row of each usable pair among the pairs, null for the other rows.
     place = pc.if_else(usable, pc.subtract(pc.cumulative_sum(pc.cast(usable, pa.int64())), 1), None)
     schema = schema_of(name for scorer in scorers for name in scorer.columns)
@@ -137,9 +137,16 @@ def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[
 
 
 def score_step(
-    parameters: ScoreParameters, vectors: Path, resources: Resources, open_model: OpenModel | None = None
+    parameters: ScoreParameters,
+    vectors: Path,
+    resources: Resources,
+    open_model: OpenModel | None = None,
+    counted: tuple[Path, str] | None = None,
 ) -> Step:
     """The step that scores translated rows; see :func:`score`.
+
+    counted: the corpus' counts, and their fingerprint; see
+        :func:`~paraforge.scoring.corpus_counts.count_corpus`.
 
     Raises:
         InputError: the vectors or the sentence-transformers model are missing or damaged.
@@ -160,6 +167,8 @@ def score_step(
         fingerprints = {kind: opened.fingerprint}
     else:
         fingerprints = {kind: sha256_directory(vectors)}
+    if counted is not None:
+        fingerprints["counts"] = counted[1]
     if identify:
         fingerprints["language"] = language.fingerprint()
         language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
@@ -182,6 +191,7 @@ def score_step(
         arguments={
             "vectors": vectors.resolve(),
             "open_model": open_model,
+            "counts": None if counted is None else counted[0],
             "identify_language": identify,
             "languages": parameters.languages,
             "sentence_transformer_directory": None if model is None else model.resolve(),
@@ -224,7 +234,10 @@ def score(
         open_model: opens a trained model's directory; without it, `vectors` is a table.
     """
     started = time.monotonic()
-    step = score_step(parameters, vectors, resources, open_model)
+    counted = count_corpus(translated, resources)
+    step = score_step(parameters, vectors, resources, open_model, counted)
+    present = ShardView(translated).column_names
+    step = replace(step, columns=[name for name in (*PAIR_COLUMNS, *FATE_COLUMNS) if name in present])
     report = run_step(step, [translated], output, resources)
     counts = _Counts()
     view = ShardView(translated, output)

@@ -16,7 +16,9 @@ from paraforge.errors import InputError, one_line
 from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
-from paraforge.scoring.score import TEXT_COLUMNS, build_scorers, score_table
+from paraforge.scoring.corpus_counts import MOST_ROWS, count_shard, put_together
+from paraforge.scoring.pairs import TEXT_COLUMNS
+from paraforge.scoring.score import build_scorers, score_table
 from paraforge.scoring.scorer import Scorer
 from paraforge.shards.pool import in_processes
 from paraforge.shards.schema import COLUMNS
@@ -59,11 +61,15 @@ def score_file(
         Interrupted: SIGTERM or Ctrl-C; nothing is written.
     """
     check_input(input_path)
-    tables = (
-        _parquet_tables(input_path, columns)
-        if is_parquet(input_path)
-        else _full_tables(_tsv_tables(input_path, columns, header))
-    )
+
+    def read() -> Iterator[Any]:
+        if is_parquet(input_path):
+            return _parquet_tables(input_path, columns)
+        return _full_tables(_tsv_tables(input_path, columns, header))
+
+    counts = put_together(map(count_shard, islice(read(), MOST_ROWS // BATCH_ROWS)))
+    scorer_arguments = {**scorer_arguments, "counts": counts}
+    tables = read()
     begun = list(islice(tables, _TABLES_IN_PROCESS + 1))
     if not begun:
         raise InputError("no pairs in the input", input_path)

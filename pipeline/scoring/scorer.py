@@ -15,6 +15,7 @@ import pyarrow as pa
 from paraforge.plugins import found_classes
 
 if TYPE_CHECKING:
+    from paraforge.scoring.corpus_counts import CorpusCounts
     from paraforge.scoring.pairs import Pairs
     from paraforge.scoring.vectors import WordVectors
     from paraforge.scoring.word_scorer import WordScorer
@@ -33,6 +34,7 @@ class ScorerChoice:
 
     Attributes:
         vectors: what gives the paraphrase score: a table of word vectors, a scorer of words, a trained model.
+        counts: words and lengths of the corpus; without them there are no scores that compare with these.
         identify_language: add the languages of both sides.
         languages: codes of the languages to tell apart; None for all.
         sentence_transformer_directory: add the cosine under this model.
@@ -40,6 +42,7 @@ class ScorerChoice:
     """
 
     vectors: WordVectors | WordScorer | SentenceEncoder
+    counts: CorpusCounts | None = None
     identify_language: bool = False
     languages: Sequence[str] | None = None
     sentence_transformer_directory: Path | None = None
@@ -72,6 +75,18 @@ class Scorer(ABC):
     @abstractmethod
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """A pyarrow array as long as ``pairs`` for each column; null where a pair has no such score."""
+
+
+class CorpusScorer(Scorer):
+    """Compares each pair with the counts of its corpus; without counts there is no such score."""
+
+    def __init__(self, counts: CorpusCounts) -> None:
+        self._counts = counts
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> CorpusScorer | None:
+        """Where the corpus was counted."""
+        return None if choice.counts is None else cls(choice.counts)
 
 
 def scorer_types() -> list[type[Scorer]]:

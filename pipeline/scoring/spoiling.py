@@ -18,6 +18,9 @@ from paraforge.errors import InputError
 _REPLACED: Final = 0.6
 _PIECE: Final = 4
 _REPEATS: Final = (4, 12)
+_GIBBERISH: Final = 0.3
+_PIECES: Final = (2, 3)
+_PIECE_LETTERS: Final = (2, 5)
 
 
 def rows_of_similar_length(
@@ -105,11 +108,52 @@ def half_of_words(references: Sequence[str], translations: Sequence[str], seed: 
     return spoilt
 
 
+def missing_half(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
+    """The first or the last half of the words, at least one."""
+    rng = random.Random(seed)
+    spoilt = []
+    for text in translations:
+        words = text.split()
+        half = max(1, len(words) // 2)
+        spoilt.append(" ".join(words[:half] if rng.random() < 0.5 else words[-half:]))
+    return spoilt
+
+
+def another_added(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
+    """The translation, and behind it that of another sentence of similar length."""
+    others = other_sentence(references, translations, seed)
+    return [f"{text} {other}" for text, other in zip(translations, others, strict=True)]
+
+
+def gibberish(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
+    """30 % of the words, at least one, replaced by pieces of other words joined: `corimentment`."""
+    rng = random.Random(seed)
+    rows = [text.split() for text in translations]
+    words = [word.lower() for row in rows for word in row]
+    pool = [word for word in words if len(word) >= _PIECE and word.isalpha()] or words
+
+    def piece() -> str:
+        word = rng.choice(pool)
+        begin = rng.randrange(max(1, len(word) - 1))
+        return word[begin : begin + rng.randint(*_PIECE_LETTERS)]
+
+    spoilt = []
+    for row in rows:
+        spelt = list(row)
+        for place in rng.sample(range(len(row)), min(len(row), max(1, round(_GIBBERISH * len(row))))):
+            spelt[place] = "".join(piece() for _ in range(rng.randint(*_PIECES)))
+        spoilt.append(" ".join(spelt))
+    return spoilt
+
+
 SPOILINGS: Final[dict[str, Callable[[Sequence[str], Sequence[str], int], list[str]]]] = {
     "other_sentence": other_sentence,
     "replaced_words": replaced_words,
     "stutter": stutter,
     "half_of_words": half_of_words,
+    "missing_half": missing_half,
+    "another_added": another_added,
+    "gibberish": gibberish,
 }
 """Each takes references, their translations and a seed, and gives a wrong translation for each row."""
 

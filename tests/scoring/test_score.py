@@ -10,6 +10,7 @@ import pytest
 
 from paraforge.errors import InputError, MissingPackageError
 from paraforge.scoring import score as score_module
+from paraforge.scoring.corpus_counts import CorpusCounts, count_shard, put_together
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.score import build_scorers, score, score_step, score_table
 from paraforge.scoring.scorers import language, sentence_transformer
@@ -19,7 +20,8 @@ from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter
 
 WITHOUT_LANGUAGE = ScoreParameters(identify_language=False)
-SCORES = [
+# What needs no counts of the corpus, and the signs that do.
+ALONE = [
     "reference_tokens",
     "translation_tokens",
     "paraphrase_score",
@@ -28,7 +30,10 @@ SCORES = [
     "overlap_3",
     "copy_rate",
     "digit_mismatch",
+    "repetition",
 ]
+SIGNS = ["unknown_words", "length_surprise", "character_score", "copied_words"]
+SCORES = [*ALONE[:-1], "unknown_words", "repetition", *SIGNS[1:]]
 
 
 @pytest.fixture
@@ -54,6 +59,10 @@ def rows(count: int) -> pa.Table:
     )
 
 
+def counted(*tables: pa.Table) -> CorpusCounts:
+    return put_together(map(count_shard, tables))
+
+
 def write_translated(path: Path, count: int, rows_per_shard: int = 10) -> Path:
     writer = ShardWriter(path, rows(count).schema, rows_per_shard)
     writer.write(rows(count))
@@ -63,7 +72,8 @@ def write_translated(path: Path, count: int, rows_per_shard: int = 10) -> Path:
 
 def test_columns_types_and_nulls(vectors: Path) -> None:
     table = rows(40)
-    scored = score_table(table, build_scorers(vectors))
+    scored = score_table(table, build_scorers(vectors, counts=counted(table)))
+    assert score_table(table, build_scorers(vectors)).equals(scored.select(ALONE))
     assert scored.schema.names == SCORES
     assert scored.num_rows == table.num_rows
     for name in SCORES:
@@ -74,12 +84,13 @@ def test_columns_types_and_nulls(vectors: Path) -> None:
         else:
             scoreless = "unseen" in (given["reference"], given["translation"])
             assert (result.pop("paraphrase_score") is None) == scoreless
+            assert result.pop("copied_words") is None  # there is no foreign side
             assert None not in result.values()
 
 
 def test_scores_stand_in_their_rows(vectors: Path) -> None:
     table = rows(40)
-    scorers = build_scorers(vectors)
+    scorers = build_scorers(vectors, counts=counted(table))
     whole = score_table(table, scorers)
     for index in range(table.num_rows):
         assert whole.slice(index, 1).to_pylist() == score_table(table.slice(index, 1), scorers).to_pylist()
@@ -91,7 +102,7 @@ def test_tables_with_nothing_to_score(vectors: Path, count: int) -> None:
         {"reference": [None] * count, "translation": ["x"] * count},
         schema=schema_of(["reference", "translation"]),
     )
-    scored = score_table(nothing, build_scorers(vectors))
+    scored = score_table(nothing, build_scorers(vectors, counts=counted(nothing)))
     assert scored.num_rows == count
     assert all(column.null_count == count for column in scored.columns)
 
@@ -101,7 +112,7 @@ def test_stage(tmp_path: Path, vectors: Path) -> None:
     resources = Resources(work=tmp_path / "work", workers=1)
     report = score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / "scored", resources)
     table = pa.concat_tables(ShardDirectory(tmp_path / "scored").tables())
-    expected = score_table(rows(95), build_scorers(vectors))
+    expected = score_table(rows(95), build_scorers(vectors, counts=counted(rows(95))))
     assert table.equals(expected)
     assert (report.rows, report.shards, report.reused) == (95, 10, 0)
     assert report.rows == report.scored + report.unscored
@@ -195,7 +206,7 @@ def test_language_is_off_where_its_package_is_absent(
 def test_language_columns(vectors: Path) -> None:
     pytest.importorskip("py3langid")
     scored = score_table(rows(20), build_scorers(vectors, identify_language=True, languages=["en", "cs"]))
-    assert scored.schema.names == [*SCORES, "reference_language", "translation_language"]
+    assert scored.schema.names == [*ALONE, "reference_language", "translation_language"]
 
 
 def test_missing_things_are_found_before_any_work(tmp_path: Path, vectors: Path) -> None:

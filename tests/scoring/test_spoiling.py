@@ -120,3 +120,38 @@ def test_a_weight_is_as_many_translations(
 def test_an_area_needs_scores(right: list[float], wrong: list[float]) -> None:
     with pytest.raises(ValueError, match="scores"):
         area(np.array(right), np.array(wrong))
+
+
+def test_half_of_the_sentence_is_missing() -> None:
+    halves = set()
+    for text, right in zip(spoilt("missing_half"), TRANSLATIONS, strict=True):
+        words = right.split()
+        half = max(1, len(words) // 2)
+        assert text.split() in (words[:half], words[-half:])
+        halves |= {text.split() == words[:half]} if len(words) > 1 else set()
+    assert halves == {True, False}
+
+
+def test_another_sentence_is_added() -> None:
+    rows = rows_of_similar_length(REFERENCES, TRANSLATIONS)
+    assert spoilt("another_added") == [
+        f"{text} {TRANSLATIONS[row]}" for text, row in zip(TRANSLATIONS, rows, strict=True)
+    ]
+
+
+def test_gibberish_is_made_of_pieces_of_the_words() -> None:
+    texts = ["alpha beta gamma delta", "one two three four five six seven", ""]
+    pool = {"alpha", "beta", "gamma", "delta", "three", "four", "five", "seven"}
+    pieces = {word[a : a + n] for word in pool for a in range(len(word) - 1) for n in range(2, 6)}
+    for text, right in zip(SPOILINGS["gibberish"](["r"] * 3, texts, 1), texts, strict=True):
+        changed = [new for new, old in zip(text.split(), right.split(), strict=True) if new != old]
+        assert len(changed) == (max(1, round(0.3 * len(right.split()))) if right else 0)
+        for word in changed:
+            assert any(
+                word in (a + b, a + b + c)
+                for a in pieces
+                if word.startswith(a)
+                for b in pieces
+                if word[len(a) :].startswith(b)
+                for c in pieces | {""}
+            )

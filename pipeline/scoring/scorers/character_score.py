@@ -1,0 +1,68 @@
+"""Whether the translation's words are spelt as words of the references are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.scoring.scorer import CorpusScorer
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.corpus_counts import CorpusCounts
+    from paraforge.scoring.pairs import Pairs
+    from paraforge.text.tokens import TokenColumn
+
+
+class CharacterScore(CorpusScorer):
+    """Mean log-probability of the translation's characters, less that of the reference's characters.
+
+    Under a character model of the corpus' references (:mod:`paraforge.scoring.character_model`), over words
+    with their ends. Gibberish, foreign words and misspellings are improbable; words that exist are not,
+    whatever they mean.
+    """
+
+    fields = (
+        column(
+            "character_score",
+            pa.float32(),
+            "mean log-probability of a character of the translation, less the reference's, "
+            "under a character model of the references",
+        ),
+    )
+    place = 54
+
+    def __init__(self, counts: CorpusCounts) -> None:
+        super().__init__(counts)
+        from paraforge.scoring.character_model import CharacterModel
+
+        self._model = CharacterModel(counts.words, counts.counts)
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """float32, natural logarithms; null where a side has no word."""
+        probabilities = np.zeros(len(pairs.vocabulary))
+        words = np.flatnonzero(pairs.is_word)
+        probabilities[words] = self._model.log_probabilities(pairs.vocabulary.take(pa.array(words)))
+        # The end of a word is a character too.
+        lengths = np.where(pairs.is_word, pc.utf8_length(pairs.vocabulary).to_numpy() + 1, 0)
+        means = [
+            _means(tokens, probabilities, lengths)
+            for tokens in (pairs.reference_tokens, pairs.translation_tokens)
+        ]
+        score = (means[1] - means[0]).astype(np.float32)
+        return {"character_score": pa.array(score, mask=np.isnan(score))}
+
+
+def _means(
+    tokens: TokenColumn, probabilities: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Mean log-probability of each row's characters; NaN where it has no word."""
+    sums, characters = (
+        np.bincount(tokens.row_numbers, weights=values[tokens.ids], minlength=len(tokens))
+        for values in (probabilities, lengths)
+    )
+    return np.where(characters > 0, sums / np.maximum(characters, 1), np.nan)

@@ -1,0 +1,32 @@
+"""Words of the translation that no reference has: names left as they were, misspellings, gibberish."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.scoring.scorer import CorpusScorer
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
+
+
+class UnknownWords(CorpusScorer):
+    """Share of the translation's words that none of the corpus' references has; null without a word.
+
+    Words are tokens with a letter. A word of the pair's own reference is known.
+    """
+
+    fields = (
+        column("unknown_words", pa.float32(), "share of the translation's words that no reference has"),
+    )
+    place = 51
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """float32, 0 to 1; null where the translation has no word."""
+        row, _ = pairs.unknown_words(self._counts.words)
+        share = np.bincount(row, minlength=len(pairs)) / np.maximum(pairs.translation_words, 1)
+        return {"unknown_words": pa.array(share.astype(np.float32), mask=pairs.translation_words == 0)}
