@@ -10,14 +10,9 @@ INGEST = 3
 NMT = 2
 TRANSLATE = 2
 PARAGRAM = 1
-SCORE = 2
-<<<<<<< HEAD
+SCORE = 3
 SELECT = 2
 PUBLISH = 4
-=======
-SELECT = 1
-PUBLISH = 3
->>>>>>> 01b6f9c (Score signs of a bad translation: unknown, repeated and copied words, length, spelling, against counts of the corpus)
 LEXICON = 1
 STATISTICS = 1
 PARSES = 1

@@ -34,7 +34,7 @@ def score(
     workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
     force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
 ) -> None:
-    """Score pairs: lengths, paraphrase score, n-gram overlaps, copy rate, digit mismatch.
+    """Score pairs: lengths, paraphrase score, n-gram overlaps, copy rate, signs of bad translations.
 
     OUTPUT has the columns of a published corpus: for a TSV line, reference, translation and the scores; for a
     Parquet file all its columns and the scores.

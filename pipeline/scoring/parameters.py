@@ -10,7 +10,7 @@ from paraforge.text.paths import FilePath, expand
 
 
 class ScoreParameters(BaseModel):
-    """Section ``score``: what comes beside lengths, paraphrase score, overlaps, copy rate, digit mismatch."""
+    """Section ``score``: what comes beside lengths, paraphrase score, overlaps, copy rate and the like."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

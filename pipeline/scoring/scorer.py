@@ -54,11 +54,14 @@ class Scorer(ABC):
 
     Attributes:
         fields: the columns, declared by :func:`paraforge.shards.column.column`.
+        is_sign: the columns show how a translation fails, not whether it is another sentence's: no verdict on
+            wrong pairs judges them.
         labels: what people call a column, where that is not its name with blanks.
         place: columns come in the order of their scorers' places.
     """
 
     fields: ClassVar[tuple[pa.Field, ...]]
+    is_sign: ClassVar[bool] = False
     labels: ClassVar[Mapping[str, str]] = {}
     place: ClassVar[int] = 1000
 
@@ -79,6 +82,8 @@ class Scorer(ABC):
 
 class CorpusScorer(Scorer):
     """Compares each pair with the counts of its corpus; without counts there is no such score."""
+
+    is_sign = True
 
     def __init__(self, counts: CorpusCounts) -> None:
         self._counts = counts

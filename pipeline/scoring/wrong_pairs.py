@@ -60,10 +60,9 @@ _ADDED: Final = (
 
 
 def judged_scores() -> list[str]:
-    """The scores that can tell right pairs from wrong ones: every real number that a scorer gives."""
-    return [
-        field.name for scorer in scorer_types() for field in scorer.fields if pa.types.is_floating(field.type)
-    ]
+    """The scores that can tell right pairs from wrong ones: real numbers that are not signs of failures."""
+    fields = [field for scorer in scorer_types() if not scorer.is_sign for field in scorer.fields]
+    return [field.name for field in fields if pa.types.is_floating(field.type)]
 
 
 def write_wrong_pairs(

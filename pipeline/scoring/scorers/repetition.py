@@ -32,6 +32,7 @@ class Repetition(Scorer):
         ),
     )
     place = 52
+    is_sign = True
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, 0 to 1; never null."""
