@@ -18,9 +18,9 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
-from benchmarks.paraphrases import data_directory
 from benchmarks.results import append
 from benchmarks.score import rows_of
+from experiments.pairs import data_directory
 from paraforge.loading import load_fixed
 from paraforge.scoring.corpus_counts import CorpusCounts, count_shard, put_together
 from paraforge.scoring.score import build_scorers, score_table

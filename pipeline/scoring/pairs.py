@@ -101,12 +101,12 @@ class Pairs:
         tokens = self.translation_tokens
         return np.bincount(tokens.row_numbers[self.is_word[tokens.ids]], minlength=len(self))
 
-    def unknown_words(self, known: Any) -> tuple[IntArray, IntArray]:
+    def unknown_words(self, known: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
         """Words of translations that are neither known nor in their own reference: row, vocabulary number.
 
-        known: pyarrow string array of lower-cased words.
+        known: whether each word of the vocabulary is.
         """
-        unknown = self.is_word & ~pc.is_in(self.vocabulary, value_set=known).to_numpy(zero_copy_only=False)
+        unknown = self.is_word & ~known
         size = len(unknown)
         found, own = (
             (tokens.row_numbers * size + tokens.ids)[unknown[tokens.ids]]

@@ -85,13 +85,30 @@ class CorpusScorer(Scorer):
 
     is_sign = True
 
-    def __init__(self, counts: CorpusCounts) -> None:
+    def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:
+        """counts: of the corpus. general: a scorer of words, which knows more words of the language."""
         self._counts = counts
+        self._general = general
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> CorpusScorer | None:
         """Where the corpus was counted."""
-        return None if choice.counts is None else cls(choice.counts)
+        from paraforge.scoring.word_scorer import WordScorer
+
+        general = choice.vectors if isinstance(choice.vectors, WordScorer) else None
+        return None if choice.counts is None else cls(choice.counts, general)
+
+    def knows(self, words: Any) -> npt.NDArray[np.bool_]:
+        """Whether the references or the general scorer have each of the words, a pyarrow string array."""
+        import pyarrow.compute as pc
+
+        known = pc.is_in(words, value_set=self._counts.words).to_numpy(zero_copy_only=False)
+        if self._general is None:
+            return known
+        others = ~known
+        known = known.copy()
+        known[others] = self._general.vectors.knows(words.filter(pa.array(others)).to_pylist())
+        return known
 
 
 def scorer_types() -> list[type[Scorer]]:

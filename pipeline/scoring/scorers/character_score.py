@@ -15,6 +15,7 @@ from paraforge.shards.column import column
 if TYPE_CHECKING:
     from paraforge.scoring.corpus_counts import CorpusCounts
     from paraforge.scoring.pairs import Pairs
+    from paraforge.scoring.word_scorer import WordScorer
     from paraforge.text.tokens import TokenColumn
 
 
@@ -36,8 +37,8 @@ class CharacterScore(CorpusScorer):
     )
     place = 54
 
-    def __init__(self, counts: CorpusCounts) -> None:
-        super().__init__(counts)
+    def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:
+        super().__init__(counts, general)
         from paraforge.scoring.character_model import CharacterModel
 
         self._model = CharacterModel(counts.words, counts.counts)

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 
 class CopiedWords(CorpusScorer):
-    """Share of the translation's words that its foreign side has and none of the corpus' references.
+    """Share of the translation's words that its foreign side has and that are otherwise unknown.
 
-    A name that some reference has is not counted, nor is a number.
+    A name that some reference has is not counted, nor is a number; see
+    :class:`~paraforge.scoring.scorers.unknown_words.UnknownWords`.
     """
 
     fields = (
         column(
             "copied_words",
             pa.float32(),
-            "share of the translation's words that the foreign side has and no reference",
+            "share of the translation's words that the foreign side has and that are unknown otherwise",
         ),
     )
     place = 55
@@ -34,7 +35,7 @@ class CopiedWords(CorpusScorer):
         """float32, 0 to 1; null without a foreign side, or where the translation has no word."""
         from paraforge.text.tokens import tokenize_column
 
-        row, word = pairs.unknown_words(self._counts.words)
+        row, word = pairs.unknown_words(self.knows(pairs.vocabulary))
         foreign = tokenize_column(pairs.source_text.take(pa.array(rows := np.unique(row))))
         places = pc.index_in(pa.array(foreign.vocabulary, pa.string()), value_set=pairs.vocabulary)
         ids = places.fill_null(-1).to_numpy()[foreign.ids]

@@ -1,4 +1,4 @@
-"""Words of the translation that no reference has: names left as they were, misspellings, gibberish."""
+"""Words of the translation that nothing else has: names left as they were, misspellings, gibberish."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ if TYPE_CHECKING:
 
 
 class UnknownWords(CorpusScorer):
-    """Share of the translation's words that none of the corpus' references has; null without a word.
+    """Share of the translation's words that neither the corpus' references nor the built-in scorer have.
 
-    Words are tokens with a letter. A word of the pair's own reference is known.
+    Words are tokens with a letter. A word of the pair's own reference is known. Null without a word.
     """
 
     fields = (
-        column("unknown_words", pa.float32(), "share of the translation's words that no reference has"),
+        column(
+            "unknown_words",
+            pa.float32(),
+            "share of the translation's words that neither the references nor the built-in scorer know",
+        ),
     )
     place = 51
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, 0 to 1; null where the translation has no word."""
-        row, _ = pairs.unknown_words(self._counts.words)
+        row, _ = pairs.unknown_words(self.knows(pairs.vocabulary))
         share = np.bincount(row, minlength=len(pairs)) / np.maximum(pairs.translation_words, 1)
         return {"unknown_words": pa.array(share.astype(np.float32), mask=pairs.translation_words == 0)}

@@ -22,6 +22,8 @@ from paraforge.scoring.scorers.copied_words import CopiedWords
 from paraforge.scoring.scorers.length_surprise import LengthSurprise
 from paraforge.scoring.scorers.repetition import Repetition
 from paraforge.scoring.scorers.unknown_words import UnknownWords
+from paraforge.scoring.subword_vectors import SubwordVectors
+from paraforge.scoring.word_scorer import WordScorer
 from paraforge.text.tokens import tokenize
 
 REFERENCES = ["The cat sat on the mat.", "Novák helped Trabzonspor.", "ha ha ha", "5 - 7", "", "Café Slavia"]
@@ -84,6 +86,15 @@ def test_unknown_and_copied_words(rows: list[Row], counted: int) -> None:
             assert copies is None
         else:
             assert copies == pytest.approx(sum(word in tokenize(foreign) for word in odd) / len(found))
+
+
+def test_words_of_the_general_scorer_are_known() -> None:
+    vectors = SubwordVectors(["\tkavárna"], np.ones((1, 4), np.int8), np.ones(1, np.float32), 1.0)
+    rows = [("one", "the slavia kavárna", "Slavia kavárna")]
+    counts, general = counts_of([("the", "the", None)]), WordScorer(vectors, {})
+    for sign, alone, together in ((UnknownWords, 2 / 3, 1 / 3), (CopiedWords, 2 / 3, 1 / 3)):
+        assert values(sign(counts)(pairs_of(rows))) == [pytest.approx(alone)]
+        assert values(sign(counts, general)(pairs_of(rows))) == [pytest.approx(together)]
 
 
 def slow_repeats(items: Sequence[str], longest: int, least: int | None = None) -> set[int]:
