@@ -41,12 +41,11 @@ def similarity(
     from paraforge.files import atomic_path
     from paraforge.inference.similarity import cosines_of_files, cosines_of_table
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.learning.devices import chosen_device
     from paraforge.loading import load_fixed
 
     check_output_file(output, force, text_lines("numbers, one a line", r"-?\d+\.\d{6}", repeated=True))
     pair = column_pair(columns)
-    opened = load_fixed(model, chosen_device(device))
+    opened = load_fixed(model, device)
     cosines = (
         cosines_of_table(opened, first, pair) if second is None else cosines_of_files(opened, first, second)
     )
