@@ -33,6 +33,7 @@ WORK = {
     "summary": [],
     "query": ["data/corpus", QUERY],
     "sample": ["data/corpus", "-n", "1000"],
+    "export-corpus": ["data/corpus", "out.tsv.gz"],
     "diff": ["data/corpus", "data/corpus"],
     "annotate": ["data/corpus", "-n", "10", "--port", "0"],
     "browse": ["data/corpus", "--port", "0"],
@@ -124,6 +125,7 @@ def test_a_signal_at_a_random_time(
 @pytest.mark.parametrize("arguments", [
     ["query", "data/corpus", "SELECT a.* FROM corpus a, corpus b", "-f", "csv"],
     ["sample", "data/corpus", "-n", "1000"],
+    ["export-corpus", "data/corpus", "-"],
     ["similarity", MODEL, PAIRS],
     ["--help"],
 ], ids=lambda arguments: arguments[0])  # fmt: skip

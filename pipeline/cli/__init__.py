@@ -26,6 +26,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "sample": ("paraforge.cli.sample", "Show pairs drawn at random from a published corpus."),
         "query": ("paraforge.cli.query", "Ask a published corpus in SQL."),
         "browse": ("paraforge.cli.browse", "Choose thresholds in the browser, by looking at what they keep."),
+        "export-corpus": ("paraforge.cli.export_corpus", "Write a published corpus as TSV or JSON lines."),
         "diff": ("paraforge.cli.diff", "Show what differs between two published corpora."),
         "verify": ("paraforge.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),
         "annotate": (

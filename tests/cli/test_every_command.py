@@ -31,6 +31,7 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "query": ("query", "corpus", "SELECT source, line FROM corpus", "-o", "OUT"),
     "sample": ("sample", "corpus", "-o", "OUT"),
     "sample as text": ("sample", "corpus", "-f", "pairs", "-o", "OUT"),
+    "export-corpus": ("export-corpus", "corpus", "OUT"),
     "diff": ("diff", "corpus", "corpus", "-o", "OUT"),
     "diff as JSON": ("diff", "corpus", "corpus", "-f", "json", "-o", "OUT"),
     "annotate report": ("annotate", "report", "missing", "-o", "OUT"),
@@ -190,6 +191,7 @@ def test_no_part_of_a_published_corpus_is_replaced(name: str, place: Path, corpu
         ("query", ("tsv", "csv", "json", "jsonl", "parquet", "txt")),
         ("sample", ("tsv", "csv", "json", "jsonl", "parquet")),
         ("sample as text", ("txt",)),
+        ("export-corpus", ("tsv", "tsv.gz", "jsonl", "jsonl.gz")),
         ("diff", ("txt", "json")),
         ("diff as JSON", ("json",)),
     ],
@@ -203,6 +205,6 @@ def test_force_replaces_what_the_command_made(name: str, endings: tuple[str, ...
         for more in ([], ["--force"]):
             result = RUNNER.invoke(app, [*arguments, *more])
             assert result.exit_code == 0, (arguments, result.output, result.exception)
-            assert ending == "parquet" or b"\x1b" not in output.read_bytes()
+            assert ending.endswith(("parquet", "gz")) or b"\x1b" not in output.read_bytes()
         os.truncate(output, 0)
         assert RUNNER.invoke(app, [*arguments, "--force"]).exit_code == 0

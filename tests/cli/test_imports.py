@@ -70,6 +70,7 @@ def test_looking_at_results_imports_nothing_heavy(tmp_path: Path) -> None:
             ["configure", "--configs", str(ROOT / "configs"), "corpus=sample"],
             ["verify", "data/corpus", "data/rejected"],
             ["sample", "data/corpus", "-n", "2"],
+            ["export-corpus", "data/corpus", "pairs.jsonl"],
             ["query", "data/corpus", "SELECT count(*) FROM corpus"],
             ["diff", "data/corpus", "data/corpus"],
             ["summary"],

@@ -1,0 +1,57 @@
+"""``paraforge export-corpus``: a published corpus as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def export_corpus(
+    corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
+    output: Path = typer.Argument(metavar="OUTPUT", help="file to write, .gz: compressed; - is the terminal"),
+    form: str | None = typer.Option(
+        None, "--format", "-f", help="paranmt or jsonl; by default jsonl where OUTPUT ends so, else paranmt"
+    ),
+    columns: str = typer.Option("", "--columns", help="of jsonl, e.g. reference,translation; all by default"),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+) -> None:
+    """Write a published corpus as text for other programs.
+
+    paranmt is the form of the released ParaNMT corpora: reference, translation and paraphrase score,
+    divided by tabs, without a header. 'paraforge configure corpus=paranmt-tsv' reads it. jsonl has an
+    object a line. Refused pairs are a corpus of their own: data/rejected.
+
+    \b
+    Examples:
+      paraforge export-corpus data/corpus paraphrases.tsv.gz
+      paraforge export-corpus data/corpus pairs.jsonl --columns reference,translation,paraphrase_score
+      paraforge export-corpus data/corpus - | head
+    """
+    from paraforge.cli.outputs import FileKind, check_output_file, text_lines
+    from paraforge.corpus.export import export_text, text_format
+    from paraforge.errors import InputError
+    from paraforge.publication.datasets import open_published
+
+    chosen = form or text_format(output)
+    if chosen not in ("paranmt", "jsonl"):
+        raise InputError(f"no format '{chosen}'", remedy="There are paranmt and jsonl.")
+    names = [name.strip() for name in columns.split(",") if name.strip()]
+    if names and chosen != "jsonl":
+        raise InputError("--columns is for jsonl", remedy="ParaNMT's form has its three columns.")
+    kinds: dict[str, FileKind] = {
+        "paranmt": text_lines("pairs in ParaNMT's form", r"[^\t]*\t[^\t]*\t[-+.\de]*", repeated=True),
+        "jsonl": text_lines("JSON lines", r"\{.*\}", repeated=True),
+    }
+    target = None if str(output) == "-" else output
+    check_output_file(target, force, kinds[chosen])
+    rows, mended = export_text(
+        open_published(corpus), target, "jsonl" if chosen == "jsonl" else "paranmt", names
+    )
+    if mended:
+        typer.echo(f"in {mended:,} texts a tab or line end became a blank", err=True)
+    if target is not None:
+        typer.echo(f"{output}: {rows:,} pairs", err=True)

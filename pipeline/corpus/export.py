@@ -1,0 +1,112 @@
+"""A published corpus as one text: ParaNMT's three columns, or JSON lines."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paraforge.corpus.output import write_text
+from paraforge.corpus.statement import Rows
+from paraforge.errors import InputError
+from paraforge.files import atomic_path
+from paraforge.progress import progress
+from paraforge.publication.datasets import Dataset
+
+TextFormat = Literal["paranmt", "jsonl"]
+PARANMT: tuple[str, ...] = ("reference", "translation", "paraphrase_score")
+_ROWS = 65_536
+# What would end a field or a line of a TSV, or of a reader that knows more line ends.
+_BREAKS = r"[\t\n\r\x0b\x0c\x1c-\x1e\x{85}\x{2028}\x{2029}]"
+
+
+def text_format(path: Path) -> TextFormat:
+    """The format that a file's name asks for: JSON lines by `.jsonl` or `.jsonl.gz`, else ParaNMT's."""
+    return "jsonl" if path.name.removesuffix(".gz").endswith(".jsonl") else "paranmt"
+
+
+def export_text(
+    corpus: Dataset, output: Path | None, form: TextFormat, columns: Sequence[str] = ()
+) -> tuple[int, int]:
+    """Write all pairs of a corpus, in its order, to a file (`.gz`: compressed) or to standard output.
+
+    `paranmt` is the form of the released corpora: reference, translation and paraphrase score, divided by
+    tabs, without a header; `corpus=paranmt-tsv` reads it. A missing score is an empty field. `jsonl` is an
+    object a line, with null where a value is missing or not a number.
+
+    columns: of `jsonl`, all by default. Memory does not grow with the corpus.
+
+    Returns rows, and texts in which a tab or line end became a blank (of `paranmt`). Raises InputError: no
+    such column.
+    """
+    known = corpus.schema.names
+    names = list(PARANMT if form == "paranmt" else columns or known)
+    if unknown := [name for name in names if name not in known]:
+        remedy = f"It has {', '.join(known)}."
+        raise InputError(f"no column {', '.join(unknown)}", corpus.directory, remedy=remedy)
+    batches = _batches(corpus, names)
+    with _text_output(output) as file:
+        if form == "jsonl":
+            schema = pa.schema([corpus.schema.field(name) for name in names])
+            return write_text(Rows(schema, batches), file, form), 0
+        mended = 0
+        for batch in batches:
+            lines, changed = _three_columns(batch)
+            file.writelines(lines)
+            mended += changed
+    return corpus.rows, mended
+
+
+def _batches(corpus: Dataset, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The columns of all files, by their present names."""
+    stored = {present: name for name, present in corpus.renamed.items()}
+    with progress(total=corpus.rows, unit="pairs", description="export") as bar:
+        for path in corpus.files:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(_ROWS, columns=[stored.get(name, name) for name in names]):
+                    columns = [batch.column(stored.get(name, name)) for name in names]
+                    yield pa.RecordBatch.from_arrays(columns, names=list(names))
+                    bar.update(len(batch))
+
+
+def _three_columns(batch: pa.RecordBatch) -> tuple[Iterator[str], int]:
+    """Lines, and the number of texts that had to be changed."""
+    changed = 0
+    parts = []
+    for name in PARANMT[:2]:
+        text = batch.column(name).cast(pa.large_string())
+        parts.append(pc.replace_substring_regex(text, _BREAKS, " "))
+        changed += pc.sum(pc.not_equal(text, parts[-1])).as_py() or 0
+    score = batch.column(PARANMT[2])
+    known = pc.if_else(pc.is_nan(score), pa.scalar(None, score.type), score)
+    parts += [known.cast(pa.large_string()), pa.scalar("\t", pa.large_string())]
+    joined = pc.binary_join_element_wise(*parts, null_handling="replace", null_replacement="")
+    return (f"{line}\n" for line in joined.to_pylist()), changed
+
+
+@contextlib.contextmanager
+def _text_output(path: Path | None) -> Iterator[IO[str]]:
+    """A file that is there as a whole or not at all, or standard output."""
+    if path is None:
+        yield sys.stdout
+        return
+    with atomic_path(path) as temporary:
+        if path.suffix != ".gz":
+            with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                yield file
+            return
+        # No name and no time in the header: the same corpus gives the same bytes.
+        with (
+            temporary.open("wb") as raw,
+            gzip.GzipFile("", "wb", 6, raw, 0) as packed,
+            io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file,
+        ):
+            yield file
