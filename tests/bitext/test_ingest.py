@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from paraforge.bitext.ingest import ingest
 from paraforge.bitext.ingest_counts import IngestReport
 from paraforge.bitext.parameters import IngestParameters
+from paraforge.bitext.sources import SourceFile, read_file
 from paraforge.errors import IncompleteError, InputError
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
@@ -258,6 +259,39 @@ def test_running_again_changes_nothing_and_reads_nothing(
     again, _ = run(tmp_path, *sources)
     assert content(tmp_path / "ingested") == before
     assert (again.rows, again.rejected, again.sources) == (report.rows, report.rejected, report.sources)
+
+
+def lines_of(number: int) -> str:
+    """Content of a file: some of its pairs are other files', too."""
+    return "".join(f"sentence {number * n % 37}\tvěta {number * n % 23}\n" for n in range(60 + number))
+
+
+@given(st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), min_size=2, max_size=4))
+@settings(max_examples=5, deadline=None)
+def test_after_edits_of_the_files_only_new_content_is_read_and_the_bytes_are_those_of_a_fresh_run(
+    tmp_path_factory: pytest.TempPathFactory, states: list[list[int]]
+) -> None:
+    """Files added, removed, moved, renamed, changed, and changed back; a file has its content's number."""
+    base = tmp_path_factory.mktemp("edits")
+    known: set[int] = set()
+    for step, state in enumerate(states):
+        sources = [
+            tsv(write(base / f"{step}-{place}.tsv", lines_of(number)), f"source{place}")
+            for place, number in enumerate(state)
+        ]
+        read: list[str] = []
+
+        def counted(file: SourceFile, *arguments: Any, read: list[str] = read) -> Any:
+            read.append(file.main_path.name)
+            return read_file(file, *arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("paraforge.bitext.parts.read_file", counted)
+            run(base, *sources)
+        assert len(read) == len(set(state) - known), (state, known, read)
+        known |= set(state)
+        run(fresh := base / f"fresh{step}", *sources)
+        assert content(base / "ingested") == content(fresh / "ingested")
 
 
 def test_a_changed_file_or_parameter_is_not_taken_from_the_last_run(tmp_path: Path) -> None:
