@@ -1,6 +1,7 @@
 """Ingest: speed with all cleaning on, and memory, on a generated bitext with planted duplicates and blanks.
 
     python -m benchmarks.ingest
+    python -m benchmarks.ingest --grown --files 10 --layout tsv --compression gz
     python -m benchmarks.ingest --pairs 100000 --pairs 10000000 --layout tsv --compression gz --workers 2
 
 A pair is about 170 bytes of made-up words with Czech letters. Of every 50 pairs one repeats an earlier one,
@@ -141,6 +142,30 @@ def run(directory: Path, sources: list[dict[str, Any]], workers: int) -> tuple[I
     return report, usage, seconds
 
 
+def grow(directory: Path, sources: list[dict[str, Any]], workers: int) -> dict[str, float]:
+    """Ingest all files but the last, then all, then all from nothing: what unchanged files save, and keep."""
+    resources = Resources(work=directory / "work", workers=workers)
+    figures: dict[str, float] = {}
+    for name, chosen in (("", sources[:-1]), ("grown", sources), ("fresh", sources)):
+        if name == "fresh":
+            kept = (directory / "work").glob("ingest/files/*/*.parquet")
+            figures["parts_bytes"] = sum(path.stat().st_size for path in kept)
+            shutil.rmtree(directory / "work")
+        with Usage() as usage:
+            parameters = IngestParameters.model_validate({"sources": chosen})
+            started = time.monotonic()
+            ingest(parameters, directory / "ingested", resources)
+        if name:
+            figures[f"{name}_seconds"] = time.monotonic() - started
+            figures[f"{name}_cpu_seconds"] = usage.processor_seconds
+    figures["ingested_bytes"] = sum(
+        path.stat().st_size for path in (directory / "ingested").glob("*.parquet")
+    )
+    shutil.rmtree(directory / "work")
+    shutil.rmtree(directory / "ingested")
+    return figures
+
+
 def main(
     pairs: Annotated[list[int] | None, typer.Option(help="sizes; may be repeated")] = None,
     files: Annotated[int, typer.Option(help="files that the bitext is divided into")] = 2,
@@ -149,6 +174,7 @@ def main(
     workers: Annotated[list[int] | None, typer.Option(help="processes; may be repeated")] = None,
     directory: Annotated[Path | None, typer.Option(help="where to work; a temporary one by default")] = None,
     seed: int = 1,
+    grown: Annotated[bool, typer.Option(help="measure what unchanged files save when one is added")] = False,
 ) -> None:
     """Generate, ingest and print a table."""
     typer.echo(f"{hardware()}; load at the start {os.getloadavg()[0]:.1f}")
@@ -159,6 +185,18 @@ def main(
                     sources = generate(Path(name), size, files, kind, packed, seed)
                     megabytes = sum(path.stat().st_size for path in Path(name).iterdir()) / 1e6
                     for count in workers or [2]:
+                        if grown:
+                            append(
+                                "ingest",
+                                f"{kind.value} {packed.value}, {size:,} pairs, last of {files} files added",
+                                grow(Path(name), sources, count),
+                                input=f"{kind.value} {packed.value}",
+                                files=files,
+                                megabytes=round(megabytes),
+                                pairs=size,
+                                workers=count,
+                            )
+                            continue
                         report, usage, seconds = run(Path(name), sources, count)
                         expected = planted_in_files(size, files)
                         append(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.bitext.cleaning import shorten
-from paraforge.bitext.parts import TEXTS
+from paraforge.bitext.parts import TEXTS, keys_of
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.groups import GroupRanker
 from paraforge.shards.libraries import installed
@@ -71,10 +71,13 @@ def plan_shards(
     return plans
 
 
-def rank_groups(parts: Sequence[Part], columns: tuple[str, str], directory: Path) -> None:
+def rank_groups(
+    parts: Sequence[Part], columns: tuple[str, str], texts: tuple[str, ...], directory: Path
+) -> None:
     """Rank the rows that were not refused by one of their keys; goes on where a killed run stopped.
 
     parts: all parts of the corpus, in order. columns: the two halves of the key.
+    texts: the columns whose key it is.
     directory: the ranker's own, see :class:`paraforge.shards.groups.GroupRanker`.
     """
     ranker = GroupRanker(directory, expected_rows=sum(part.rows for part in parts))
@@ -84,10 +87,10 @@ def rank_groups(parts: Sequence[Part], columns: tuple[str, str], directory: Path
         end = part.first_row + part.rows
         if end <= ranker.rows or ranker.finished:
             continue  # added before the last run was killed
-        table = read_parquet(part.path, ["rejected", *columns])
-        taken = table.column("rejected").combine_chunks().is_null().to_numpy(zero_copy_only=False)
+        refused = read_parquet(part.path, ["rejected"]).column("rejected")
+        taken = refused.combine_chunks().is_null().to_numpy(zero_copy_only=False)
         taken[part.dropped - part.first_row] = False
-        keys = np.stack([table.column(name).to_numpy()[taken] for name in columns], axis=1)
+        keys = keys_of(part.path, columns, texts)[taken]
         ranker.add(keys, np.flatnonzero(taken) + part.first_row, next_row=end)
         report_rows(part.rows)
         if ranker.rows - committed >= _COMMIT_ROWS:

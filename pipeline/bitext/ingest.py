@@ -12,7 +12,7 @@ import numpy as np
 from paraforge.bitext.assembly import Part, ShardPlan, ShardResult, plan_shards, rank_groups, write_shards
 from paraforge.bitext.ingest_counts import IngestReport, ReadSource, check_report, log_report, make_report
 from paraforge.bitext.parameters import IngestParameters
-from paraforge.bitext.parts import PAIR_KEY, SOURCE_KEY, FileReport, read_parts
+from paraforge.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, drop_keys, read_parts
 from paraforge.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_file
@@ -80,6 +80,8 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
         work.publish([plan.key for plan in plans], [result.record for result in results], output, description)
         for left in work.path.glob("groups-*"):
             shutil.rmtree(left, ignore_errors=True)
+        for directory in {part.path.parent for source in read for part in source.parts}:
+            drop_keys(directory)
         _note_used(work, plans, read)
     report.seconds = round(time.monotonic() - started, 3)
     report.pairs_per_second = round(report.rows / max(report.seconds, 1e-3))
@@ -202,8 +204,9 @@ def _write(
         if run not in left.name:
             shutil.rmtree(left, ignore_errors=True)  # of another run that was given up
     if any(work.find(plan.key) is None for plan in plans):
-        ranked = [(PAIR_KEY, pairs), (SOURCE_KEY, sources)]
-        arguments = [(parts, columns, path) for columns, path in ranked if path is not None]
+        texts = TEXTS[parameters.kind]
+        ranked = [(PAIR_KEY, texts, pairs), (SOURCE_KEY, texts[:1], sources)]
+        arguments = [(parts, keys, of, path) for keys, of, path in ranked if path is not None]
         for _ in jobs.run(
             rank_groups, arguments, description="find duplicates", unit="pairs", sizes=[rows] * len(arguments)
         ):

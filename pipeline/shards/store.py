@@ -15,6 +15,8 @@ from paraforge.files import atomic_path, hash_json, read_json, sha256_file, writ
 from paraforge.shards.schema import present_names
 
 ROWS_PER_SHARD = 50_000
+# Of compression: what is written once and read at once need not be smaller.
+_LEVEL = 1
 # Readers of a directory of Parquet files pass over names that begin with an underscore.
 INDEX_NAME = "_shards.json"
 _OLDER_INDEX_NAME = "shards.json"
@@ -43,10 +45,12 @@ def shard_name(index: int) -> str:
     return f"shard-{index:05d}.parquet"
 
 
-def write_parquet(table: pa.Table, path: Path, row_group_rows: int = ROWS_PER_SHARD) -> None:
+def write_parquet(
+    table: pa.Table, path: Path, row_group_rows: int = ROWS_PER_SHARD, level: int = _LEVEL
+) -> None:
     """Write ``table`` in the project's Parquet dialect, not atomically: zstd, page checksums, statistics. The
     bytes depend on the table (and on the pyarrow version) alone."""
-    pq.write_table(table, path, row_group_size=row_group_rows, **_parquet_options(table.column_names))
+    pq.write_table(table, path, row_group_size=row_group_rows, **_parquet_options(table.column_names, level))
 
 
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
@@ -54,10 +58,10 @@ def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, **_parquet_options(schema.names))
 
 
-def _parquet_options(names: Sequence[str]) -> dict[str, Any]:
+def _parquet_options(names: Sequence[str], level: int = _LEVEL) -> dict[str, Any]:
     return {
         "compression": "zstd",
-        "compression_level": 1,
+        "compression_level": level,
         "use_dictionary": [name for name in DICTIONARY_COLUMNS if name in names],
         "write_statistics": True,
         "write_page_checksum": True,
@@ -66,10 +70,10 @@ def _parquet_options(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def write_shard(table: pa.Table, path: Path) -> ShardRecord:
+def write_shard(table: pa.Table, path: Path, level: int = _LEVEL) -> ShardRecord:
     """Write one shard atomically and say what was written."""
     with atomic_path(path) as temporary:
-        write_parquet(table, temporary)
+        write_parquet(table, temporary, level=level)
         digest = sha256_file(temporary)
     return ShardRecord(path.name, table.num_rows, digest)
 
@@ -270,12 +274,20 @@ class ShardWriter:
     """Cuts a stream of tables into shards of equal size in a directory. The shards depend on the rows alone,
     not on how the stream was cut into tables."""
 
-    def __init__(self, directory: Path, schema: pa.Schema, rows_per_shard: int = ROWS_PER_SHARD) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        schema: pa.Schema,
+        rows_per_shard: int = ROWS_PER_SHARD,
+        level: int = _LEVEL,
+    ) -> None:
+        """level: of compression."""
         if rows_per_shard < 1:
             raise ValueError("rows_per_shard must be at least 1")
         self.directory = directory
         self.schema = schema
         self.rows_per_shard = rows_per_shard
+        self.level = level
         self.records: list[ShardRecord] = []
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
@@ -296,7 +308,7 @@ class ShardWriter:
         rest = merged.slice(rows)
         self._pending = [rest] if rest.num_rows else []
         self._pending_rows = rest.num_rows
-        self.records.append(write_shard(shard, self.directory / shard_name(len(self.records))))
+        self.records.append(write_shard(shard, self.directory / shard_name(len(self.records)), self.level))
 
     def close(self, description: dict[str, Any] | None = None) -> list[ShardRecord]:
         """Write what is left and, if a description is given, ``_shards.json``."""

@@ -294,6 +294,24 @@ def test_after_edits_of_the_files_only_new_content_is_read_and_the_bytes_are_tho
         assert content(base / "ingested") == content(fresh / "ingested")
 
 
+@pytest.mark.parametrize("damage", [None, b"", b"PAR1"])
+def test_keys_that_a_killed_run_left_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes | None
+) -> None:
+    sources = corpus(tmp_path)
+    monkeypatch.setattr("paraforge.bitext.ingest.drop_keys", lambda directory: None)
+    run(tmp_path, sources[0])
+    left = sorted((tmp_path / "work").glob("ingest/files/*/keys/*.parquet"))
+    assert left
+    if damage is not None:
+        left[-1].write_bytes(damage)
+    monkeypatch.undo()
+    run(tmp_path, *sources)
+    assert not list((tmp_path / "work").rglob("keys"))
+    run(tmp_path / "fresh", *sources)
+    assert content(tmp_path / "ingested") == content(tmp_path / "fresh" / "ingested")
+
+
 def test_a_changed_file_or_parameter_is_not_taken_from_the_last_run(tmp_path: Path) -> None:
     sources = corpus(tmp_path)
     first, _ = run(tmp_path, *sources)
