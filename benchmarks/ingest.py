@@ -151,13 +151,11 @@ def grow(directory: Path, sources: list[dict[str, Any]], workers: int) -> dict[s
             kept = (directory / "work").glob("ingest/files/*/*.parquet")
             figures["parts_bytes"] = sum(path.stat().st_size for path in kept)
             shutil.rmtree(directory / "work")
-        with Usage() as usage:
-            parameters = IngestParameters.model_validate({"sources": chosen})
-            started = time.monotonic()
-            ingest(parameters, directory / "ingested", resources)
+        parameters = IngestParameters.model_validate({"sources": chosen})
+        started = time.monotonic()
+        ingest(parameters, directory / "ingested", resources)
         if name:
             figures[f"{name}_seconds"] = time.monotonic() - started
-            figures[f"{name}_cpu_seconds"] = usage.processor_seconds
     figures["ingested_bytes"] = sum(
         path.stat().st_size for path in (directory / "ingested").glob("*.parquet")
     )
