@@ -12,28 +12,27 @@ import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from paraforge.evaluation.similarity.comparing import Model
+from typing import Any
 
 __all__ = ["__version__", "load"]
 __version__ = "0.1.0"
 
 
-def load(name: str | Path, device: str = "cpu") -> Model:
-    """Open any model that gives sentences vectors, on a device.
+def load(name: str | Path, device: str = "cpu") -> Any:
+    """Open any model that gives sentences vectors, or paraphrases them, on a device: a
+    :class:`~paraforge.evaluation.similarity.comparing.Model`, or a
+    :class:`~paraforge.paraphrasing.paraphraser.Paraphraser`.
 
     name: a directory of trained embeddings, trained decoders (behind `@` what to read them by, e.g.
-        `@unrolled:3`), SIF, word vectors or sentence-transformers; or a file of word vectors.
+        `@unrolled:3`), a paraphraser, SIF, word vectors or sentence-transformers; or a file of word vectors.
 
     Raises:
         ConfigurationError: no such device.
         InputError: no model, or a damaged one; pickles are never opened.
     """
-    from paraforge.loading import load as load_by_name
+    from paraforge.loading import load_any
 
-    return load_by_name(name, device)
+    return load_any(name, device)
 
 
 class _FormerModule(ModuleType):

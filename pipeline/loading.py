@@ -17,6 +17,7 @@ from paraforge.evaluation.baselines.sif import SifOfEachSet, describe_average, o
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.similarity.comparing import Adaptive, CosineModel, Model, OpenedModel
 from paraforge.learning.devices import check_device, chosen_device
+from paraforge.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 from paraforge.scoring import general
 from paraforge.scoring.vector_cache import table_directory
 from paraforge.scoring.vectors import TABLE_NAME, WordVectors
@@ -68,6 +69,11 @@ def load(name: str | Path, device: str = "cpu") -> Model:
         raise InputError(f"'{name}' compares sentences and gives no vectors", remedy=_KNOWN)
     opened: Model = model
     return opened
+
+
+def load_any(name: str | Path, device: str = "cpu") -> Any:
+    """As :func:`load`, or a paraphraser; see :func:`paraforge.load`."""
+    return Paraphraser(Path(name), device) if is_paraphraser(Path(name)) else load(name, device)
 
 
 def load_fixed(name: str | Path, device: str = "cpu") -> Model:

@@ -40,6 +40,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "model": ("paraforge.cli.model", "Import a ready translation model, check one, show any model."),
         "translate": ("paraforge.cli.translate", "Translate a file of sentences, one a line."),
     },
+    "Paraphrasing": {
+        "paraphrase": ("paraforge.cli.paraphrase", "Paraphrase a file of sentences, one a line."),
+    },
     "Embeddings": {
         "train": ("paraforge.cli.train", "Train sentence embeddings on paraphrase pairs."),
         "train-decoders": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +11,7 @@ import typer
 from paraforge.cli.spelling import DEVICE_HELP
 
 if TYPE_CHECKING:
+    from paraforge.decoding.translator import Translator
     from paraforge.translation.calibration.loss import Check
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -73,18 +74,14 @@ def translate(
       paraforge translate news.cs news.tsv --engine server --set model=NAME --set source_language=Czech
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
-    from paraforge.cli.outputs import check_output_file, text_lines
     from paraforge.cli.settings import checked as checked_values
-    from paraforge.cli.settings import quiet_pipe
     from paraforge.decoding.engines import is_model_free, open_translator
     from paraforge.decoding.engines.ctranslate2 import NAME
     from paraforge.decoding.translator import DecodingOptions, Placement
     from paraforge.errors import ConfigurationError
-    from paraforge.interrupts import graceful_interrupts
     from paraforge.models.importing import usable_model
     from paraforge.shards.resources import available_cores
     from paraforge.translation.calibration.check import checked
-    from paraforge.translation.text_file import read_sentences, translate_lines
 
     if nbest > beam:
         raise ConfigurationError([f"--nbest is {nbest}: it has to be at most --beam, {beam}"])
@@ -99,19 +96,41 @@ def translate(
             "compute_type": compute_type,
         },
     )
+    placement = Placement(device, threads or available_cores(), batch_tokens)
+    chosen = _check(check)
+
+    def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
+        path, decoding = model, options
+        if path is not None and not is_model_free(engine):
+            path = usable_model(path, engine)
+        if engine == NAME and path is not None:
+            decoding, sentences = checked(path, options, placement, input_path, sentences, chosen)
+        return open_translator(engine, path, decoding, placement, _settings(setting)), sentences
+
+    translate_file(input_path, output_path, force, prepare)
+
+
+def translate_file(
+    input_path: Path,
+    output_path: Path,
+    force: bool,
+    prepare: Callable[[Iterator[str]], tuple[Translator, Iterator[str]]],
+    doing: str = "translate",
+) -> None:
+    """Translate a file or a pipe with the translator that ``prepare`` opens, which also gets, and may change,
+    the sentences. ``doing`` is what the progress display says."""
+    from paraforge.cli.outputs import check_output_file, text_lines
+    from paraforge.cli.settings import quiet_pipe
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.translation.text_file import read_sentences, translate_lines
+
     lines = text_lines("translations", r"\d+\t\d+\t(-?\d+\.\d+)?\t.*", repeated=True)
     check_output_file(None if output_path == Path("-") else output_path, force, lines)
-    placement = Placement(device, threads or available_cores(), batch_tokens)
     # Looks at the input before a large model is loaded.
     sentences = read_sentences(input_path)
-    chosen = _check(check)
     with quiet_pipe(), graceful_interrupts():
-        if model is not None and not is_model_free(engine):
-            model = usable_model(model, engine)
-        if engine == NAME and model is not None:
-            options, sentences = checked(model, options, placement, input_path, sentences, chosen)
-        translator = open_translator(engine, model, options, placement, _settings(setting))
-        translate_lines(translator, sentences, output_path)
+        translator, sentences = prepare(sentences)
+        translate_lines(translator, sentences, output_path, doing)
 
 
 def _check(given: str) -> Check:

@@ -153,6 +153,11 @@ def plain(text: str) -> str:
     return text.translate(_PLAIN)
 
 
+def tagged(prefix: str, text: str) -> str:
+    """A source as the model reads it; a blank one stays blank, whatever is asked."""
+    return f"{prefix} {plain(text)}" if prefix and text.strip() else plain(text)
+
+
 def bucket_edges(values: NDArray[np.float64], buckets: int) -> list[float]:
     """Inner edges of buckets with equally many values in each; fewer of them where values are equal.
 

@@ -20,7 +20,7 @@ from paraforge.errors import IncompleteError, InputError
 from paraforge.evaluation.leakage import LeakageFilter
 from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.interrupts import check_interrupt
-from paraforge.paraphrasing.controls import BUCKETED, Controls, bucket_edges, learnt_templates, plain
+from paraforge.paraphrasing.controls import BUCKETED, Controls, bucket_edges, learnt_templates, plain, tagged
 from paraforge.paraphrasing.parameters import ParaphraserParameters
 from paraforge.parsing.brackets import template_of
 from paraforge.parsing.parse import Parses, parse_sentences
@@ -315,8 +315,3 @@ def _tagged(
     return pa.table(
         [pa.array(sources, pa.string()), pa.array(targets, pa.string()), held_out], schema=_SCHEMA
     )
-
-
-def tagged(prefix: str, text: str) -> str:
-    """A source as the model reads it."""
-    return f"{prefix} {plain(text)}" if prefix else plain(text)

@@ -59,7 +59,9 @@ def _pipe_lines() -> Iterator[str]:
             raise InputError(f"not UTF-8: {error.reason}", "standard input", number) from error
 
 
-def translate_lines(translator: Translator, sentences: Iterable[str], output: Path) -> Counter[str]:
+def translate_lines(
+    translator: Translator, sentences: Iterable[str], output: Path, doing: str = "translate"
+) -> Counter[str]:
     """Translate sentences and write a TSV: input line from 1, rank, score, text.
 
     The file appears under its name when it is complete; until then, and if the run is stopped, what has been
@@ -80,7 +82,7 @@ def translate_lines(translator: Translator, sentences: Iterable[str], output: Pa
     counts: Counter[str] = Counter()
     with (
         _open_output(output) as file,
-        progress(total=None, unit="sentences", description="translate") as bar,
+        progress(total=None, unit="sentences", description=doing) as bar,
     ):
         for result in translator.translate(sentences):
             counts["sentences"] += 1

@@ -27,6 +27,7 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "configure --reset": ("configure", "--reset", "-o", "OUT"),
     "model import": ("model", "import", "missing", "OUT"),
     "translate": ("translate", "missing", "OUT"),
+    "paraphrase": ("paraphrase", "missing", "OUT", "--model", "missing"),
     "score": ("score", "pairs.tsv", "OUT", "--vectors", "missing"),
     "query": ("query", "corpus", "SELECT source, line FROM corpus", "-o", "OUT"),
     "sample": ("sample", "corpus", "-o", "OUT"),

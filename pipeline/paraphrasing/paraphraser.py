@@ -1,0 +1,154 @@
+"""A trained paraphraser in use: what is asked, as tags, and the engine that searches for paraphrases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from paraforge.decoding.engines import open_translator
+from paraforge.decoding.translator import DecodingOptions, Placement, Translator
+from paraforge.errors import ConfigurationError, InputError
+from paraforge.models.model import open_model
+from paraforge.paraphrasing.controls import BUCKETED, CONTROLS_FILE, Controls, tagged
+from paraforge.parsing.parser import open_parser, parser_names
+from paraforge.shards.resources import available_cores
+
+Search = Literal["beam", "diverse", "sample"]
+MAXIMUM_TOKENS = 256
+
+
+def is_paraphraser(path: Path) -> bool:
+    """Whether a directory has a model that paraphrases."""
+    return (path / CONTROLS_FILE).is_file()
+
+
+class Paraphraser:
+    """A model of the stage ``paraphraser``.
+
+        model = paraforge.load("models/paraphraser")
+        model.paraphrase(["A dog runs."], overlap="low", nbest=3)
+
+    controls: what can be asked for.
+    """
+
+    def __init__(self, path: Path, device: str = "auto", threads: int = 0) -> None:
+        """Open it; an engine is loaded when it is first used. Raises InputError: no paraphraser, or damaged.
+
+        path: its directory. device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: 0 is one a core.
+        """
+        self.controls = Controls.read(path)
+        self._model = open_model(path)
+        self._placement = Placement(device, threads or available_cores())
+        self._opened: tuple[Any, Translator] | None = None
+
+    def prefix(
+        self,
+        *,
+        similarity: str | None = None,
+        overlap: str | None = None,
+        length: str | None = None,
+        template: str | None = None,
+        like: str | None = None,
+        parser: str | None = None,
+    ) -> str:
+        """The tags for what is asked, to be put in front of each source.
+
+        similarity, overlap, length: ``low``, ``medium``, ``high``, the number of a bucket, or a value in it.
+        template: ``(S (NP) (VP) (.))``.
+        like: a sentence whose template is taken; it is parsed by ``parser``, or the model's own.
+
+        Raises ConfigurationError: the model cannot be asked that; InputError: no parser, or no parse.
+        """
+        asked = dict(zip(BUCKETED, (similarity, overlap, length), strict=True))
+        wanted = {
+            name: self.controls.bucket(name, str(text)) for name, text in asked.items() if text is not None
+        }
+        if like is not None:
+            if template is not None:
+                raise ConfigurationError(["--template and --like are two ways to say one thing: give one"])
+            template = self._tree_of(like, parser or self.controls.parser)
+        return self.controls.prefix(
+            wanted, None if template is None else self.controls.known_template(template)
+        )
+
+    def _tree_of(self, sentence: str, parser: str | None) -> str:
+        if parser is None:
+            raise ConfigurationError(["this model was trained without templates"])
+        if parser == "file":
+            raise ConfigurationError(
+                [f"--like: the model's templates are of a file: give --parser ({', '.join(parser_names())})"]
+            )
+        (tree,) = open_parser(parser).parse([sentence])
+        if tree is None:
+            raise InputError(f"{parser} finds no parse of {sentence!r}", remedy="Give a --template.")
+        return tree
+
+    def translator(
+        self,
+        *,
+        nbest: int = 1,
+        search: Search = "beam",
+        beam: int = 8,
+        diversity: float = 1.0,
+        temperature: float = 1.0,
+        top_k: int = 10,
+        seed: int = 1,
+    ) -> Translator:
+        """The engine that searches; sources are :func:`~paraforge.paraphrasing.controls.tagged` texts.
+
+        nbest: paraphrases of a text.
+        search: ``beam``; ``diverse``: a group of the beam for each paraphrase, each paying ``diversity`` nats
+            for a token that an earlier one took; ``sample``: drawn among the ``top_k`` most probable tokens.
+        beam: its width, at least nbest.
+        temperature, top_k, seed: of sampling; top_k 0 is all tokens.
+
+        Raises InputError: a value cannot be.
+        """
+        fast = "ctranslate2" in self._model.folders
+        settings: dict[str, Any] = {}
+        engine = "ctranslate2" if fast else "fairseq"
+        width = max(beam, nbest)
+        if search != "beam":
+            engine = "torch" if fast else "fairseq"
+        if search == "diverse":
+            groups = max(2, nbest)
+            width = groups * max(1, beam // groups)
+            settings = {"groups": groups, "diversity": diversity}
+        elif search == "sample":
+            width = nbest
+            settings = {"method": "sampling", "temperature": temperature, "top_k": top_k, "seed": seed}
+        options = DecodingOptions(beam=width, nbest=nbest, maximum_target_tokens=MAXIMUM_TOKENS)
+        key = (engine, options, sorted(settings.items()))
+        if self._opened is None or self._opened[0] != key:
+            self._opened = None  # frees the one before
+            self._opened = (
+                key,
+                open_translator(engine, self._model, options, self._placement, settings),
+            )
+        return self._opened[1]
+
+    def paraphrase(
+        self,
+        texts: Sequence[str],
+        *,
+        similarity: str | None = None,
+        overlap: str | None = None,
+        length: str | None = None,
+        template: str | None = None,
+        like: str | None = None,
+        **search: Any,
+    ) -> list[list[str]]:
+        """Paraphrases of each text, the best first; none of a text that could not be paraphrased.
+
+        similarity, overlap, length, template, like: what they are like, see :meth:`prefix`.
+        search: how many and how, see :meth:`translator`.
+
+        Raises ConfigurationError, InputError: as those.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts is a list of strings, not a string")
+        asked = {"similarity": similarity, "overlap": overlap, "length": length}
+        prefix = self.prefix(**asked, template=template, like=like)
+        results = self.translator(**search).translate(tagged(prefix, text) for text in texts)
+        return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]
