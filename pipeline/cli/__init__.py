@@ -39,8 +39,6 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "plan": ("paraforge.cli.plan", "Forecast what a translation will take: time, cost, disk, memory."),
         "model": ("paraforge.cli.model", "Import a ready translation model, check one, show any model."),
         "translate": ("paraforge.cli.translate", "Translate a file of sentences, one a line."),
-    },
-    "Paraphrasing": {
         "paraphrase": ("paraforge.cli.paraphrase", "Paraphrase a file of sentences, one a line."),
     },
     "Embeddings": {
