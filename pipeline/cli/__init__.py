@@ -37,6 +37,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Translation": {
         "plan": ("paraforge.cli.plan", "Forecast what a translation will take: time, cost, disk, memory."),
+        "memory": (
+            "paraforge.cli.memory",
+            "Show, export and import remembered translations.",
+        ),
         "model": ("paraforge.cli.model", "Import a ready translation model, check one, show any model."),
         "translate": ("paraforge.cli.translate", "Translate a file of sentences, one a line."),
         "paraphrase": ("paraforge.cli.paraphrase", "Paraphrase a file of sentences, one a line."),

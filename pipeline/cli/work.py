@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from paraforge.cli.memory import memory_directory, sizes
+
 if TYPE_CHECKING:
     from paraforge.shards.inventory import State, StepWork
 
@@ -40,6 +42,14 @@ def list_command(
         cells = [_cell(step, state) for state in ("current", "unfinished", "old")]
         held = f"  in use by {step.holder}" if step.holder else ""
         typer.echo(f"{step.name:<24} {cells[0]:>18} {cells[1]:>18} {cells[2]:>18}{held}")
+    from paraforge.translation.memory_inventory import contents
+
+    for one in contents(memory_directory(None if work is None else work / "memory", project)):
+        unused = sum(segment.sentences for segment in one.unused)
+        typer.echo(
+            f"memory {one.memory.path.name[:8]}: {one.sentences:,} sentences, {sizes(one.bytes)}, "
+            f"{one.days:.0f} days old, {unused:,} used by no corpus ({one.title})"
+        )
     old = sum(step.size("old") for step in steps)
     typer.echo(f"'paraforge work prune' frees {_size(old)}.")
 
@@ -52,13 +62,17 @@ def prune(
         False, "--unfinished", help="also what a run left that has not finished: it then begins anew"
     ),
     everything: bool = typer.Option(False, "--all", help="also what the last run used"),
+    memory: bool = typer.Option(
+        False, "--memory", help="also what no corpus uses of the translation memory, shared or not"
+    ),
     dry_run: bool = typer.Option(False, "--dry-run", help="only say what would be freed"),
     work: Path | None = typer.Option(None, "--work", help="work directory; by default resources.work"),
 ) -> None:
     """Remove what earlier parameters or input left. The published corpus and models stay as they are.
 
     A step that a process is writing in is left alone. What is removed costs its work again if its parameters
-    come back; nothing else.
+    come back; nothing else. The translation memory is kept, unless --memory is given: then translations go
+    that the last finished run of no corpus used.
 
     \b
     Examples:
@@ -68,6 +82,8 @@ def prune(
     """
     from paraforge.errors import InputError
     from paraforge.shards.inventory import prune as remove
+    from paraforge.translation.memory_inventory import contents
+    from paraforge.translation.memory_inventory import prune as prune_set
 
     root, published, found = _look(project, work)
     unknown = [name for name in steps if name not in {step.name for step in found}]
@@ -90,6 +106,12 @@ def prune(
         total += freed
         noun = "entry" if len(entries) == 1 else "entries"
         typer.echo(f"{step.name}: {len(entries):,} {noun}, {_size(freed)}")
+    for one in contents(memory_directory(None if work is None else work / "memory", project)):
+        if memory and one.unused and not steps:
+            sentences = sum(segment.sentences for segment in one.unused)
+            freed = one.unused_bytes if dry_run else prune_set(one)
+            total += freed
+            typer.echo(f"memory {one.memory.path.name[:8]}: {sentences:,} sentences, {sizes(freed)}")
     typer.echo(f"{_size(total)} {'would be freed' if dry_run else 'freed'}")
 
 

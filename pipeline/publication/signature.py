@@ -63,7 +63,7 @@ def _translator(description: Description) -> str:
     engine = (description.get("parameters") or {}).get("engine")
     if not model or engine == "none":
         return "given"  # the pairs came with their translations
-    return f"fake:{model}" if engine == "fake" else model
+    return f"{engine}:{model}" if engine in ("fake", "imported") else model
 
 
 def _scorer(score: Description) -> str:

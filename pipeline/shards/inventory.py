@@ -13,8 +13,9 @@ from filelock import FileLock, Timeout
 
 from paraforge.errors import InputError
 from paraforge.files import read_json
+from paraforge.shards.resources import MEMORY_NAME
 from paraforge.shards.store import index_path
-from paraforge.shards.work import CURRENT_NAME, LOCK_NAME, MEMORY_NAME
+from paraforge.shards.work import CURRENT_NAME, LOCK_NAME
 
 State = Literal["current", "unfinished", "old"]
 # A directory of a step that holds results by key, as the step's own directory does.

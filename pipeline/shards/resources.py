@@ -8,6 +8,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# The translation memory in the work directory: no step's directory, and never pruned unasked.
+MEMORY_NAME = "memory"
+
 
 class Resources(BaseModel):
     """Section ``resources`` of params.yaml. Changing any of these invalidates nothing."""
@@ -48,6 +51,10 @@ class Resources(BaseModel):
         "in the work directory",
     )
     work: Path = Field(Path("work"), description="work directory: on a disk that all workers see")
+
+    def memory_directory(self) -> Path:
+        """The translation memory."""
+        return self.translation_memory or self.work / MEMORY_NAME
 
     def worker_count(self) -> int:
         """Processes to use on this machine."""

@@ -26,8 +26,6 @@ from paraforge.files import atomic_path, hash_json, read_json, sha256_file, sync
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_parquet
 
 WORK = Path("work")
-# The translation memory in it: no step's directory, and never pruned unasked.
-MEMORY_NAME = "memory"
 LOCK_NAME = "lock"
 CURRENT_NAME = "current.json"
 _KEY = b"paraforge.key"

@@ -81,7 +81,7 @@ def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
     ):
         pending: list[pa.Table] = []
         for places in recalled.blocks(max(1, _BLOCK // nbest)):
-            table, counts = _block(recalled, places)
+            table, counts = _block(recalled, places, nbest)
             _digest_into(digest, table)
             (rows + np.cumsum(counts) - counts).astype("<i8").tofile(starts)
             rows += table.num_rows
@@ -101,7 +101,7 @@ def _write_full(writer: pa.RecordBatchFileWriter, pending: list[pa.Table]) -> li
     return [table.slice(whole)] if whole < table.num_rows else []
 
 
-def _block(recalled: Recalled, places: NDArray[np.int64]) -> tuple[pa.Table, NDArray[np.int64]]:
+def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[pa.Table, NDArray[np.int64]]:
     """Hypotheses of a block of sentences in their order, and how many each has."""
     first = places % max(1, recalled.rows)
     order = np.argsort(first, kind="stable")
@@ -114,7 +114,8 @@ def _block(recalled: Recalled, places: NDArray[np.int64]) -> tuple[pa.Table, NDA
         known = table.column("key").is_valid().to_numpy()
         heads = np.append(np.flatnonzero(known), table.num_rows)
         left = first[here] - recalled.bases[number]
-        counts[here] = heads[np.searchsorted(heads, left) + 1] - left
+        # An imported set may have more hypotheses than are asked for.
+        counts[here] = np.minimum(heads[np.searchsorted(heads, left) + 1] - left, nbest)
         tables.append(table.drop_columns("key").take(pa.array(ranges(left, counts[here]))))
     # From the order of the memory to that of the sentences.
     sorted_counts = counts[order]

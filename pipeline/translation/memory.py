@@ -18,11 +18,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from paraforge.errors import InputError
 from paraforge.files import atomic_path, hash_json, read_json, sha256_file, sync_directory, write_json
-from paraforge.shards.store import write_parquet
+from paraforge.shards.store import read_parquet, write_parquet
 from paraforge.translation.hypotheses import REMEMBERED
 
 logger = logging.getLogger(__name__)
@@ -49,6 +51,20 @@ class Segment:
     sentences: int
     sha256: str
     libraries: dict[str, str]
+
+    def keys(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
+        """First rows of its sentences, their keys (n x 2), and which of them have failed.
+
+        Raises InputError: it cannot be read, or is not what its entry says.
+        """
+        table = read_parquet(self.path, ["key", "failed"])
+        key = table.column("key").combine_chunks()
+        heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))
+        if table.num_rows != self.rows or len(heads) != self.sentences or key.type != pa.binary(16):
+            raise InputError("not what its entry says", self.path)
+        data = b"".join(key.drop_null().to_pylist())
+        failed = table.column("failed").is_valid().to_numpy()[heads]
+        return heads, np.frombuffer(data, ">u8").astype(np.uint64).reshape(-1, 2), failed
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge.errors import InputError
 from paraforge.files import sha256_file
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.groups import GroupRanker
-from paraforge.shards.store import read_parquet
 from paraforge.translation.distinct import mapped_array
 from paraforge.translation.memory import Segment
 
@@ -112,7 +110,7 @@ def _recall(
     for segment, base in zip(segments, bases[:-1].tolist(), strict=True):
         check_interrupt()
         try:
-            heads, known, failed = _read_keys(segment)
+            heads, known, failed = segment.keys()
         except InputError:
             damaged.append(segment)
             continue
@@ -148,19 +146,6 @@ def _marks(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
     for begin in range(0, len(keys), _BLOCK):
         marks[keys[begin : begin + _BLOCK, 1] & np.uint64(len(marks) - 1)] = True
     return marks
-
-
-def _read_keys(segment: Segment) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
-    """First rows of the sentences of a segment, their keys, and which of them have failed. Raises InputError:
-    it cannot be read, or is not what its entry says."""
-    table = read_parquet(segment.path, ["key", "failed"])
-    key = table.column("key").combine_chunks()
-    heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))
-    if table.num_rows != segment.rows or len(heads) != segment.sentences or key.type != pa.binary(16):
-        raise InputError("not what its entry says", segment.path)
-    data = b"".join(key.drop_null().to_pylist())
-    failed = table.column("failed").is_valid().to_numpy()[heads]
-    return heads, np.frombuffer(data, ">u8").astype(np.uint64).reshape(-1, 2), failed
 
 
 def _damaged(found: Recalled) -> list[Segment]:

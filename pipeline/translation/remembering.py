@@ -19,9 +19,10 @@ from paraforge.shards.libraries import Versions, described, installed, is_made_o
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import StepReport, check_bytes, run_step, shard_keys
 from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
-from paraforge.shards.work import MEMORY_NAME, WorkDirectory, replaced_directory
+from paraforge.shards.work import WorkDirectory, replaced_directory
 from paraforge.translation.distinct import DistinctSentences
 from paraforge.translation.memory import MemorySet, Segment, open_set
+from paraforge.translation.memory_inventory import note_use
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.recall import Recalled, recall
 from paraforge.translation.sentences import SET_METADATA, EngineChoice, Workplace, sentences_step
@@ -77,9 +78,9 @@ class Remembered:
         return merged(segment.libraries for segment in self.recalled.needed())
 
 
-def memory_root(resources: Resources) -> Path:
-    """The directory of the translation memory."""
-    return (resources.translation_memory or resources.work / MEMORY_NAME).resolve()
+def open_memory(choice: EngineChoice, resources: Resources) -> MemorySet:
+    """The set of the translation memory for an engine with its options and model."""
+    return open_set(resources.memory_directory().resolve(), choice.description())
 
 
 def translate_unknown(
@@ -102,7 +103,7 @@ def translate_unknown(
         InputError: other versions of libraries made a part of what is known, and what to do was not said.
         IncompleteError: a task failed, or sentences have no result.
     """
-    memory = open_set(memory_root(resources), choice.description())
+    memory = open_memory(choice, resources)
     key = hash_json([distinct.path.name, memory.path.name, parameters.sentences_per_task, parameters.memory])
     results = WorkDirectory("translate-sentences", resources.work)
     tasks = _read_state(work)
@@ -147,8 +148,10 @@ def translate_unknown(
     raise IncompleteError(f"translate: {len(recalled.unknown)} sentences have no result")
 
 
-def finish_tasks(work: Path) -> None:
-    """Note that the corpus is written: what has failed is tried again by the next run."""
+def finish_tasks(work: Path, memory: MemorySet | None, remembered: Remembered | None) -> None:
+    """Note that the corpus is written and what it uses; what has failed is tried again by the next run."""
+    if memory is not None and remembered is not None:
+        note_use(memory, work.parent, remembered.recalled.needed())
     tasks = _read_state(work)
     if tasks is not None:
         tasks.finished = True
@@ -170,10 +173,10 @@ def usable_segments(memory: MemorySet, choice: EngineChoice, resources: Resource
 
 def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
     """What the next run will find: segments of the memory, and finished tasks that are not in it yet."""
-    description = choice.description()
-    known = usable_segments(open_set(memory_root(resources), description), choice, resources)
+    memory = open_memory(choice, resources)
+    known = usable_segments(memory, choice, resources)
     results = WorkDirectory("translate-sentences", resources.work)
-    for key in _finished(results).get(json.dumps(description).encode(), []):
+    for key in _finished(results).get(json.dumps(memory.description).encode(), []):
         keys = pq.read_table(results.file(key), columns=["key"]).column("key")
         digest = str(read_json(results.file(key).with_suffix(".json"))["sha256"])
         sentences = len(keys) - keys.null_count

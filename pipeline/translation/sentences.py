@@ -51,6 +51,10 @@ class EngineChoice:
 
     def description(self) -> dict[str, Any]:
         """All that a translation depends on beside its sentence: what names a set of the memory."""
+        remembered_as = getattr(engine_module(self.engine), "remembered_as", None)
+        if remembered_as is not None:
+            named: dict[str, Any] = remembered_as(self.settings)
+            return named
         return {"version": TRANSLATE, "model": self.weights, **self.parameters()}
 
     def open(self, placement: Placement) -> Translator:

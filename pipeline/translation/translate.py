@@ -20,7 +20,7 @@ from paraforge.translation.assembly import Hypotheses, assemble
 from paraforge.translation.calibration.check import Calibration, calibrated
 from paraforge.translation.distinct import RowCounts, find_distinct
 from paraforge.translation.parameters import TranslateParameters
-from paraforge.translation.remembering import Remembered, finish_tasks, translate_unknown
+from paraforge.translation.remembering import Remembered, finish_tasks, open_memory, translate_unknown
 from paraforge.translation.rows import rows_step
 from paraforge.translation.sentences import (
     EngineChoice,
@@ -136,7 +136,7 @@ def translate(
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses")
         step = rows_step(choice, distinct.places, hypotheses, found)
         run_step(step, [ingested, distinct.places], output, resources)
-        finish_tasks(work.path)
+        finish_tasks(work.path, open_memory(choice, resources) if found else None, found)
         work.note_used(["calibration", "distinct", "tasks"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences = sentences

@@ -26,6 +26,7 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "configure": ("configure", "-o", "OUT"),
     "configure --reset": ("configure", "--reset", "-o", "OUT"),
     "model import": ("model", "import", "missing", "OUT"),
+    "memory export": ("memory", "export", "OUT"),
     "translate": ("translate", "missing", "OUT"),
     "paraphrase": ("paraphrase", "missing", "OUT", "--model", "missing"),
     "score": ("score", "pairs.tsv", "OUT", "--vectors", "missing"),
@@ -51,18 +52,9 @@ WRITERS: dict[str, tuple[str, ...]] = {
 }
 # Commands that write no file that a user names, or none at all.
 READERS = {
-    *(
-        "plan",
-        "model show",
-        "model check",
-        "verify",
-        "summary",
-        "browse",
-        "neighbours",
-        "doctor",
-        "work list",
-    ),
-    *("work prune", "lexicon lookup", "lexicon compare", "lexicon evaluate"),
+    *("plan", "model show", "model check", "verify", "summary", "browse", "neighbours", "doctor"),
+    *("work list", "work prune", "memory list", "memory import"),
+    *("lexicon lookup", "lexicon compare", "lexicon evaluate"),
 }
 NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.txt")
 

@@ -18,6 +18,7 @@ OFFERED = [(group, name) for group, names in choices(CONFIGS).items() for name i
 NEEDED = {
     "opus-mt": ["nmt.model=models/opus"],
     "fairseq-checkpoint": ["nmt.model=models/mine"],
+    "imported": ["translate.imported.name=marian"],
     "server": ["translate.server.model=m"],
 }
 

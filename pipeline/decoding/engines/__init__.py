@@ -25,8 +25,9 @@ class EngineModule(Protocol):
     """What the module of an engine offers.
 
     Also, where they are needed, ``SETTINGS``, its own settings as a subclass of
-    :class:`~paraforge.decoding.translator.EngineSettings`, ``MODEL_FREE = True`` if it needs no model, and
-    ``REMOTE = True`` if it computes nothing on this machine: then one process asks for all sentences.
+    :class:`~paraforge.decoding.translator.EngineSettings`; ``MODEL_FREE = True`` if it needs no model;
+    ``REMOTE = True`` if it computes nothing on this machine: then one process asks for all sentences;
+    ``remembered_as(settings)`` if something else than model and options names its set of the memory.
 
     LIBRARIES: distributions whose version decides what it gives; they are recorded with the translations.
     """

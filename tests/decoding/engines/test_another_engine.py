@@ -99,5 +99,5 @@ def test_every_engine_of_the_package_is_found_by_its_file() -> None:
     from paraforge.decoding import engines
 
     assert list(engines.ENGINES) == sorted(path.stem for path in Path(engines.__path__[0]).glob("[!_]*.py"))
-    assert set(engines.engine_settings()) == {"fairseq", "fake", "server", "torch"}
+    assert set(engines.engine_settings()) == {"fairseq", "fake", "imported", "server", "torch"}
     assert [name for name in engines.ENGINES if engines.is_model_free(name)] == ["fake", "server"]

@@ -1,0 +1,206 @@
+"""Translations on their way out of a memory and into it: plain Parquet, a row a sentence."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraforge.decoding.engines.imported import NAME as IMPORTED
+from paraforge.decoding.runaway import is_runaway
+from paraforge.decoding.translator import Hypotheses, Hypothesis
+from paraforge.errors import InputError
+from paraforge.files import atomic_path
+from paraforge.interrupts import check_interrupt
+from paraforge.shards.groups import GroupRanker
+from paraforge.shards.store import parquet_writer, read_parquet
+from paraforge.translation.hypotheses import HypothesisRows
+from paraforge.translation.memory import MemorySet, open_set
+
+_SET = b"paraforge.translations"
+_BLOCK = 20_000
+_MOST = 127
+_FLAGS = ("output_truncated", "non_finite", "runaway")
+EXPORTED = pa.schema(
+    [
+        pa.field("sentence", pa.string(), nullable=False),
+        pa.field("hypotheses", pa.list_(pa.string()), nullable=False),
+        pa.field("scores", pa.list_(pa.float32()), nullable=False),
+        pa.field("source_truncated", pa.bool_()),
+        *(pa.field(name, pa.list_(pa.bool_())) for name in _FLAGS),
+        pa.field("model", pa.string()),
+        pa.field("options", pa.string()),
+        pa.field("libraries", pa.string()),
+    ]
+)
+
+
+def export_set(memory: MemorySet, output: Path) -> int:
+    """Write the sentences of a set, each once, without those that failed.
+
+    output: Parquet with the columns of ``EXPORTED``: the best hypothesis first, its score a mean
+        log-probability per token or null; ``options`` and ``libraries`` are JSON.
+
+    Gives the number of sentences. Raises InputError: a file of the memory is damaged.
+    """
+    described = memory.description
+    model = str(described.get("model", described.get(IMPORTED, "")))
+    options = json.dumps({key: value for key, value in described.items() if key != "model"}, sort_keys=True)
+    schema = EXPORTED.with_metadata({_SET: json.dumps(described)})
+    segments = memory.segments()
+    sentences = 0
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export-") as place:
+        ranker = GroupRanker(Path(place), expected_rows=sum(segment.rows for segment in segments))
+        start = 0
+        for segment in segments:
+            heads, keys, failed = segment.keys()
+            ranker.add(keys[~failed], start + heads[~failed], start + segment.rows)
+            start += segment.rows
+        ranker.finish()
+        start = 0
+        with atomic_path(output) as temporary, parquet_writer(temporary, schema) as writer:
+            for segment in segments:
+                check_interrupt()
+                earlier, _ = ranker.ranks(start, start + segment.rows)
+                start += segment.rows
+                table = _by_sentence(read_parquet(segment.path), earlier == 0)
+                constant = {"model": model, "options": options, "libraries": json.dumps(segment.libraries)}
+                for name, value in constant.items():
+                    table = table.append_column(name, pa.repeat(value, table.num_rows))
+                writer.write_table(table.select(EXPORTED.names).cast(schema))
+                sentences += table.num_rows
+    return sentences
+
+
+def _by_sentence(table: pa.Table, first: np.ndarray[Any, Any]) -> pa.Table:
+    """One row a sentence that did not fail and is not in an earlier segment."""
+    heads = np.flatnonzero(table.column("key").is_valid().to_numpy())
+    wanted = first[heads] & table.column("failed").is_null().to_numpy()[heads]
+    offsets = pa.array(np.append(heads, table.num_rows), pa.int32())
+
+    def lists(name: str) -> pa.Array:
+        return pa.ListArray.from_arrays(offsets, table.column(name).combine_chunks())
+
+    columns = {
+        "sentence": table.column("source_text").take(heads).combine_chunks(),
+        "hypotheses": lists("translation"),
+        "scores": lists("translation_score"),
+        "source_truncated": table.column("source_truncated").take(heads).combine_chunks(),
+        **{name: lists(name) for name in _FLAGS},
+    }
+    return pa.table(columns).filter(pa.array(wanted))
+
+
+def import_file(path: Path, root: Path, name: str | None) -> tuple[MemorySet, int]:
+    """Add a file of translations to a memory.
+
+    path: Parquet with ``sentence`` and ``hypotheses`` (a text, or a list of texts, the best first), perhaps
+        ``scores`` (a number or a list of them), and what else :func:`export_set` writes.
+    root: directory of the memory.
+    name: of the set, for translations made elsewhere; None: the set that the file was exported from.
+
+    Gives the set and the number of sentences. Raises InputError: the file cannot be read, or a row is wrong;
+    nothing is added then.
+    """
+    try:
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+    except FileNotFoundError as error:
+        raise InputError("no such file", path) from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"cannot be read as Parquet: {error}", path) from error
+    with file:
+        missing = [column for column in ("sentence", "hypotheses") if column not in file.schema_arrow.names]
+        if missing:
+            raise InputError(
+                f"no column {', '.join(missing)}; it has {', '.join(file.schema_arrow.names)}", path
+            )
+        memory = open_set(root, _description(file, path, name))
+        counted = 0
+
+        def tables() -> Iterator[tuple[pa.Table, dict[str, str]]]:
+            nonlocal counted
+            wanted = [column for column in EXPORTED.names if column in file.schema_arrow.names]
+            for batch in file.iter_batches(_BLOCK, columns=wanted):
+                check_interrupt()
+                for libraries, rows in _by_libraries(batch.to_pylist()):
+                    yield _remembered(rows, path, counted), libraries
+                    counted += len(rows)
+
+        memory.add(tables())
+    return memory, counted
+
+
+def _description(file: pq.ParquetFile, path: Path, name: str | None) -> dict[str, Any]:
+    if name is not None:
+        return {IMPORTED: name}
+    try:
+        description = json.loads((file.schema_arrow.metadata or {})[_SET])
+        if isinstance(description, dict):
+            return description
+    except (KeyError, ValueError):
+        pass
+    raise InputError(
+        "it does not say which model and options made it", path, remedy="Give the translations a --name."
+    )
+
+
+def _by_libraries(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
+    begin = 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or rows[end].get("libraries") != rows[begin].get("libraries"):
+            found = json.loads(rows[begin].get("libraries") or "{}")
+            yield {str(key): str(value) for key, value in found.items()}, rows[begin:end]
+            begin = end
+
+
+def _remembered(rows: list[dict[str, Any]], path: Path, before: int) -> pa.Table:
+    """Rows of a file as the memory keeps them."""
+    found = HypothesisRows()
+    for number, row in enumerate(rows, start=before + 1):
+        try:
+            found.add(_hypotheses(row))
+        except ValueError as error:
+            raise InputError(f"row {number}: {error}", path) from error
+    return found.table(pa.array([row["sentence"] for row in rows], pa.string()))
+
+
+def _hypotheses(row: dict[str, Any]) -> Hypotheses:
+    """Hypotheses of a row. Raises ValueError: something in it cannot be."""
+    if not isinstance(row["sentence"], str):
+        raise ValueError(f"the sentence is {row['sentence']!r}, not a text")
+    texts = row["hypotheses"]
+    texts = [texts] if isinstance(texts, str) else texts
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"hypotheses are {texts!r}, not one or more texts")
+    if len(texts) > _MOST:
+        raise ValueError(f"{len(texts)} hypotheses, more than {_MOST}")
+    scores = row.get("scores")
+    scores = scores if isinstance(scores, list) else [scores] * (1 if scores is not None else len(texts))
+    if len(scores) != len(texts):
+        raise ValueError(f"{len(scores)} scores of {len(texts)} hypotheses")
+    flags = {name: row.get(name) or [None] * len(texts) for name in _FLAGS}
+    made = []
+    for place, text in enumerate(texts):
+        score = scores[place]
+        if score is not None and not isinstance(score, int | float):
+            raise ValueError(f"a score is {score!r}, not a number")
+        score = float("nan") if score is None else float(score)
+        runaway = flags["runaway"][place]
+        made.append(
+            Hypothesis(
+                text,
+                score if np.isfinite(score) else float("nan"),
+                0,
+                bool(flags["output_truncated"][place]),
+                bool(flags["non_finite"][place]) or bool(np.isinf(score)),
+                is_runaway(text, text.split()) if runaway is None else bool(runaway),
+            )
+        )
+    return Hypotheses(tuple(made), bool(row.get("source_truncated")))
