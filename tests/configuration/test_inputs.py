@@ -136,6 +136,7 @@ NO_FILES = {
     "resources.scheduler": "an address",
     "resources.devices": "devices",
     "resources.memory_limit": "a size",
+    "translate.imported.name": "a name",
     "resources.translation_memory": "a directory that the stages write",
     "resources.work": "a directory that the stages write",
 }
