@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from pyarrow import feather
 from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
@@ -56,8 +57,9 @@ def describe(directory: Path) -> dict[str, Any]:
 
 
 def _arrays(path: Path) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    if path.suffix == ".parquet":
-        table = pq.read_table(path, partitioning=None)
+    if path.suffix in (".parquet", ".arrow"):
+        is_arrow = path.suffix == ".arrow"
+        table = feather.read_table(path) if is_arrow else pq.read_table(path, partitioning=None)
         for name in table.column_names:
             column = table[name]
             kind = np.float64 if pa.types.is_floating(column.type) else object

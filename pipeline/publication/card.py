@@ -10,6 +10,7 @@ from paraforge.markdown import Code, clip, code, escape, table
 from paraforge.publication.manifest import KEPT, Manifest
 from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.statistics import Statistics
+from paraforge.publication.verdict_words import verdict_words
 from paraforge.selection.fate import Counts
 from paraforge.selection.reasons import explain_reasons
 from paraforge.shards.schema import LABELS
@@ -80,7 +81,10 @@ def _introduction(manifest: Manifest) -> str:
             "pair) or could not be translated (`failed` says why). They are kept so that every row that came "
             "in can be looked up; they are not part of the corpus."
         )
-    return f"# {escape(manifest.name)}\n\n{what}\n\nSignature: {code(manifest.signature)}"
+    words = verdict_words(manifest) if manifest.content == KEPT else None
+    told = "" if words is None else escape(" ".join([*words.sentences, *words.warnings]))
+    paragraphs = [f"# {escape(manifest.name)}", what, told, f"Signature: {code(manifest.signature)}"]
+    return "\n\n".join(part for part in paragraphs if part)
 
 
 def _use(manifest: Manifest) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import yaml
 
 from paraforge.errors import IncompleteError, InputError
-from paraforge.files import atomic_path, hash_json
+from paraforge.files import atomic_path, hash_json, sha256_file
 from paraforge.progress import progress
 from paraforge.publication.card import dataset_card, file_configs
 from paraforge.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
@@ -22,7 +22,7 @@ from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.plan import FilePlan, plan_files
 from paraforge.publication.signature import signature
 from paraforge.publication.statistics import Statistics, describe, merge
-from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME, find_wrong_pairs
+from paraforge.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs
 from paraforge.selection.fate import kept_mask
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.passes import inputs_digest
@@ -276,8 +276,8 @@ class _Publication:
         pairs = find_wrong_pairs([stage.path for stage in self.view.directories])
         if pairs is None:
             return None
-        record = write_shard(pairs, path := directory / WRONG_PAIRS_NAME)
-        return PublishedFile(record.file, record.rows, path.stat().st_size, record.sha256)
+        path = store_wrong_pairs(pairs, directory)
+        return PublishedFile(path.name, pairs.num_rows, path.stat().st_size, sha256_file(path))
 
 
 def _licences_of(sources: Iterable[str], licences: Mapping[str, str]) -> dict[str, str]:

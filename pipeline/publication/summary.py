@@ -162,7 +162,7 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
         advice.append(
             (
                 "your own bitext: name your files in a copy of configs/corpus/tatoeba.yaml",
-                "paraforge configure corpus=mine && dvc repro",
+                "paraforge configure corpus=mine select=quality && dvc repro",
             )
         )
     return advice

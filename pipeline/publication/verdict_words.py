@@ -45,7 +45,7 @@ def verdict_words(manifest: Manifest) -> VerdictWords:
     if verdict.get("trained_on_corpus"):
         warnings.append(
             "The paraphrase score was trained on the pairs that it judges, so it finds their mistakes right: "
-            "choose a scorer that was trained on other text."
+            "choose one that was trained on other text (paragram=general for English)."
         )
     return VerdictWords(sentences, [*warnings, *_idle_thresholds(manifest)])
 
@@ -118,8 +118,11 @@ def _sentence(score: str, figures: Figures) -> Iterator[str]:
         passing = passing_words(figures["passing"]["value"], figures["pairs"])
         parts.append(f"{passing} your threshold of {figures['minimum']:g}")
     if figures["suggested"] is not None:
-        kept = f"keep {share_text(figures['suggested_kept'])} of the pairs"
-        parts.append(f"{figures['suggested']:g} would let one in 100 through and {kept}")
+        kept = f"{share_text(figures['suggested_kept'])} of the pairs"
+        if figures["suggested"] == figures["minimum"]:
+            parts.append(f"it keeps {kept}")
+        else:
+            parts.append(f"{figures['suggested']:g} would let one in 100 through and keep {kept}")
     yield "; ".join(parts) + "."
     if figures["suggested"] is None:
         yield f"There are only {figures['pairs']:,} wrong pairs to judge by."

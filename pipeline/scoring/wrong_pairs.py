@@ -19,7 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import feather
 
+from paraforge.errors import InputError
+from paraforge.files import atomic_path
 from paraforge.scoring.scorer import scorer_types
 from paraforge.scoring.spoiling import rows_of_similar_length
 from paraforge.shards.column import column
@@ -32,13 +35,11 @@ from paraforge.shards.store import (
     ShardDirectory,
     ShardView,
     ShardWriter,
-    read_parquet,
-    read_schema,
-    write_shard,
 )
 from paraforge.shards.work import WorkDirectory, replaced_directory
 
-WRONG_PAIRS_NAME: Final = "_wrong_pairs.parquet"
+WRONG_PAIRS_NAME: Final = "_wrong_pairs.arrow"
+"""An Arrow file: readers of a directory of Parquet files, some of which pass over no name, leave it alone."""
 STEP: Final = "wrong-pairs"
 MOST: Final = 20_000
 """Pairs in all, shared out by the sources' sizes; a small source gets more than its share."""
@@ -92,8 +93,16 @@ def write_wrong_pairs(
     pairs = draw_wrong_pairs(view, sources, threads_for(resources, view.total_rows))
     table = _scored(step, pairs, view.directories[-1].schema, resources)
     table = table.replace_schema_metadata({_TRAINED: b"true"} if trained else None)
-    write_shard(table, scored / WRONG_PAIRS_NAME)
+    store_wrong_pairs(table, scored)
     return table
+
+
+def store_wrong_pairs(wrong_pairs: pa.Table, directory: Path) -> Path:
+    """Write wrong pairs into a directory, atomically; gives the file."""
+    path = directory / WRONG_PAIRS_NAME
+    with atomic_path(path) as temporary:
+        feather.write_feather(wrong_pairs, str(temporary), compression="zstd")
+    return path
 
 
 def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
@@ -104,7 +113,10 @@ def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
     """
     for directory in directories:
         if (path := directory / WRONG_PAIRS_NAME).is_file():
-            return read_parquet(path).replace_schema_metadata(read_schema(path).metadata)
+            try:
+                return feather.read_table(path, memory_map=False)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise InputError(f"cannot be read as an Arrow file: {error}", path) from error
     return None
 
 

@@ -8,7 +8,6 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -26,6 +25,7 @@ from paraforge.browse.view import Interval, View, from_fields, to_fields
 from paraforge.corpus.database import open_database
 from paraforge.pages.security import HostPolicy
 from paraforge.publication.datasets import open_publication
+from paraforge.scoring.wrong_pairs import store_wrong_pairs
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.select import select
 from tests.browse.conftest import NASTY, hostile_pairs
@@ -231,7 +231,7 @@ class TestOddCorpora:
                 "weight": [1.0, 2.0, 1.0, 1.0],
             }
         )
-        pq.write_table(wrong, tmp_path / "corpus" / "_wrong_pairs.parquet")
+        store_wrong_pairs(wrong, tmp_path / "corpus")
         datasets = open_publication(tmp_path / "corpus")
         with open_database(datasets) as connection:
             browser = Browser(prepare(datasets, tmp_path / "cache"), connection)

@@ -6,10 +6,12 @@ import importlib
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from paraforge.publication.manifest import MANIFEST_NAME, read_manifest
 from paraforge.publication.verification import verify
+from paraforge.scoring.wrong_pairs import store_wrong_pairs
 from paraforge.shards.store import INDEX_NAME, ShardDirectory
 from tests.selection.published import publish_pairs
 
@@ -32,6 +34,8 @@ READERS: dict[str, Callable[[str], int]] = {
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("readers")
     publish_pairs(root)
+    # As where the corpus was scored: what lies beside the shards must not be read with them.
+    store_wrong_pairs(pa.table({"source": ["news"], "weight": [1.0]}), root / "corpus")
     return root
 
 

@@ -18,10 +18,10 @@ from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.publication import publish
 from paraforge.publication.verdict_words import separations, verdict_words
 from paraforge.publication.verification import verify
-from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME
+from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME, store_wrong_pairs
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.select import select
-from paraforge.shards.store import ShardDirectory, write_shard
+from paraforge.shards.store import ShardDirectory
 from tests.selection.corpora import cut, random_pairs, resources, write_corpus
 
 SHARE = {"kind": "bounds", "score": "paraphrase_score", "minimum": {"wrong_pairs": 0.01}}
@@ -49,7 +49,7 @@ def drawn(count: int, sources: dict[str, float], seed: int = 1) -> pa.Table:
 def published(root: Path, wrong: pa.Table | None, *filters: dict[str, Any], rows: int = 300) -> Manifest:
     inputs = write_corpus(random_pairs(rows, seed=7), root, cut(rows, 100))
     if wrong is not None:
-        write_shard(wrong, inputs[1] / WRONG_PAIRS_NAME)
+        store_wrong_pairs(wrong, inputs[1])
     parameters = SelectParameters.model_validate({"filters": list(filters), "deciles": ["paraphrase_score"]})
     select(parameters, inputs, root / "selected", resources(root))
     publish(

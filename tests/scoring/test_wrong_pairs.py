@@ -127,7 +127,7 @@ def test_a_killed_run_is_taken_up_to_the_same_bytes(
     from paraforge.scoring import wrong_pairs
 
     whole = scored_corpus(news_and_web(), vectors, tmp_path / "whole") / WRONG_PAIRS_NAME
-    for name in ("run_step", "write_shard", "replaced_directory"):
+    for name in ("run_step", "store_wrong_pairs", "replaced_directory"):
         with monkeypatch.context() as patch:
             patch.setattr(wrong_pairs, name, lambda *arguments: 1 / 0)
             with pytest.raises(ZeroDivisionError):
