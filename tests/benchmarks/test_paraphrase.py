@@ -1,0 +1,33 @@
+"""Figures of paraphrases that can be told by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.paraphrase import control_error, distinct, judge, lengths, overlaps
+from paraforge.paraphrasing.controls import Controls
+from paraforge.paraphrasing.paraphraser import Paraphraser
+
+SOURCES = ["the dog runs in the park", "a cat sleeps on the mat"]
+REFERENCES = [["a dog is running in a park", "a dog runs"], ["the cat is asleep", "a cat lies on a mat"]]
+
+
+def test_a_copy() -> None:
+    copied = judge(SOURCES, REFERENCES, SOURCES)
+    assert copied["self_bleu"] == pytest.approx(100)
+    assert copied["similarity"] == pytest.approx(1, abs=0.01)
+    assert copied["ibleu"] == pytest.approx(0.8 * copied["bleu"] - 20)
+    # the, dog, runs, in, park, a, cat, sleeps, on, mat of twelve words
+    assert copied["distinct_1"] == 10 / 12
+    assert distinct(SOURCES, 2) == 1
+
+
+def test_what_is_measured_of_a_control() -> None:
+    outputs = ["a dog runs", "one"]
+    assert overlaps(SOURCES, outputs).tolist() == [2 / 3, 0]
+    assert lengths(SOURCES, outputs).tolist() == [3 / 6, 1 / 6]
+    model = object.__new__(Paraphraser)
+    model.controls = Controls({"overlap": [0.3, 0.6], "length": [0.4]})
+    assert control_error(model, {"overlap": "high"}, SOURCES, outputs, None) == 0.5
+    assert control_error(model, {"overlap": "medium"}, SOURCES, outputs, None) == 1
+    assert control_error(model, {"length": "low"}, SOURCES, outputs, None) == 0.5
