@@ -11,7 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from paraforge.decoding.engines import EngineModule, engine_module, is_model_free, is_remote, open_translator
+from paraforge.decoding.engines import (
+    EngineModule,
+    engine_module,
+    is_model_free,
+    is_remote,
+    open_translator,
+    recorded_settings,
+)
 from paraforge.decoding.finished_batches import kept_batches
 from paraforge.decoding.positions import limited_options
 from paraforge.decoding.translator import DecodingOptions, Placement, Translator
@@ -45,9 +52,12 @@ class EngineChoice:
 
     def parameters(self) -> dict[str, Any]:
         """What the result depends on beside the weights."""
-        # An engine without a model has its settings in place of weights.
-        settings = {} if not self.settings or is_model_free(self.engine) else {"settings": self.settings}
-        return {"engine": self.engine, **self.options.description(), **settings}
+        settings = recorded_settings(self.engine, self.settings) if self.settings else {}
+        return {
+            "engine": self.engine,
+            **self.options.description(),
+            **({"settings": settings} if settings else {}),
+        }
 
     def description(self) -> dict[str, Any]:
         """All that a translation depends on beside its sentence: what names a set of the memory."""

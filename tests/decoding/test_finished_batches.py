@@ -70,3 +70,19 @@ def test_other_batches_are_translated_anew(tmp_path: Path, stop_after: Callable[
     engine = Upper(30)
     translate(engine, path)
     assert sum(map(len, engine.batches)) == len(SENTENCES)
+
+
+def test_a_killed_run_finds_what_was_saved_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the process is asked at its end; only the batch after the last one saved is lost."""
+    monkeypatch.setattr("paraforge.decoding.finished_batches._SAVE_SECONDS", 0.0)
+    path = tmp_path / "unfinished"
+    with kept_batches(path):
+        stream = translate_in_batches(Upper(12), SENTENCES, 25)
+        next(stream)
+        left = path.read_bytes()
+    path.write_bytes(left)
+    engine = Upper(12)
+    assert translate(engine, path) == list(translate_in_batches(Upper(12), SENTENCES, 25))
+    assert 0 < sum(map(len, engine.batches)) <= len(SENTENCES) - 24

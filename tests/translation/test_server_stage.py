@@ -100,6 +100,8 @@ def test_a_dead_server_an_interrupt_and_a_resumed_run(
     rows = [row for table in resumed.tables() for row in table.to_pylist()]
     assert [row["translation"] for row in rows[:3]] == [translation_of(one) for one in SENTENCES[:3]]
     assert (rows[3]["failed"], rows[93]["failed"]) == ("refusal", "refusal")
+    settings = resumed.description["parameters"]["settings"]
+    assert settings["model"] == "m" and settings["prompt"][-1]["content"] == "{sentence}"
     assert {row["translation_score"] for row in rows} == {None}
     for path in tmp_path.rglob("*"):
         if path.is_file():

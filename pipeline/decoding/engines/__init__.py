@@ -27,7 +27,8 @@ class EngineModule(Protocol):
     Also, where they are needed, ``SETTINGS``, its own settings as a subclass of
     :class:`~paraforge.decoding.translator.EngineSettings`; ``MODEL_FREE = True`` if it needs no model;
     ``REMOTE = True`` if it computes nothing on this machine: then one process asks for all sentences;
-    ``remembered_as(settings)`` if something else than model and options names its set of the memory.
+    ``remembered_as(settings)`` if something else than model and options names its set of the memory;
+    ``recorded_settings(settings)`` if keys and manifests are to have other settings than all of them.
 
     LIBRARIES: distributions whose version decides what it gives; they are recorded with the translations.
     """
@@ -67,6 +68,15 @@ def engine_settings() -> dict[str, type[EngineSettings]]:
 def is_model_free(engine: str) -> bool:
     """Whether an engine translates without a model."""
     return bool(getattr(engine_module(engine), "MODEL_FREE", False))
+
+
+def recorded_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings that keys and manifests name: all of them, or those that the engine's own function
+    ``recorded_settings`` gives; none of another engine without a model, whose weights they are."""
+    own = getattr(engine_module(engine), "recorded_settings", None)
+    if own is not None:
+        return dict(own(settings))
+    return {} if is_model_free(engine) else settings
 
 
 def is_remote(engine: str) -> bool:

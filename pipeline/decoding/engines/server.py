@@ -43,6 +43,11 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     return hash_json(settings_of(Server, NAME, settings).result_settings())
 
 
+def recorded_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """What a translation depends on, for the manifest: the model's name and the prompt, never an address."""
+    return settings_of(Server, NAME, settings).result_settings()
+
+
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> ServerTranslator:
