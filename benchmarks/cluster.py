@@ -21,7 +21,7 @@ from distributed import Client, LocalCluster, Worker, WorkerPlugin
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.scaling import write_sentences
-from paraforge.decoding.engines.fake import Fake
+from paraforge.engines.fake import Fake
 from paraforge.planning.simulation import Cluster, Outcome, simulate
 from paraforge.shards.cluster import ATTEMPTS
 from paraforge.shards.resources import Resources

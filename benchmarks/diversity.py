@@ -20,8 +20,8 @@ import typer
 from benchmarks.bitext import read_bitext
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.engines import open_translator
 from paraforge.scoring.pairs import Pairs
 from paraforge.scoring.scorers.overlap import Overlap
 from paraforge.scoring.scorers.paraphrase_score import ParaphraseScore

@@ -12,8 +12,8 @@ import typer
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.engines import open_translator
 from paraforge.nmt.validation import score_hypotheses
 from paraforge.shards.resources import available_cores
 

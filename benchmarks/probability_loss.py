@@ -29,8 +29,8 @@ def main(
     """int8, and smaller beams, which are known to be worse, against float32 with the whole beam."""
     from sacrebleu.metrics.chrf import CHRF
 
-    from paraforge.decoding.engines import ctranslate2
     from paraforge.decoding.translator import DecodingOptions, Placement
+    from paraforge.engines import ctranslate2
     from paraforge.models.model import open_model
     from paraforge.translation.calibration.loss import BothWays, measure_loss
 

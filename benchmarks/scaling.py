@@ -15,7 +15,7 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from paraforge.decoding.engines.fake import Fake
+from paraforge.engines.fake import Fake
 from paraforge.shards.cluster import connect
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import run_step

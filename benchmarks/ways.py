@@ -28,8 +28,8 @@ _AS_IT_COMES = 32
 def through_engine(task: Task) -> Callable[[], Outcome]:
     """An engine as the pipeline uses it."""
     from paraforge.decoding.batching import translate_in_batches
-    from paraforge.decoding.engines import open_translator
     from paraforge.decoding.translator import DecodingOptions, Placement
+    from paraforge.engines import open_translator
     from paraforge.models.model import open_model
 
     cell = task.cell

@@ -133,7 +133,7 @@ def sizes(number: int) -> str:
 
 
 def _chosen(root: Path, name: str) -> MemorySet:
-    from paraforge.decoding.engines.imported import NAME as IMPORTED
+    from paraforge.engines.imported import NAME as IMPORTED
     from paraforge.errors import InputError
     from paraforge.translation.memory import sets_of
 

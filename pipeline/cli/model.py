@@ -125,9 +125,9 @@ def check(
       paraforge model check models/nmt --compute-type int8 --bitext test.en-cs.tsv.gz --beam 12
       paraforge model check models/nmt --compute-type int8 --bitext data/ingested
     """
-    from paraforge.decoding.model_check import check_model
     from paraforge.errors import IncompleteError
     from paraforge.models.importing import usable_model
+    from paraforge.translation.model_check import check_model
 
     model = usable_model(model, engine)
     found = check_model(model, engine, sentence, beam, compute_type)

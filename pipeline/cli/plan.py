@@ -65,7 +65,7 @@ def plan(
     import json
 
     from paraforge.configuration import load_parameters
-    from paraforge.decoding.engines import is_model_free, is_remote
+    from paraforge.engines import is_model_free, is_remote
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.models.importing import usable_model

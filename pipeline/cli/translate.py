@@ -75,9 +75,9 @@ def translate(
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
     from paraforge.cli.settings import checked as checked_values
-    from paraforge.decoding.engines import is_model_free, open_translator
-    from paraforge.decoding.engines.ctranslate2 import NAME
     from paraforge.decoding.translator import DecodingOptions, Placement
+    from paraforge.engines import is_model_free, open_translator
+    from paraforge.engines.ctranslate2 import NAME
     from paraforge.errors import ConfigurationError
     from paraforge.models.importing import usable_model
     from paraforge.shards.resources import available_cores

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.engines import open_translator
 from paraforge.errors import InputError
 from paraforge.models.conversion import CHECKPOINT_FILE, convert_fairseq
 from paraforge.models.model import TranslationModel

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Placement, Translator
+from paraforge.engines import open_translator
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.models.model import open_model
 from paraforge.paraphrasing.controls import BUCKETED, CONTROLS_FILE, Controls, tagged

@@ -11,8 +11,8 @@ from typing import Any
 
 from paraforge.bitext.ingest import ingest
 from paraforge.configuration import Parameters
-from paraforge.decoding.engines import is_model_free, is_remote
 from paraforge.decoding.remote.settings import Server
+from paraforge.engines import is_model_free, is_remote
 from paraforge.errors import InputError
 from paraforge.files import read_json
 from paraforge.models.importing import import_model

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraforge.decoding.engines.imported import NAME as IMPORTED
 from paraforge.decoding.runaway import is_runaway
 from paraforge.decoding.translator import Hypotheses, Hypothesis
+from paraforge.engines.imported import NAME as IMPORTED
 from paraforge.errors import InputError
 from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from paraforge.decoding.engines.imported import NAME as IMPORTED
+from paraforge.engines.imported import NAME as IMPORTED
 from paraforge.files import hash_json, read_json_or_none, write_json
 from paraforge.translation.memory import MemorySet, Segment, sets_of
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
-from paraforge.decoding.engines import ENGINES, engine_settings, is_model_free
 from paraforge.decoding.translator import DecodingOptions, EngineSettings, Values
+from paraforge.engines import ENGINES, engine_settings, is_model_free
 
 
 class QuantisationParameters(Values):

@@ -11,7 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from paraforge.decoding.engines import (
+from paraforge.decoding.finished_batches import kept_batches
+from paraforge.decoding.positions import limited_options
+from paraforge.decoding.translator import DecodingOptions, Placement, Translator
+from paraforge.engines import (
     EngineModule,
     engine_module,
     is_model_free,
@@ -19,9 +22,6 @@ from paraforge.decoding.engines import (
     open_translator,
     recorded_settings,
 )
-from paraforge.decoding.finished_batches import kept_batches
-from paraforge.decoding.positions import limited_options
-from paraforge.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.errors import IncompleteError, InputError
 from paraforge.models.model import TranslationModel, open_model
 from paraforge.models.subwords import libraries as subword_libraries

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.engines import open_translator
 from paraforge.models.importing import usable_model
 
 

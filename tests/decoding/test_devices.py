@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from paraforge.decoding.engines import engine_module
-from paraforge.decoding.engines.torch import resolve
-from paraforge.decoding.torch_search.devices import device_of, prepare_thread
 from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.engines import engine_module
+from paraforge.engines.torch import resolve
 from paraforge.errors import InputError
 from paraforge.shards.resources import Resources
+from paraforge.torch_search.devices import device_of, prepare_thread
 from paraforge.translation import sentences
 from paraforge.translation.sentences import (
     EngineChoice,

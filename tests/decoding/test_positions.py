@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.positions import limited_options, positions_of
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.engines import open_translator
 from paraforge.models.model import open_model
 from paraforge.shards.resources import Resources
 from paraforge.translation.sentences import choose_engine

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from paraforge.decoding import translator
-from paraforge.decoding.engines import ENGINES, open_translator
 from paraforge.decoding.runaway import is_runaway
 from paraforge.decoding.translator import DecodingOptions, Placement, make_hypothesis
+from paraforge.engines import ENGINES, open_translator
 from paraforge.models.importing import usable_model
 from paraforge.selection.parameters import SelectParameters
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Hypotheses
+from paraforge.engines import open_translator
 from paraforge.errors import InputError
 from paraforge.models.conversion import check_files, fingerprint
 from paraforge.models.importing import import_model

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import paraforge
 from paraforge.cli import app
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions
+from paraforge.engines import open_translator
 from paraforge.errors import ConfigurationError, InputError, ParaforgeError
 from paraforge.paraphrasing.paraphraser import Paraphraser
 from tests.paraphrasing.test_stage import build

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions
+from paraforge.engines import open_translator
 from paraforge.errors import InputError, Interrupted
 from paraforge.files import read_json
 from paraforge.models.importing import import_model

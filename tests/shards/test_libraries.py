@@ -11,7 +11,7 @@ import pytest
 
 from paraforge.bitext.ingest import ingest
 from paraforge.bitext.parameters import IngestParameters
-from paraforge.decoding.engines import ENGINES, engine_module
+from paraforge.engines import ENGINES, engine_module
 from paraforge.errors import IncompleteError, InputError
 from paraforge.shards.libraries import installed
 from paraforge.shards.resources import Resources

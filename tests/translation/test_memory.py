@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paraforge import interrupts
 from paraforge.decoding import batching
-from paraforge.decoding.engines.fake import Fake, FakeTranslator
+from paraforge.engines.fake import Fake, FakeTranslator
 from paraforge.errors import InputError, Interrupted
 from paraforge.shards import libraries
 from paraforge.shards.store import read_parquet
@@ -233,7 +233,7 @@ def test_another_version_of_a_library_is_not_mixed_in_unasked(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = corpus_of(tmp_path / "a", MANY[:50]), corpus_of(tmp_path / "b", MANY)
-    monkeypatch.setattr("paraforge.decoding.engines.fake.LIBRARIES", ("numpy",))
+    monkeypatch.setattr("paraforge.engines.fake.LIBRARIES", ("numpy",))
     run(tmp_path, first, CHOSEN)
     with monkeypatch.context() as patch:
         patch.setattr(libraries, "version", lambda name: "0.1")

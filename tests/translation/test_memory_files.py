@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from paraforge.cli import app
-from paraforge.decoding.engines.fake import Fake
-from paraforge.decoding.engines.imported import Imported
+from paraforge.engines.fake import Fake
+from paraforge.engines.imported import Imported
 from paraforge.errors import InputError
 from paraforge.translation.memory import sets_of
 from paraforge.translation.memory_files import export_set, import_file

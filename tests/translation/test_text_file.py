@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.decoding.engines import open_translator
+from paraforge.engines import open_translator
 from paraforge.errors import IncompleteError
 from paraforge.translation.text_file import read_sentences, translate_lines
 

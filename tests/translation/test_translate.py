@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from paraforge import interrupts
 from paraforge.decoding import batching
-from paraforge.decoding.engines import open_translator
-from paraforge.decoding.engines.fake import Fake
+from paraforge.engines import open_translator
+from paraforge.engines.fake import Fake
 from paraforge.errors import IncompleteError, InputError, Interrupted, WorkLockedError
 from paraforge.shards.keys import text_keys
 from paraforge.shards.resources import Resources
@@ -132,7 +132,7 @@ def test_every_row_gets_what_its_sentence_alone_would(
 
 
 def test_a_sentence_is_given_to_the_engine_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paraforge.decoding.engines.fake import FakeTranslator
+    from paraforge.engines.fake import FakeTranslator
 
     seen: list[str] = []
     encode = FakeTranslator.encode

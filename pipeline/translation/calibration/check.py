@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from paraforge.decoding.engines import ctranslate2
 from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.engines import ctranslate2
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.models.model import open_model

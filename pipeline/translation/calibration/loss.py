@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from paraforge.decoding.engines import ctranslate2, open_translator
 from paraforge.decoding.translator import DecodingOptions, Hypothesis, Placement
+from paraforge.engines import ctranslate2, open_translator
 from paraforge.errors import IncompleteError, InputError
 from paraforge.models.model import TranslationModel
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions
+from paraforge.engines import open_translator
 from paraforge.errors import InputError
 from paraforge.models.importers.ctranslate2 import language_affixes, weight_shapes
 from paraforge.models.importing import import_model

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from paraforge.decoding.engines import ctranslate2
 from paraforge.decoding.translator import Hypotheses
+from paraforge.engines import ctranslate2
 
 
 def spoil_int8(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[str], str]) -> list[str]:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from paraforge.cli.model import app
 from paraforge.decoding import batching
-from paraforge.decoding.engines import ctranslate2
+from paraforge.engines import ctranslate2
 from paraforge.errors import InputError, Interrupted
 from paraforge.models.importing import usable_model
 from paraforge.shards.resources import Resources

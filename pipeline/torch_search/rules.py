@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from paraforge.decoding.torch_search.settings import SearchSettings
+from paraforge.torch_search.settings import SearchSettings
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from paraforge.decoding.torch_search.state import SearchState
+from paraforge.torch_search.state import SearchState
 
 _NAMES = ("done_score", "done_slot", "done_length", "done_ended", "non_finite", "tokens", "parents")
 

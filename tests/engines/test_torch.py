@@ -18,19 +18,19 @@ import pytest
 import torch
 
 from paraforge.decoding.batching import EngineError
-from paraforge.decoding.engines import open_translator
-from paraforge.decoding.engines.torch import TorchTranslator
-from paraforge.decoding.torch_search.faults import DeviceLostError
-from paraforge.decoding.torch_search.graphs import RecordedSteps
-from paraforge.decoding.torch_search.search import Search
-from paraforge.decoding.torch_search.weights import load_weights
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.engines import open_translator
+from paraforge.engines.torch import TorchTranslator
 from paraforge.errors import InputError
 from paraforge.models.model_file import ModelFile
 from paraforge.models.sentencepiece import load_processor
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.torch_search.faults import DeviceLostError
+from paraforge.torch_search.graphs import RecordedSteps
+from paraforge.torch_search.search import Search
+from paraforge.torch_search.weights import load_weights
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.translate import translate
 from tests.models.tiny import bitext, save_checkpoint, write_ctranslate2
@@ -218,7 +218,7 @@ def test_recorded_steps_give_what_plain_steps_give(
     translator = open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu"))
     assert isinstance(translator, TorchTranslator)
     plain = translator._search("float32")
-    from paraforge.decoding.torch_search.search import Pace
+    from paraforge.torch_search.search import Pace
 
     pace = Pace(look_every=4, keep=0.75, doubling=True, batch_sizes=(8, 16, 32, 64), source_multiple=8)
     recorded = RecordedSteps(Search(plain.weights, plain.rules, pace))
@@ -295,7 +295,7 @@ def test_what_is_no_number_in_half_precision_is_computed_again_and_counted(
             weights.decoder[0].feed_forward.inner.weight.fill_(math.inf)
         return weights
 
-    monkeypatch.setattr("paraforge.decoding.torch_search.weights.load_weights", broken)
+    monkeypatch.setattr("paraforge.torch_search.weights.load_weights", broken)
     options = DecodingOptions(beam=4, maximum_target_tokens=30, compute_type="bfloat16")
     translator = open_translator("torch", tiny_ctranslate2, options, Placement("cpu", batch_tokens=10_000))
     agree(expected, list(translator.translate(SENTENCES)), 1e-5)

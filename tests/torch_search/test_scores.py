@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from paraforge.decoding.torch_search.scores import best_candidates, forbid_repeats, force
+from paraforge.torch_search.scores import best_candidates, forbid_repeats, force
 
 
 @pytest.mark.parametrize("beam", [1, 3, 12])

@@ -7,7 +7,7 @@ import hashlib
 import torch
 from torch import Tensor
 
-from paraforge.decoding.torch_search.settings import SearchSettings
+from paraforge.torch_search.settings import SearchSettings
 
 _BITS = 23  # a float32 has room for so many, and 1 is never reached
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch.nn import functional
 
-from paraforge.decoding.torch_search.layers import (
+from paraforge.torch_search.layers import (
     CrossAttention,
     DecoderLayer,
     Embedding,
@@ -18,9 +18,9 @@ from paraforge.decoding.torch_search.layers import (
     SelfAttention,
     Weights,
 )
-from paraforge.decoding.torch_search.rules import Rules
-from paraforge.decoding.torch_search.search import Request, Search
-from paraforge.decoding.torch_search.transformer import decode_step, encode, masked
+from paraforge.torch_search.rules import Rules
+from paraforge.torch_search.search import Request, Search
+from paraforge.torch_search.transformer import decode_step, encode, masked
 
 START, PADDING, END = 0, 1, 2
 

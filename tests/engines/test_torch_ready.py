@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.engines import open_translator
 from paraforge.models.importing import import_model
 from paraforge.models.sentencepiece import load_processor
 from tests.models.ready import make_marian, write_m2m100, write_marian, write_nllb, write_opus_mt

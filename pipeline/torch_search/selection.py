@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paraforge.decoding.torch_search.rules import Rules
-from paraforge.decoding.torch_search.sampling import draw, uniform
-from paraforge.decoding.torch_search.scores import best_candidates
-from paraforge.decoding.torch_search.state import SearchState
+from paraforge.torch_search.rules import Rules
+from paraforge.torch_search.sampling import draw, uniform
+from paraforge.torch_search.scores import best_candidates
+from paraforge.torch_search.state import SearchState
 
 
 @dataclass(frozen=True)

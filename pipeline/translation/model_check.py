@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.engines import open_translator
 from paraforge.models.importers.ctranslate2 import check_embeddings
 from paraforge.models.model import open_model
 

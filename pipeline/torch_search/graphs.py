@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from paraforge.decoding.torch_search.arena import Arena
-from paraforge.decoding.torch_search.faults import is_device_lost, is_out_of_memory
-from paraforge.decoding.torch_search.search import Search, Step
-from paraforge.decoding.torch_search.state import SearchState, Shape
+from paraforge.torch_search.arena import Arena
+from paraforge.torch_search.faults import is_device_lost, is_out_of_memory
+from paraforge.torch_search.search import Search, Step
+from paraforge.torch_search.state import SearchState, Shape
 
 logger = logging.getLogger(__name__)
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from paraforge.decoding.torch_search.layers import Weights
-from paraforge.decoding.torch_search.results import Findings, Harvest, SentenceResult, to_host
-from paraforge.decoding.torch_search.rules import Rules
-from paraforge.decoding.torch_search.scores import forbid_repeats, force
-from paraforge.decoding.torch_search.selection import choose, keep_finished
-from paraforge.decoding.torch_search.state import Allocate, SearchState, Shape, blank, new_state, resized
-from paraforge.decoding.torch_search.transformer import attention_kernels, decode_step, encode, masked
+from paraforge.torch_search.layers import Weights
+from paraforge.torch_search.results import Findings, Harvest, SentenceResult, to_host
+from paraforge.torch_search.rules import Rules
+from paraforge.torch_search.scores import forbid_repeats, force
+from paraforge.torch_search.selection import choose, keep_finished
+from paraforge.torch_search.state import Allocate, SearchState, Shape, blank, new_state, resized
+from paraforge.torch_search.transformer import attention_kernels, decode_step, encode, masked
 
 # A step: what it does, and whether a prefix is still being forced.
 Step = Callable[[SearchState, bool], None]

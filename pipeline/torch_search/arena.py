@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from paraforge.decoding.torch_search.state import SearchState, Shape, layout
+from paraforge.torch_search.state import SearchState, Shape, layout
 
 # What is too small is replaced by something larger than is needed now, so that it is seldom replaced.
 _GROWTH = 1.25
@@ -32,7 +32,7 @@ class Arena:
         self.generation = 0
 
     def state(self, shape: Shape) -> SearchState:
-        """A state of a shape, for :func:`~paraforge.decoding.torch_search.state.blank` or ``resized``. It
+        """A state of a shape, for :func:`~paraforge.torch_search.state.blank` or ``resized``. It
         lies where the last one did; what was in it may be there still."""
         tensors = {}
         for name, (sizes, kind) in layout(shape, self._dtype).items():

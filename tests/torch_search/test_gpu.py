@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from paraforge.decoding.torch_search.devices import device_of, prepare_thread
-from paraforge.decoding.torch_search.graphs import RecordedSteps
-from paraforge.decoding.torch_search.layers import Weights
-from paraforge.decoding.torch_search.results import SentenceResult
-from paraforge.decoding.torch_search.search import Pace, Search
-from paraforge.decoding.torch_search.settings import SearchSettings
 from paraforge.decoding.translator import Placement
-from tests.decoding.torch_search.random_weights import random_weights, rules, sentences
+from paraforge.torch_search.devices import device_of, prepare_thread
+from paraforge.torch_search.graphs import RecordedSteps
+from paraforge.torch_search.layers import Weights
+from paraforge.torch_search.results import SentenceResult
+from paraforge.torch_search.search import Pace, Search
+from paraforge.torch_search.settings import SearchSettings
+from tests.torch_search.random_weights import random_weights, rules, sentences
 
 PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(8, 24), source_multiple=8, room=4)
 OPTIONS = {

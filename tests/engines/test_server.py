@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from paraforge import interrupts
 from paraforge.decoding.batching import EngineError
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.finished_batches import kept_batches
 from paraforge.decoding.remote import client
 from paraforge.decoding.translator import DecodingOptions, Hypotheses
+from paraforge.engines import open_translator
 from paraforge.errors import InputError, Interrupted, MissingPackageError
 from tests.decoding.remote.fake_server import (
     KEY,

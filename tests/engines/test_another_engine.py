@@ -53,7 +53,7 @@ RUN = """
 import json
 from paraforge.cli import main
 from paraforge.configuration.reference import parameters_markdown
-from paraforge.decoding.engines import open_translator
+from paraforge.engines import open_translator
 from paraforge.translation.parameters import TranslateParameters
 
 chosen = TranslateParameters.model_validate({"engine": "echoing", "echoing": {"times": 2}})
@@ -96,8 +96,8 @@ def test_an_engine_from_outside_the_package(tmp_path: Path) -> None:
 
 
 def test_every_engine_of_the_package_is_found_by_its_file() -> None:
-    from paraforge.decoding import engines
+    from paraforge import engines
 
     assert list(engines.ENGINES) == sorted(path.stem for path in Path(engines.__path__[0]).glob("[!_]*.py"))
     assert set(engines.engine_settings()) == {"fairseq", "fake", "imported", "server", "torch"}
-    assert [name for name in engines.ENGINES if engines.is_model_free(name)] == ["fake", "server"]
+    assert [name for name in engines.ENGINES if engines.is_model_free(name)] == ["fake", "imported", "server"]

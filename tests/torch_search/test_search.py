@@ -11,11 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.decoding.torch_search.results import SentenceResult
-from paraforge.decoding.torch_search.sampling import draw, sentence_seed, uniform
-from paraforge.decoding.torch_search.search import Pace, Request, Search
-from paraforge.decoding.torch_search.settings import SearchSettings
-from tests.decoding.torch_search.random_weights import (
+from paraforge.torch_search.results import SentenceResult
+from paraforge.torch_search.sampling import draw, sentence_seed, uniform
+from paraforge.torch_search.search import Pace, Request, Search
+from paraforge.torch_search.settings import SearchSettings
+from tests.torch_search.random_weights import (
     END,
     all_hypotheses,
     random_weights,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.decoding.engines import open_translator
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.engines import open_translator
 from paraforge.errors import InputError
 
 SENTENCES = [f"Tohle je věta číslo {number}, a má {number % 9} slov." for number in range(200)]

@@ -17,16 +17,16 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from paraforge.decoding.torch_search import graphs
-from paraforge.decoding.torch_search.arena import Arena
-from paraforge.decoding.torch_search.graphs import RecordedSteps
-from paraforge.decoding.torch_search.layers import Weights
-from paraforge.decoding.torch_search.results import SentenceResult
-from paraforge.decoding.torch_search.search import Pace, Request, Search, advance
-from paraforge.decoding.torch_search.settings import SearchSettings
-from paraforge.decoding.torch_search.state import SearchState, Shape, resized
-from paraforge.decoding.torch_search.transformer import encode
-from tests.decoding.torch_search.random_weights import random_weights, rules, sentences
+from paraforge.torch_search import graphs
+from paraforge.torch_search.arena import Arena
+from paraforge.torch_search.graphs import RecordedSteps
+from paraforge.torch_search.layers import Weights
+from paraforge.torch_search.results import SentenceResult
+from paraforge.torch_search.search import Pace, Request, Search, advance
+from paraforge.torch_search.settings import SearchSettings
+from paraforge.torch_search.state import SearchState, Shape, resized
+from paraforge.torch_search.transformer import encode
+from tests.torch_search.random_weights import random_weights, rules, sentences
 
 OPTIONS = {
     "beam": SearchSettings(),

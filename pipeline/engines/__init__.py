@@ -18,7 +18,7 @@ from paraforge.models.model import TranslationModel, open_model
 from paraforge.plugins import found_modules
 
 # Name of an engine: its module, which offers what EngineModule says.
-ENGINES: dict[str, str] = found_modules("paraforge.decoding.engines")
+ENGINES: dict[str, str] = found_modules("paraforge.engines")
 
 
 class EngineModule(Protocol):

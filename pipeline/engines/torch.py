@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from paraforge.decoding.batching import WINDOW, Decoded, SourceTokens, translate_in_batches
 from paraforge.decoding.pieces import SentencePieces
-from paraforge.decoding.torch_search.devices import device_of, fast_type, make_current, prepare_thread
-from paraforge.decoding.torch_search.settings import SearchSettings
 from paraforge.decoding.translator import (
     DecodingOptions,
     Hypotheses,
@@ -28,10 +26,12 @@ from paraforge.files import hash_json
 from paraforge.models.model import TranslationModel
 from paraforge.models.sentencepiece import check_pieces
 from paraforge.models.subwords import open_subwords
+from paraforge.torch_search.devices import device_of, fast_type, make_current, prepare_thread
+from paraforge.torch_search.settings import SearchSettings
 
 if TYPE_CHECKING:
-    from paraforge.decoding.torch_search.results import Findings, SentenceResult
-    from paraforge.decoding.torch_search.search import Pace, Request, Search
+    from paraforge.torch_search.results import Findings, SentenceResult
+    from paraforge.torch_search.search import Pace, Request, Search
 
 logger = logging.getLogger(__name__)
 
@@ -74,9 +74,9 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     Raises InputError: the vocabulary is not that of the embeddings or of the SentencePiece model, or the
     model has parts that the search has not.
     """
-    from paraforge.decoding.torch_search.vocabulary import open_vocabulary
-    from paraforge.decoding.torch_search.weights import check_architecture
     from paraforge.models.model_file import ModelFile
+    from paraforge.torch_search.vocabulary import open_vocabulary
+    from paraforge.torch_search.weights import check_architecture
 
     assert model is not None
     folder = model.folder(_FOLDER)
@@ -118,10 +118,10 @@ class TorchTranslator:
         placement: Placement,
         settings: dict[str, Any],
     ) -> None:
-        from paraforge.decoding.torch_search.faults import BatchLimit
-        from paraforge.decoding.torch_search.rules import Rules
-        from paraforge.decoding.torch_search.vocabulary import open_vocabulary
         from paraforge.models.model_file import ModelFile
+        from paraforge.torch_search.faults import BatchLimit
+        from paraforge.torch_search.rules import Rules
+        from paraforge.torch_search.vocabulary import open_vocabulary
 
         self._options = options
         self._settings = settings_of(SearchSettings, NAME, settings, options)
@@ -189,9 +189,9 @@ class TorchTranslator:
         """The search in a compute type; the weights are loaded when it is first asked for."""
         import torch
 
-        from paraforge.decoding.torch_search.graphs import RecordedSteps
-        from paraforge.decoding.torch_search.search import Search
-        from paraforge.decoding.torch_search.weights import load_weights
+        from paraforge.torch_search.graphs import RecordedSteps
+        from paraforge.torch_search.search import Search
+        from paraforge.torch_search.weights import load_weights
 
         with self._lock:
             if compute_type not in self._searches:
@@ -205,7 +205,7 @@ class TorchTranslator:
             return self._searches[compute_type]
 
     def _pace(self) -> Pace:
-        from paraforge.decoding.torch_search.search import Pace
+        from paraforge.torch_search.search import Pace
 
         if self._device.type == "cpu":
             return Pace()
@@ -241,7 +241,7 @@ class TorchTranslator:
 
     def _found(self, batch: list[SourceTokens], requests: list[Request]) -> list[Findings]:
         """What is found for a batch, in parts where it does not fit into memory."""
-        from paraforge.decoding.torch_search.faults import DeviceLostError, is_device_lost, is_out_of_memory
+        from paraforge.torch_search.faults import DeviceLostError, is_device_lost, is_out_of_memory
 
         found: list[Findings] = []
         for part in self._limit.parts(batch):
@@ -294,8 +294,8 @@ class TorchTranslator:
         return self._options.compute_type
 
     def _request(self, source: SourceTokens) -> Request:
-        from paraforge.decoding.torch_search.sampling import sentence_seed
-        from paraforge.decoding.torch_search.search import Request
+        from paraforge.torch_search.sampling import sentence_seed
+        from paraforge.torch_search.search import Request
 
         tokens = self._vocabulary.encode(source.tokens)
         return Request(
@@ -307,7 +307,7 @@ class TorchTranslator:
         )
 
     def _hypotheses(self, result: SentenceResult) -> tuple[Hypothesis, ...]:
-        from paraforge.decoding.torch_search.results import chosen
+        from paraforge.torch_search.results import chosen
 
         best = chosen(result.hypotheses, self._options.nbest, self._settings.groups, self._rules.sampling)
         if not best:

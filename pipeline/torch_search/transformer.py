@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from paraforge.decoding.torch_search.layers import Embedding, FeedForward, Norm, Weights
+from paraforge.torch_search.layers import Embedding, FeedForward, Norm, Weights
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from paraforge.decoding.torch_search.layers import (
+from paraforge.errors import InputError
+from paraforge.models.model_file import ModelFile
+from paraforge.torch_search.layers import (
     CrossAttention,
     DecoderLayer,
     Embedding,
@@ -21,8 +23,6 @@ from paraforge.decoding.torch_search.layers import (
     SelfAttention,
     Weights,
 )
-from paraforge.errors import InputError
-from paraforge.models.model_file import ModelFile
 
 # The vocabulary is filled up to a multiple of this: matrix units want multiples of 8, the search for the best
 # candidates wants chunks of equal size.

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.decoding.engines import ENGINES, open_translator
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.engines import ENGINES, open_translator
 from paraforge.errors import InputError
 from tests.models.tiny import bitext, write_ctranslate2
 
@@ -229,7 +229,7 @@ def test_a_broken_model_is_an_error_that_names_it(tiny_ctranslate2: Path, tmp_pa
 
 def test_the_registry_imports_no_engine() -> None:
     code = (
-        "import sys; import paraforge.decoding.engines; "
+        "import sys; import paraforge.engines; "
         "heavy = ('ctranslate2', 'torch', 'fairseq', 'sentencepiece'); "
         "print([name for name in heavy if name in sys.modules])"
     )
