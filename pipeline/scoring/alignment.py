@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.compiled import compiled
+from paraforge.compiled import compiled, compiled_fast
 from paraforge.text.tokens import TokenColumn
 
 CONTEXT: Final = 0.3
@@ -48,6 +48,46 @@ def aligned_scores(
     return np.asarray(scores, dtype=np.float32)
 
 
+@compiled_fast
+def _cosines(rows: Any, columns: Any, directions: Any, found: Any) -> None:
+    """Cosine of each of `rows` with each of `columns`, at least 0, into found[i, 1 + j]."""
+    dimension = directions.shape[1]
+    last = len(columns) - 1
+    for i in range(len(rows)):
+        vector = directions[rows[i]]
+        # Four columns at once, as each sum waits for itself; the last column may come more than once.
+        for first in range(0, len(columns), 4):
+            places = first, min(first + 1, last), min(first + 2, last), min(first + 3, last)
+            a, b = directions[columns[places[0]]], directions[columns[places[1]]]
+            c, d = directions[columns[places[2]]], directions[columns[places[3]]]
+            sum_a = sum_b = sum_c = sum_d = np.float32(0)
+            for k in range(dimension):
+                sum_a += vector[k] * a[k]
+                sum_b += vector[k] * b[k]
+                sum_c += vector[k] * c[k]
+                sum_d += vector[k] * d[k]
+            found[i, 1 + places[3]] = max(sum_d, np.float32(0))
+            found[i, 1 + places[2]] = max(sum_c, np.float32(0))
+            found[i, 1 + places[1]] = max(sum_b, np.float32(0))
+            found[i, 1 + places[0]] = max(sum_a, np.float32(0))
+
+
+@compiled_fast
+def _best_fits(
+    cosines: Any, rows: int, columns: int, context: float, row_best: Any, column_best: Any
+) -> None:
+    """Raise the best fits of `rows` rows and of all columns; cosines has one more on each side."""
+    alone, together = np.float32(1 - context), np.float32(context / 2)
+    for i in range(1, rows + 1):
+        best = np.float32(0)
+        for j in range(1, columns + 1):
+            around = cosines[i - 1, j - 1] + cosines[i + 1, j + 1]
+            fit = cosines[i, j] * (alone + together * around)
+            best = max(best, fit)
+            column_best[j - 1] = max(column_best[j - 1], fit)
+        row_best[i - 1] = best
+
+
 @compiled
 def _aligned(
     left: Any,
@@ -60,36 +100,37 @@ def _aligned(
     beta: float,
 ) -> Any:
     scores = np.full(len(left_offsets) - 1, np.nan, dtype=np.float32)
+    space = np.empty(0, dtype=np.float32)
     for row in range(len(scores)):
         first = left[left_offsets[row] : left_offsets[row + 1]]
         second = right[right_offsets[row] : right_offsets[row + 1]]
-        first_weights, second_weights = lengths[first], lengths[second]
-        first_total, second_total = first_weights.sum(), second_weights.sum()
+        rows, columns = len(first), len(second)
+        first_total = second_total = np.float32(0)
+        for word in first:
+            first_total += lengths[word]
+        for word in second:
+            second_total += lengths[word]
         if first_total == 0 or second_total == 0:
             continue
-        rows, columns = len(first), len(second)
         row_best = np.zeros(rows, dtype=np.float32)
         column_best = np.zeros(columns, dtype=np.float32)
-        others = directions[second].T
         # Some of the rows at once, with one more on either side, so that long texts need no large matrix.
-        step = max(1, _CELLS // columns)
+        step = max(1, min(rows, _CELLS // columns))
+        if len(space) < (step + 2) * (columns + 2):
+            space = np.empty((step + 2) * (columns + 2), dtype=np.float32)
         for start in range(0, rows, step):
-            before, stop = max(0, start - 1), min(rows, start + step)
-            cosines = np.dot(directions[first[before : stop + 1]], others)
-            cosines = np.maximum(cosines, np.float32(0))
-            for i in range(start, stop):
-                k = i - before
-                for j in range(columns):
-                    around = np.float32((i == 0 and j == 0) + (i == rows - 1 and j == columns - 1))
-                    if i and j:
-                        around += cosines[k - 1, j - 1]
-                    if i + 1 < rows and j + 1 < columns:
-                        around += cosines[k + 1, j + 1]
-                    fit = cosines[k, j] * (1 - context + context * around / 2)
-                    row_best[i] = max(row_best[i], fit)
-                    column_best[j] = max(column_best[j], fit)
-        recall = (row_best * first_weights).sum() / first_total
-        precision = (column_best * second_weights).sum() / second_total
+            stop = min(rows, start + step)
+            cosines = space[: (stop - start + 2) * (columns + 2)].reshape(stop - start + 2, columns + 2)
+            cosines[0], cosines[-1], cosines[:, 0], cosines[:, -1] = 0, 0, 0, 0
+            before, behind = max(0, start - 1), min(rows, stop + 1)
+            _cosines(first[before:behind], second, directions, cosines[before - start + 1 :])
+            if start == 0:
+                cosines[0, 0] = 1
+            if stop == rows:
+                cosines[-1, -1] = 1
+            _best_fits(cosines, stop - start, columns, context, row_best[start:stop], column_best)
+        recall = (row_best * lengths[first]).sum() / first_total
+        precision = (column_best * lengths[second]).sum() / second_total
         if recall + precision > 0:
             scores[row] = (1 + beta) * precision * recall / (beta * precision + recall)
         else:

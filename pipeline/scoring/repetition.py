@@ -65,6 +65,24 @@ def _pieces(codes: Any, starts: Any, lengths: Any, tokens: Any, length: int, has
 
 
 @compiled
+def _with_space(hashes: Any, lengths: Any, tokens: Any) -> Any:
+    """The array, or a larger one, that has room for all pieces of the tokens."""
+    size = 1
+    for token in tokens:
+        size += lengths[token]
+    return hashes if len(hashes) >= size else np.empty(2 * size, dtype=np.uint64)
+
+
+@compiled
+def _slot(table: Any, found: Any, slots: int, value: Any) -> int:
+    """Where a piece is in the hash table, or the empty slot where it would be."""
+    slot = np.int64(value & np.uint64(slots - 1))
+    while found[slot] and table[slot] != value:
+        slot = (slot + 1) & (slots - 1)
+    return slot
+
+
+@compiled
 def _shares(
     codes: Any,
     starts: Any,
@@ -77,38 +95,36 @@ def _shares(
 ) -> Any:
     shares = np.zeros(len(left_offsets) - 1, dtype=np.float32)
     table = np.zeros(64, dtype=np.uint64)
-    expected = np.zeros(64, dtype=np.int32)
     found = np.zeros(64, dtype=np.int32)
+    expected = np.zeros(64, dtype=np.int32)
+    hashes = np.empty(0, dtype=np.uint64)
     for row in range(len(shares)):
-        first = left[left_offsets[row] : left_offsets[row + 1]]
         second = right[right_offsets[row] : right_offsets[row + 1]]
-        first_hashes = np.empty(lengths[first].sum() + 1, dtype=np.uint64)
-        second_hashes = np.empty(lengths[second].sum() + 1, dtype=np.uint64)
-        first_count = _pieces(codes, starts, lengths, first, length, first_hashes)
-        second_count = _pieces(codes, starts, lengths, second, length, second_hashes)
-        if not second_count:
-            continue
+        hashes = _with_space(hashes, lengths, second)
+        total = _pieces(codes, starts, lengths, second, length, hashes)
         slots = 64
-        while slots < 2 * (first_count + second_count):
+        while slots < 2 * total:
             slots *= 2
         if slots > len(table):
             table = np.zeros(slots, dtype=np.uint64)
-            expected = np.zeros(slots, dtype=np.int32)
             found = np.zeros(slots, dtype=np.int32)
-        expected[:slots] = 0
+            expected = np.zeros(slots, dtype=np.int32)
         found[:slots] = 0
+        distinct = 0
+        for k in range(total):
+            slot = _slot(table, found, slots, hashes[k])
+            distinct += found[slot] == 0
+            table[slot] = hashes[k]
+            found[slot] += 1
+        if distinct == total:
+            continue
+        first = left[left_offsets[row] : left_offsets[row + 1]]
+        hashes = _with_space(hashes, lengths, first)
+        expected[:slots] = 0
+        for k in range(_pieces(codes, starts, lengths, first, length, hashes)):
+            expected[_slot(table, found, slots, hashes[k])] += 1
         repeated = 0
-        for k in range(first_count + second_count):
-            value = first_hashes[k] if k < first_count else second_hashes[k - first_count]
-            slot = np.int64(value & np.uint64(slots - 1))
-            while (expected[slot] or found[slot]) and table[slot] != value:
-                slot = (slot + 1) & (slots - 1)
-            table[slot] = value
-            if k < first_count:
-                expected[slot] += 1
-            else:
-                found[slot] += 1
-                if found[slot] > max(1, expected[slot]):
-                    repeated += 1
-        shares[row] = repeated / second_count
+        for slot in range(slots):
+            repeated += max(0, found[slot] - max(1, expected[slot]))
+        shares[row] = repeated / total
     return shares

@@ -99,13 +99,12 @@ def tokenize_columns(*columns: Any) -> tuple[TokenColumn, ...]:
 
 def with_own_vocabulary(*columns: TokenColumn) -> tuple[TokenColumn, ...]:
     """Columns over one vocabulary over that of the tokens that occur in them."""
-    occurring, ids = np.unique(np.concatenate([column.ids for column in columns]), return_inverse=True)
-    vocabulary = [columns[0].vocabulary[number] for number in occurring.tolist()]
-    ends = np.cumsum([len(column.ids) for column in columns])
-    parts = np.split(ids.astype(np.int32), ends[:-1])
-    return tuple(
-        TokenColumn(own, column.offsets, vocabulary) for own, column in zip(parts, columns, strict=True)
-    )
+    occurs = np.zeros(len(columns[0].vocabulary), dtype=bool)
+    for column in columns:
+        occurs[column.ids] = True
+    vocabulary = [columns[0].vocabulary[number] for number in np.flatnonzero(occurs).tolist()]
+    places = (np.cumsum(occurs) - 1).astype(np.int32)
+    return tuple(TokenColumn(places[column.ids], column.offsets, vocabulary) for column in columns)
 
 
 def _parts(column: Any) -> Sequence[Any]:
