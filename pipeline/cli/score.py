@@ -30,6 +30,9 @@ def score(
     sentence_transformer: Path | None = typer.Option(
         None, help="add the cosine under the sentence-transformers model in this directory"
     ),
+    cross_encoder: Path | None = typer.Option(
+        None, help="add what the cross-encoder of sentence-transformers in this directory says"
+    ),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
     force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
@@ -80,7 +83,8 @@ def score(
                 "identify_language": identify_language or bool(languages),
                 "languages": [code.strip() for code in languages.split(",")] if languages else None,
                 "sentence_transformer_directory": sentence_transformer,
-                "device": "cpu" if sentence_transformer is None else chosen_device(device),
+                "cross_encoder_directory": cross_encoder,
+                "device": chosen_device(device) if sentence_transformer or cross_encoder else "cpu",
             },
             columns,
             header,

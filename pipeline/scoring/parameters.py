@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,9 +29,14 @@ class ScoreParameters(BaseModel):
         min_length=1,
         description="directory of a sentence-transformers model for the column cosine; null: no such column",
     )
+    cross_encoder: FilePath | None = Field(
+        None,
+        min_length=1,
+        description="directory of a cross-encoder of sentence-transformers, of similarity or of entailment, "
+        "for the column cross_encoder; null: no such column",
+    )
 
-    def sentence_transformer_directory(self) -> Path | None:
-        """The model's directory with environment variables and ``~`` filled in."""
-        if self.sentence_transformer is None:
-            return None
-        return Path(expand(self.sentence_transformer))
+    def directory(self, name: Literal["sentence_transformer", "cross_encoder"]) -> Path | None:
+        """The model's directory with environment variables and ``~`` filled in; None where none is given."""
+        given: str | None = getattr(self, name)
+        return None if given is None else Path(expand(given))

@@ -79,7 +79,7 @@ def _slot(table: Any, found: Any, slots: int, value: Any) -> int:
     slot = np.int64(value & np.uint64(slots - 1))
     while found[slot] and table[slot] != value:
         slot = (slot + 1) & (slots - 1)
-    return slot
+    return int(slot)
 
 
 @compiled

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +18,7 @@ from paraforge.scoring.corpus_counts import CorpusCounts, count_corpus
 from paraforge.scoring.pairs import FATE_COLUMNS, TEXT_COLUMNS, Pairs, usable_rows
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
-from paraforge.scoring.scorers import language, sentence_transformer
+from paraforge.scoring.scorers import cross_encoder, language, sentence_transformer
 from paraforge.scoring.vectors import TABLE_NAME, TRAINED_ON_NAME, WordVectors
 from paraforge.scoring.verdict import bands, judge
 from paraforge.scoring.word_scorer import DESCRIPTION, WordScorer
@@ -35,6 +35,11 @@ from paraforge.versions import SCORE
 logger = logging.getLogger(__name__)
 
 PAIR_COLUMNS = (*TEXT_COLUMNS, "source", "source_text")
+# Directories that `score` may name, each for a column, and what refuses a wrong one.
+_CHECKS: dict[Literal["sentence_transformer", "cross_encoder"], Callable[[Path], None]] = {
+    "sentence_transformer": sentence_transformer.check_directory,
+    "cross_encoder": cross_encoder.check_directory,
+}
 _COUNTED = ("reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch")
 
 
@@ -172,11 +177,14 @@ def score_step(
     if identify:
         fingerprints["language"] = language.fingerprint()
         language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
-    model = parameters.sentence_transformer_directory()
-    devices: tuple[str, ...] = ("cpu",)
-    if model is not None:
-        fingerprints["sentence_transformer"] = sentence_transformer.fingerprint(model)
-        devices = _devices(resources)
+    models = {}
+    for name, check in _CHECKS.items():
+        directory = parameters.directory(name)
+        if directory is not None:
+            check(directory)
+            fingerprints[name] = sha256_directory(directory)
+            models[name] = directory.resolve()
+    devices = _devices(resources) if models else ("cpu",)
     return Step(
         name="score",
         version=SCORE,
@@ -194,15 +202,15 @@ def score_step(
             "counts": None if counted is None else counted[0],
             "identify_language": identify,
             "languages": parameters.languages,
-            "sentence_transformer_directory": None if model is None else model.resolve(),
+            **{f"{name}_directory": models.get(name) for name in _CHECKS},
             "devices": devices,
         },
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         device=devices[0],
         libraries=(
             *([language.PACKAGE] if identify else []),
-            *(["sentence-transformers"] if model is not None else []),
-            *(["torch"] if model is not None or kind == "model" else []),
+            *(["sentence-transformers"] if models else []),
+            *(["torch"] if models or kind == "model" else []),
         ),
     )
 
@@ -293,7 +301,7 @@ def _mean(total: float, count: int) -> float | None:
 
 
 def _devices(resources: Resources) -> tuple[str, ...]:
-    """Where the sentence-transformers model runs: the devices that are named, or every GPU, or the CPU."""
+    """Where models of sentence-transformers run: the devices that are named, or every GPU, or the CPU."""
     if resources.devices[0] != "auto":
         return tuple(resources.devices)
     import torch

@@ -38,7 +38,8 @@ class ScorerChoice:
         identify_language: add the languages of both sides.
         languages: codes of the languages to tell apart; None for all.
         sentence_transformer_directory: add the cosine under this model.
-        device: where that model runs.
+        cross_encoder_directory: add what this cross-encoder says.
+        device: where these models run.
     """
 
     vectors: WordVectors | WordScorer | SentenceEncoder
@@ -46,6 +47,7 @@ class ScorerChoice:
     identify_language: bool = False
     languages: Sequence[str] | None = None
     sentence_transformer_directory: Path | None = None
+    cross_encoder_directory: Path | None = None
     device: str = "cpu"
 
 

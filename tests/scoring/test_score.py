@@ -220,4 +220,4 @@ def test_missing_things_are_found_before_any_work(tmp_path: Path, vectors: Path)
 def test_model_directory_may_name_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODELS", "/models")
     parameters = ScoreParameters(sentence_transformer="$MODELS/small")
-    assert parameters.sentence_transformer_directory() == Path("/models/small")
+    assert parameters.directory("sentence_transformer") == Path("/models/small")

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.errors import InputError, require
-from paraforge.files import sha256_directory
 from paraforge.scoring.encoded import encoded_cosine
 from paraforge.scoring.scorer import Scorer, ScorerChoice
 from paraforge.shards.column import column
@@ -84,9 +83,3 @@ def check_directory(directory: Path) -> None:
             directory,
             remedy="Give a directory written by SentenceTransformer.save().",
         )
-
-
-def fingerprint(directory: Path) -> str:
-    """SHA-256 over the names and contents of the model's files."""
-    check_directory(directory)
-    return sha256_directory(directory)

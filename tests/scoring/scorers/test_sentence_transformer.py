@@ -50,14 +50,6 @@ def test_cosine(model_directory: Path) -> None:
         assert cosine == pytest.approx(expected, abs=1e-5)
 
 
-def test_fingerprint_depends_on_every_file(model_directory: Path) -> None:
-    before = sentence_transformer.fingerprint(model_directory)
-    (model_directory / "note.txt").write_text("x")
-    assert sentence_transformer.fingerprint(model_directory) != before
-    (model_directory / "note.txt").unlink()
-    assert sentence_transformer.fingerprint(model_directory) == before
-
-
 def test_not_a_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"modules\.json"):
         sentence_transformer.SentenceTransformerCosine(tmp_path)

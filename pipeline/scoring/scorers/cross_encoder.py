@@ -1,0 +1,102 @@
+"""What a cross-encoder says of a pair: similarity, or entailment both ways; from a local directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.errors import InputError, require
+from paraforge.scoring.scorer import Scorer, ScorerChoice
+from paraforge.scoring.scorers.sentence_transformer import EXTRA, PACKAGE
+from paraforge.shards.column import column
+
+if TYPE_CHECKING:
+    from paraforge.scoring.pairs import Pairs
+
+_ENTAILMENT = "entailment"
+
+
+class CrossEncoderScore(Scorer):
+    """The mean of both directions of a model with one output, such as one of STS; of a model of inference
+    the smaller of the probabilities that either side entails the other."""
+
+    fields = (
+        column(
+            "cross_encoder",
+            pa.float32(),
+            "similarity under a cross-encoder, or the probability of entailment both ways",
+        ),
+    )
+    place = 71
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> CrossEncoderScore | None:
+        """Where a model is given."""
+        directory = choice.cross_encoder_directory
+        return None if directory is None else cls(directory, choice.device)
+
+    def __init__(self, directory: str | Path, device: str = "cpu", batch_size: int = 64) -> None:
+        """Load a model; nothing is fetched and no code from the directory is run.
+
+        directory: as `CrossEncoder.save` writes it. device: `cpu`, `cuda` or `cuda:N`. batch_size: pairs
+            judged at once.
+
+        Raises MissingPackageError: sentence-transformers is not installed. InputError: no such directory, no
+        model in it, or one that gives neither a number nor an entailment.
+        """
+        directory = Path(directory)
+        check_directory(directory)
+        package = require(PACKAGE, EXTRA)
+        try:
+            self._model = package.CrossEncoder(
+                str(directory), device=device, local_files_only=True, trust_remote_code=False
+            )
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise InputError(f"cannot be loaded as a cross-encoder: {error}", directory) from error
+        labels = {
+            str(label).lower(): int(place) for place, label in self._model.model.config.id2label.items()
+        }
+        if len(labels) > 1 and _ENTAILMENT not in labels:
+            raise InputError(
+                f"a cross-encoder with the outputs {', '.join(labels)}",
+                directory,
+                remedy=f"Give one with a single output, or with one named {_ENTAILMENT}.",
+            )
+        self._entailment = labels.get(_ENTAILMENT) if len(labels) > 1 else None
+        self._batch_size = batch_size
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """float32, for most models 0 to 1; null where a side has no token."""
+        sides = pairs.reference.to_pylist(), pairs.translation.to_pylist()
+        there, back = (self._judge(*texts) for texts in (sides, sides[::-1]))
+        scores = (there + back) / 2 if self._entailment is None else np.minimum(there, back)
+        empty = (pairs.reference_tokens.lengths == 0) | (pairs.translation_tokens.lengths == 0)
+        return {"cross_encoder": pa.array(scores.astype(np.float32), mask=empty)}
+
+    def _judge(self, first: list[str], second: list[str]) -> Any:
+        """The number of each pair in this order, (pairs,)."""
+        if not first:
+            return np.empty(0, dtype=np.float32)
+        scores = self._model.predict(
+            list(zip(first, second, strict=True)),
+            batch_size=self._batch_size,
+            apply_softmax=self._entailment is not None,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        scores = np.asarray(scores, dtype=np.float32)
+        return scores if self._entailment is None else scores[:, self._entailment]
+
+
+def check_directory(directory: Path) -> None:
+    """Refuse a directory that cannot be a cross-encoder. Raises InputError: no such directory, or no
+    `config.json` in it."""
+    if not (directory / "config.json").is_file():
+        raise InputError(
+            "no cross-encoder here (no config.json)",
+            directory,
+            remedy="Give a directory written by CrossEncoder.save().",
+        )
