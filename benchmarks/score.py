@@ -11,22 +11,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append
+from paraforge.scoring import general
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.score import score_step
-from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
 from paraforge.shards.step import run_step
 from paraforge.shards.store import ROWS_PER_SHARD, ShardDirectory, ShardWriter, shard_name, write_index
 from paraforge.text.tokens import tokenize_columns
-
-DIMENSION = 300
 
 
 def rows_of(path: Path) -> Iterator[list[str]]:
@@ -64,14 +61,6 @@ def write_translated(pairs: list[tuple[str, str]], count: int, directory: Path) 
         (directory / shard_name(len(records))).hardlink_to(directory / record.file)
         records.append(type(record)(shard_name(len(records)), record.rows, record.sha256))
     write_index(directory, records, {"step": "translate"})
-
-
-def write_vectors(data: Path, directory: Path) -> None:
-    """Random vectors of the 188,033 words of a frequency list."""
-    with gzip.open(data / "wordfreq" / "enwiki_vocab_min200.txt.gz", "rt", encoding="utf-8") as file:
-        words = list(dict.fromkeys(line.partition(" ")[0] for line in file))
-    numbers = np.random.default_rng(1).normal(size=(len(words), DIMENSION)).astype(np.float32)
-    WordVectors(words, numbers).save(directory)
 
 
 def compare_with_sacremoses(pairs: list[tuple[str, str]]) -> tuple[float, int]:
@@ -114,7 +103,7 @@ def measure(place: Path, vectors: Path, identify_language: bool, workers: int) -
 def main(
     pairs: int = typer.Option(100_000, help="pairs to score; beyond the real ones, shards are repeated"),
     workers: str = typer.Option("1,2", help="numbers of processes"),
-    vectors: Path | None = typer.Option(None, help="word-vector table; random vectors where none is given"),
+    vectors: Path = typer.Option(general.DIRECTORY, help="word-vector table; the built-in scorer by default"),
     identify_language: bool = typer.Option(False, help="score languages too"),
     peer_pairs: int = typer.Option(5_000, help="pairs for the comparison with sacremoses"),
     data: Path = typer.Option(Path(os.environ.get("PARAFORGE_DATA", "")), help="$PARAFORGE_DATA"),
@@ -126,15 +115,10 @@ def main(
         place = Path(temporary)
         texts = real_pairs(data)
         write_translated(texts, pairs, place / "translated")
-        if vectors is None:
-            write_vectors(data, place / "vectors")
-            vectors = place / "vectors"
-        table = WordVectors.open(vectors)
         translated = ShardDirectory(place / "translated")
         print(
             f"{translated.total_rows:,} pairs ({min(len(texts), pairs):,} of them distinct), "
-            f"{len(translated)} shards, "
-            f"{len(table):,} vectors of {table.dimension} ({table.vectors.nbytes / 2**20:,.0f} MiB)"
+            f"{len(translated)} shards, {vectors}"
         )
         if peer_pairs:
             speed, mismatches = compare_with_sacremoses(texts[:peer_pairs])
