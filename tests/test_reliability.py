@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.files import read_json
+from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from paraforge.shards.dvc_files import LOCK, RUNNING
 from tests.project import TRAINED, digests, environment, make_project, read_parameters, run, write_parameters
 
@@ -46,6 +47,10 @@ def test_rows_in_are_kept_and_rejected_and_failed(finished: Path) -> None:
     assert counts["rows_in"] == ingested["rows"] == kept + rejected + failed
     assert min(kept, rejected, failed) > 0
     run("paraforge", "verify", "data/corpus", "data/rejected", cwd=finished)
+    assert (
+        manifest["wrong_pairs"]["rows"] == read_json(finished / "metrics/score.json")["wrong_pairs"] > 1_000
+    )
+    assert WRONG_PAIRS_NAME in published(finished)["data/corpus"]  # what a kill must not change
 
 
 @pytest.mark.slow

@@ -133,7 +133,7 @@ def _tiles(content: Content) -> list[tuple[str, str, str]]:
         ),
     ]
     if (score := means.get("paraphrase score")) is not None:
-        tiles.append(("paraphrase score", f"{score:.2f}", "mean cosine of kept pairs"))
+        tiles.append(("paraphrase score", f"{score:.2f}", "mean of kept pairs"))
     if (overlap := means.get("trigram overlap")) is not None:
         tiles.append(("trigram overlap", f"{overlap:.2f}", "mean; lower is a freer paraphrase"))
     tokens = [means.get(f"tokens of the {side}") for side in ("reference", "translation")]
