@@ -9,12 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from paraforge.errors import InputError
+from paraforge import interrupts
+from paraforge.errors import InputError, Interrupted
 from paraforge.paraphrasing.pairs import PreparedPairs, prepare_pairs
 from paraforge.paraphrasing.parameters import ParaphraserParameters
 from paraforge.parsing.brackets import template_of
 from paraforge.publication.datasets import open_published, published_tables
 from paraforge.shards.resources import Resources
+from tests.here import Countdown
+from tests.project import digests
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 
@@ -169,3 +172,23 @@ def test_what_cannot_be_prepared(root: Path, tmp_path: Path) -> None:
     publish_pairs(tmp_path / "none", filters={"filters": [{"kind": "length", "minimum": 90}]})
     with pytest.raises(InputError, match="no pairs to train a paraphraser on"):
         prepare(tmp_path / "none", tmp_path, templates={})
+
+
+def test_a_preparation_that_is_stopped_anywhere_ends_with_the_same_bytes(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = prepare(root, tmp_path / "whole")
+    stops = 0
+    for looks in range(0, 40, 3):
+        place = tmp_path / str(looks)
+        with monkeypatch.context() as patch:
+            patch.setattr(interrupts, "_stop", Countdown(looks))
+            try:
+                prepare(root, place)
+            except Interrupted:
+                stops += 1
+                # Nothing half-made passes as a result.
+                assert not list(place.glob("pairs-*"))
+        again = prepare(root, place)
+        assert digests(again.shards.path) == digests(whole.shards.path)
+    assert stops > 2
