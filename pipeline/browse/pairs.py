@@ -64,7 +64,7 @@ def nearest_rows(counter: Counter, rules: Rules, look: Look, score: int, wanted:
         found = []
         for chosen in (ranks == KEPT, (only == score) & (ranks > 0)):
             rows = np.flatnonzero(chosen & np.isfinite(distance))
-            rows = rows[np.argsort(distance[rows], kind="stable")[:wanted]]
+            rows = rows[_smallest(distance[rows], wanted)]
             found.append((distance[rows], start + rows))
         return found
 
@@ -75,6 +75,15 @@ def nearest_rows(counter: Counter, rules: Rules, look: Look, score: int, wanted:
             order = np.argsort(distances, kind="stable")[:wanted]
             nearest[place] = (distances[order], np.concatenate([nearest[place][1], rows])[order])
     return nearest[0][1], nearest[1][1]
+
+
+def _smallest(values: npt.NDArray[np.float64], wanted: int) -> npt.NDArray[np.intp]:
+    """Places of the smallest values, rising; of equal ones the first."""
+    if len(values) > wanted:
+        limit = np.partition(values, wanted - 1)[wanted - 1]
+        places = np.flatnonzero(values <= limit)
+        return places[np.argsort(values[places], kind="stable")[:wanted]]
+    return np.argsort(values, kind="stable")
 
 
 class PairReader:
