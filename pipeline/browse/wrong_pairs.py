@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.browse.rules import KEPT, Rules
+from paraforge.scoring.wrong_pairs import RIGHT
 from paraforge.selection.filters import numbers
 from paraforge.statistics.counts import Scale
 
@@ -20,7 +21,7 @@ class WrongPairs:
 
     Attributes:
         table: their texts and scores, see :func:`paraforge.scoring.wrong_pairs.write_wrong_pairs`.
-        scores: names of the corpus' scores; ``values`` has those that wrong pairs have, too.
+        scores: names of the corpus' scores; ``values`` has those that are judged by wrong pairs.
         values: by place of the score; NaN where a pair lacks it.
         weights: pairs of the corpus that each stands for.
     """
@@ -62,7 +63,8 @@ def wrong_pairs_of(table: pa.Table | None, scores: Sequence[str]) -> WrongPairs 
         return None
     values = {}
     for place, name in enumerate(scores):
-        if name in table.column_names:
+        # Only what can tell right from wrong: the length of a wrong pair says nothing.
+        if name in table.column_names and f"{RIGHT}{name}" in table.column_names:
             found, missing = numbers(table[name])
             values[place] = np.where(missing, np.nan, found).astype(np.float32).astype(np.float64)
     weights = (

@@ -228,6 +228,8 @@ class TestOddCorpora:
                 "reference": ["A wrong <reference>."] * 4,
                 "translation": ["Another."] * 4,
                 "paraphrase_score": pa.array([0.1, 0.3, None, 0.9], pa.float32()),
+                "right_paraphrase_score": pa.array([0.9] * 4, pa.float32()),
+                "reference_tokens": pa.array([4] * 4, pa.int32()),
                 "weight": [1.0, 2.0, 1.0, 1.0],
             }
         )
