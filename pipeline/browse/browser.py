@@ -38,20 +38,18 @@ _COUNTS = 32
 class Counted:
     """What a view counts.
 
-    Attributes:
-        rules: what refuses pairs.
-        count: of the pairs looked at.
-        came: pairs looked at that came to selection.
-        reasons: refused pairs looked at, by reason.
-        stayed, were_kept: pairs looked at that the published corpus keeps, too; all that it keeps.
-        wrong_share: of the wrong pairs, the share that would pass.
+    rules: what refuses pairs.
+    count: of the pairs looked at.
+    came: pairs looked at that came to selection.
+    reasons: refused pairs looked at, by reason.
+    words: what the reasons mean.
+    wrong_share: of the wrong pairs, the share that would pass.
     """
 
     rules: Rules
     count: Count
     came: int
     reasons: dict[str, int]
-    were_kept: int
     words: dict[str, str]
     wrong_share: float | None
 
@@ -63,7 +61,7 @@ class Counted:
     @property
     def leaving(self) -> int:
         """Pairs that the published corpus keeps and the view does not."""
-        return self.were_kept - self.count.stayed
+        return self.count.were_kept - self.count.stayed
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,6 @@ class Browser:
             count,
             sum(numbers[1:]),
             dict((+reasons).most_common()),
-            count.were_kept,
             explain_filters(parameters) if parameters else {},
             self.wrong.share(rules) if self.wrong else None,
         )

@@ -23,9 +23,8 @@ _NOBODY, _SEVERAL = -1, -2
 class Look:
     """Which pairs are looked at, whatever their scores.
 
-    Attributes:
-        sources: for each source's code, whether its pairs are.
-        text: for each pair, whether it has the text that is searched for; None for all.
+    sources: for each source's code, whether its pairs are.
+    text: for each pair, whether it has the text that is searched for; None for all.
     """
 
     sources: npt.NDArray[np.bool_]
@@ -36,13 +35,12 @@ class Look:
 class Count:
     """Counts of pairs.
 
-    Attributes:
-        overall: pairs by rank, looked at or not.
-        ranks: blocks x ranks; of the pairs looked at.
-        stayed: of the pairs looked at, those kept now and when the corpus was published.
-        were_kept: those kept when it was published.
-        sources: sources x 2: pairs looked at that came to selection, and kept ones.
-        histograms: scores x 256 bins; pairs looked at that no other score or group refuses.
+    overall: pairs by rank, looked at or not.
+    ranks: blocks x ranks; of the pairs looked at.
+    stayed: of the pairs looked at, those kept now and when the corpus was published.
+    were_kept: those kept when it was published.
+    sources: sources x 2: pairs looked at that came to selection, and kept ones.
+    histograms: scores x 256 bins; pairs looked at that no other score or group refuses.
     """
 
     overall: npt.NDArray[np.int64]
@@ -70,9 +68,8 @@ class Counter:
     def count(self, rules: Rules, look: Look) -> Count:
         """Count all pairs.
 
-        Args:
-            rules: what refuses pairs.
-            look: which pairs are looked at.
+        rules: what refuses pairs.
+        look: which pairs are looked at.
         """
         judge = _Judge(self.corpus, rules)
         ranks = np.zeros((self.blocks, len(rules.reasons) + 1), np.int64)

@@ -48,9 +48,8 @@ FATE, SOURCE, FLAGS, LANGUAGE, DECILES = "fate", "source", "flags", "languages",
 class Layout:
     """Which columns are prepared.
 
-    Attributes:
-        scores: numeric columns that selection may bound; all are exact as 32-bit numbers.
-        groups: columns of few distinct values, by the name of the group whose code stands for them together.
+    scores: numeric columns that selection may bound; all are exact as 32-bit numbers.
+    groups: columns of few distinct values, by the name of the group whose code stands for them together.
     """
 
     scores: list[str]
@@ -90,15 +89,14 @@ class PreparedCorpus:
     Mapped from disk: the system reads what a count needs and drops it when memory is short. A pair takes five
     bytes a score and two a group.
 
-    Attributes:
-        datasets: kept pairs and, where they are there, refused ones.
-        layout: names of the rows of ``scores`` and ``groups``.
-        scores: scores x pairs; a missing one is NaN.
-        bins: scores x pairs; the bin of the score's scale, :data:`NO_BIN` of a missing one.
-        groups: groups x pairs; a code is a row of the group's table.
-        tables: the distinct values of each group.
-        scales: of each score that is not the same for all pairs.
-        incomplete: scores that some pairs lack which came to selection.
+    datasets: kept pairs and, where they are there, refused ones.
+    layout: names of the rows of ``scores`` and ``groups``.
+    scores: scores x pairs; a missing one is NaN.
+    bins: scores x pairs; the bin of the score's scale, :data:`NO_BIN` of a missing one.
+    groups: groups x pairs; a code is a row of the group's table.
+    tables: the distinct values of each group.
+    scales: of each score that is not the same for all pairs.
+    incomplete: scores that some pairs lack which came to selection.
     """
 
     datasets: list[Dataset]
@@ -139,13 +137,11 @@ def cache_directory() -> Path:
 def prepare(datasets: Sequence[Dataset], cache: Path | None = None) -> PreparedCorpus:
     """Open the corpus as it was prepared before, or prepare it; killed in between, it begins anew.
 
-    Args:
-        datasets: of one publication, the kept pairs first.
-        cache: where it is kept, under the hash of the manifests; see :func:`cache_directory`.
+    datasets: of one publication, the kept pairs first.
+    cache: where it is kept, under the hash of the manifests; see :func:`cache_directory`.
 
-    Raises:
-        InputError: a file is damaged.
-        Interrupted: Ctrl-C or SIGTERM.
+    Raises InputError: a file is damaged.
+    Interrupted: Ctrl-C or SIGTERM.
     """
     cache = cache_directory() if cache is None else cache
     schema = pa.unify_schemas([one.schema.remove_metadata() for one in datasets])

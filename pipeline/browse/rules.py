@@ -35,12 +35,11 @@ class ScoreTest:
 class Rules:
     """What decides about a pair: the smallest rank that a test or a group's code gives it.
 
-    Attributes:
-        reasons: by rank; a reason may have several ranks.
-        tests: of scores.
-        codes: for each group, the rank that each of its codes gives.
-        unjudged: filters that cannot be asked here: they look at all pairs together, or read files. A pair
-            that they refused when the corpus was published stays refused, others are accepted.
+    reasons: by rank; a reason may have several ranks.
+    tests: of scores.
+    codes: for each group, the rank that each of its codes gives.
+    unjudged: filters that cannot be asked here: they look at all pairs together, or read files. A pair
+        that they refused when the corpus was published stays refused, others are accepted.
     """
 
     reasons: list[str]
@@ -52,9 +51,8 @@ class Rules:
 def rules_of(parameters: SelectParameters | None, corpus: PreparedCorpus) -> Rules:
     """Rules that refuse what ``parameters`` refuse, for the same reasons.
 
-    Args:
-        parameters: section ``select``; None for rules that accept whatever came to selection.
-        corpus: what they are asked about.
+    parameters: section ``select``; None for rules that accept whatever came to selection.
+    corpus: what they are asked about.
     """
     codes = {name: np.full(max(table.num_rows, 1), KEPT, np.int16) for name, table in corpus.tables.items()}
     rules = Rules(["left out"], [], codes)

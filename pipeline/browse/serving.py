@@ -25,14 +25,12 @@ def serve(
 ) -> None:
     """Serve the page of a published corpus until Ctrl-C or SIGTERM.
 
-    Args:
-        directory: of the corpus.
-        with_rejected: whether the refused pairs next to it are read, too.
-        host, port, announce: see :func:`paraforge.pages.serving.serve_app`.
-        allowed: further names that browsers know this server by.
+    directory: of the corpus.
+    with_rejected: whether the refused pairs next to it are read, too.
+    host, port, announce: see :func:`paraforge.pages.serving.serve_app`.
+    allowed: further names that browsers know this server by.
 
-    Raises:
-        InputError: no corpus, a damaged one, or one without pairs.
+    Raises InputError: no corpus, a damaged one, or one without pairs.
     """
     require_packages()
     from paraforge.browse.browser import Browser

@@ -44,14 +44,13 @@ class Interval:
 class View:
     """What is on screen.
 
-    Attributes:
-        intervals: of every score that has handles.
-        flags: of every flag, whether pairs that have it are refused.
-        sources: names of those looked at; none for all.
-        reason: the reason whose refused pairs are shown; empty for all.
-        text: what is searched for.
-        order: :data:`RANDOM`, or the score by which pairs near its threshold are shown.
-        draw: seed of the pairs shown.
+    intervals: of every score that has handles.
+    flags: of every flag, whether pairs that have it are refused.
+    sources: names of those looked at; none for all.
+    reason: the reason whose refused pairs are shown; empty for all.
+    text: what is searched for.
+    order: :data:`RANDOM`, or the score by which pairs near its threshold are shown.
+    draw: seed of the pairs shown.
     """
 
     intervals: Mapping[str, Interval]
@@ -113,13 +112,11 @@ def to_fields(view: View, default: View) -> list[tuple[str, str]]:
 def from_fields(fields: Fields, default: View, sources: Sequence[str]) -> View:
     """The view that an address asks for.
 
-    Args:
-        fields: of the address; the last of several values counts, as a checkbox after its hidden field does.
-        default: what is not said is as here.
-        sources: names of the corpus' sources.
+    fields: of the address; the last of several values counts, as a checkbox after its hidden field does.
+    default: what is not said is as here.
+    sources: names of the corpus' sources.
 
-    Raises:
-        InputError: a value is none, or a lower bound is above the upper one.
+    Raises InputError: a value is none, or a lower bound is above the upper one.
     """
 
     def last(key: str, usual: str = "") -> str:

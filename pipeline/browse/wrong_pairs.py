@@ -19,11 +19,10 @@ from paraforge.statistics.counts import Scale
 class WrongPairs:
     """A sample of pairs that are known to be wrong.
 
-    Attributes:
-        table: their texts and scores, see :func:`paraforge.scoring.wrong_pairs.write_wrong_pairs`.
-        scores: names of the corpus' scores; ``values`` has those that are judged by wrong pairs.
-        values: by place of the score; NaN where a pair lacks it.
-        weights: pairs of the corpus that each stands for.
+    table: their texts and scores, see :func:`paraforge.scoring.wrong_pairs.write_wrong_pairs`.
+    scores: names of the corpus' scores; ``values`` has those that are judged by wrong pairs.
+    values: by place of the score; NaN where a pair lacks it.
+    weights: pairs of the corpus that each stands for.
     """
 
     table: pa.Table

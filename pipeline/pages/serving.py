@@ -31,9 +31,8 @@ def serve_app(app: Flask, host: str, port: int, announce: Callable[[str], None])
     app: what is served. host: address to bind to. port: 0 for any free one.
     announce: called with the address once it answers.
 
-    Raises:
-        InputError: the address cannot be had.
-        MissingPackageError: the extra ``annotate`` is not installed.
+    Raises InputError: the address cannot be had.
+    MissingPackageError: the extra ``annotate`` is not installed.
     """
     waitress = require("waitress", EXTRA)
     try:
