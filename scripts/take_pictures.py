@@ -1,4 +1,4 @@
-"""Take the README's pictures of a finished project: its report and its annotation page, in Chromium."""
+"""Take the pictures of a finished project for README and docs: report, annotation and browse pages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from selenium.webdriver import Chrome, ChromeOptions
@@ -60,33 +62,45 @@ def wait_for(address: str, seconds: float = 60) -> None:
             time.sleep(0.3)
 
 
+@contextmanager
+def serving(*command: str) -> Iterator[str]:
+    """The address of a command's page, while it is served."""
+    server = subprocess.Popen(["paraforge", *command, "--port", str(PORT)], stdout=subprocess.DEVNULL)
+    try:
+        address = f"http://127.0.0.1:{PORT}/"
+        wait_for(address)
+        yield address
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def main() -> None:
-    """Serve an annotation of the project's corpus, and take both pictures."""
+    """Serve the pages of the project's corpus, and take all pictures, or one."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("project", type=Path, help="a project whose 'dvc repro' is finished")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "pictures")
+    parser.add_argument("--only", choices=["report", "annotation", "browse"])
     arguments = parser.parse_args()
-    project = arguments.project.resolve()
-    report = project / "reports" / "report.html"
-    if not report.is_file():
-        sys.exit(f"{report} is missing: run 'dvc repro' first")
+    project, output, only = arguments.project.resolve(), arguments.output, arguments.only
+    corpus, report = str(project / "data" / "corpus"), project / "reports" / "report.html"
     with tempfile.TemporaryDirectory() as temporary, open_browser() as chrome:
-        take(chrome, report.as_uri(), arguments.output / "report.png")
-        command = ["paraforge", "annotate", "serve", str(project / "data" / "corpus")]
-        command += ["--database", str(Path(temporary) / "answers.sqlite"), "--port", str(PORT)]
-        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        try:
-            address = f"http://127.0.0.1:{PORT}/"
-            wait_for(address)
-            chrome.get(address)
-            field = chrome.find_element(By.CSS_SELECTOR, "input#name")
-            field.send_keys("Ada")
-            field.submit()
-            time.sleep(1)
-            take(chrome, chrome.current_url, arguments.output / "annotation.png")
-        finally:
-            server.terminate()
-            server.wait()
+        if only in (None, "report"):
+            if not report.is_file():
+                sys.exit(f"{report} is missing: run 'dvc repro' first")
+            take(chrome, report.as_uri(), output / "report.png")
+        if only in (None, "browse"):
+            with serving("browse", corpus) as address:
+                take(chrome, f"{address}?order=paraphrase_score", output / "browse.png")
+        if only in (None, "annotation"):
+            answers = str(Path(temporary) / "answers.sqlite")
+            with serving("annotate", "serve", corpus, "--database", answers) as address:
+                chrome.get(address)
+                field = chrome.find_element(By.CSS_SELECTOR, "input#name")
+                field.send_keys("Ada")
+                field.submit()
+                time.sleep(1)
+                take(chrome, chrome.current_url, output / "annotation.png")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from paraforge.shards.pool import in_order
 from paraforge.shards.resources import available_cores
 from paraforge.statistics.counts import Scale
 
-FORMAT = 1
+FORMAT = 2
 # Lineage is no score; the rank of a hypothesis is one where there are several.
 _LINEAGE = {"line", "first_row"}
 _MOST_CATEGORIES = 1 << 16
@@ -96,6 +96,7 @@ class PreparedCorpus:
     groups: groups x pairs; a code is a row of the group's table.
     tables: the distinct values of each group.
     scales: of each score that is not the same for all pairs.
+    ranges: the smallest and the largest of each of these scores.
     incomplete: scores that some pairs lack which came to selection.
     """
 
@@ -106,6 +107,7 @@ class PreparedCorpus:
     groups: npt.NDArray[np.uint16]
     tables: dict[str, pa.Table]
     scales: dict[str, Scale]
+    ranges: dict[str, tuple[float, float]]
     incomplete: frozenset[str] = frozenset()
 
     @property
@@ -192,7 +194,8 @@ def _open(
     }
     scales = {name: Scale(*scale) for name, scale in information["scales"].items()}
     incomplete = frozenset(information["incomplete"])
-    return PreparedCorpus(list(datasets), layout, scores, bins, groups, tables, scales, incomplete)
+    ranges = {name: (low, high) for name, (low, high) in information["ranges"].items()}
+    return PreparedCorpus(list(datasets), layout, scores, bins, groups, tables, scales, ranges, incomplete)
 
 
 def _prune(cache: Path) -> None:
@@ -284,7 +287,13 @@ def _write(datasets: Sequence[Dataset], schema: pa.Schema, layout: Layout, direc
         array.flush()
     tables = {one.name: one.values() for one in codes}
     listed = {name: [scale.low, scale.high, scale.bins] for name, scale in scales.items()}
-    information = {"scales": listed, "tables": tables, "incomplete": sorted(incomplete)}
+    places = {name: layout.scores.index(name) for name in scales}
+    information = {
+        "scales": listed,
+        "ranges": {name: [float(low[place]), float(high[place])] for name, place in places.items()},
+        "tables": tables,
+        "incomplete": sorted(incomplete),
+    }
     write_json(directory / _INFORMATION, information)
 
 

@@ -65,6 +65,7 @@ class Content:
         scores: histogram of the paraphrase score of all sources, then of each.
         heat: pairs by paraphrase score and trigram overlap.
         lengths: histograms of the tokens of reference and translation.
+        others: histograms of the other scores.
         means: name, mean over kept and over refused pairs.
         refused_means: why the means over refused pairs are what they are.
         lexicon: None where there is none; ``lexicon_missing`` says why.
@@ -81,6 +82,7 @@ class Content:
     scores: list[tuple[str, list[Bar]]]
     heat: list[Cell]
     lengths: list[tuple[str, list[Bar]]]
+    others: list[tuple[str, list[Bar]]]
     bands: list[BandRow]
     means: list[tuple[str, float | None, float | None]]
     refused_means: str | None
@@ -136,6 +138,7 @@ def gather(
             scores=figures.scores(),
             heat=figures.heat(),
             lengths=figures.lengths(),
+            others=figures.others(),
             bands=_bands(figures, views, parameters),
             means=figures.means(),
             refused_means=_why_refused(manifest),

@@ -16,6 +16,7 @@ from paraforge.publication.manifest import KEPT, REJECTED
 from paraforge.report.svg import Bar, Cell
 from paraforge.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.selection.filters import numbers
+from paraforge.selection.filters.length import LENGTHS
 from paraforge.shards.pool import in_order
 from paraforge.shards.resources import available_cores
 from paraforge.shards.schema import LABELS
@@ -122,6 +123,17 @@ class Histograms:
             (name, _bars(pairs, column, 0, LONGEST))
             for column, name in sides
             if column in self.kept.histograms or column in self.refused.histograms
+        ]
+
+    def others(self) -> list[tuple[str, list[Bar]]]:
+        """Histograms of all other scores, from the first bin that has pairs."""
+        shown = {_SCORE, *LENGTHS}
+        pairs = (self.kept, self.refused)
+        counted = {name: _counts(pairs, name).sum(axis=0) for name in SCALES if name not in shown}
+        return [
+            (LABELS[name], _bars(pairs, name, int(counts.nonzero()[0][0])))
+            for name, counts in counted.items()
+            if counts.any()
         ]
 
     def bands(self) -> list[dict[str, Any]]:

@@ -81,6 +81,7 @@ def render(content: Content, environment: jinja2.Environment | None = None) -> s
             (name, bars, histogram(_broad(bars), f"Length: {name}", f"tokens ({LONGEST} and more together)"))
             for name, bars in content.lengths
         ],
+        others=[(name, histogram(bars, name, name)) for name, bars in content.others],
         curves=[
             (curve, lines(curve.series, f"{curve.name}: {curve.quantity}", curve.over))
             for curve in content.curves

@@ -164,13 +164,14 @@ def test_pairs_that_are_shown(client: FlaskClient) -> None:
     assert shown(client.get("/pairs?draw=2").text, "kept") != shown(page, "kept")
     reason = client.get("/pairs?reason=length").text
     assert re.findall(r'class="why">(.*?)<', reason) == ["more than 10 tokens on one side"] * 10
-    # The bounds are 0.2 and 1.
+    # The bounds are 0.2 and 1, and no pair is above that.
     near = client.get("/pairs?order=paraphrase_score").text
     scores = [float(value) for value in re.findall(r"<dt>paraphrase score</dt><dd>([^<]+)</dd>", near)]
-    distances = [min(abs(score - 0.2), abs(score - 1)) for score in scores]
-    assert len(scores) == 20 and all(0.2 <= score <= 1 for score in scores[:10])
-    assert not any(0.2 <= score <= 1 for score in scores[10:])
-    assert distances[:10] == sorted(distances[:10]) and distances[10:] == sorted(distances[10:])
+    assert len(scores) == 20 and scores[:10] == sorted(scores[:10]) and min(scores[:10]) >= 0.2
+    assert scores[10:] == sorted(scores[10:], reverse=True) and max(scores[10:]) < 0.2
+    lowest = client.get("/pairs?order=overlap_3").text
+    scores = [float(value) for value in re.findall(r"<dt>trigram overlap</dt><dd>([^<]+)</dd>", lowest)]
+    assert scores == [0.0] * 10
 
 
 def test_a_page_elsewhere_cannot_make_it_work(client: FlaskClient) -> None:
