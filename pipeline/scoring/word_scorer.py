@@ -97,7 +97,8 @@ class WordScorer:
             ratio = np.minimum(*lengths) / np.maximum(*lengths)
         mixed = COSINE_SHARE * np.maximum(cosine, 0) + (1 - COSINE_SHARE) * aligned
         scores = mixed * (1 - repeated_shares(references, translations)) * ratio**LENGTH_POWER
-        return scores.astype(np.float32)
+        # Rounding lifts equal sentences just over 1, and a filter that accepts 0.4 to 1 would refuse them.
+        return np.minimum(scores, 1).astype(np.float32)
 
     def save(self, directory: Path) -> None:
         """Write the files into an existing directory."""
