@@ -18,12 +18,12 @@ from tests.project import ROOT, environment, run
 
 # The default corpus with fewer pairs and a short training, so that all of it takes a minute or two.
 SMALL = [
-    "ingest.sources=[{name: sample, format: sample, pairs: 2000, seed: 1}]",
+    "ingest.sources=[{name: sample, format: sample, pairs: 3000, seed: 1}]",
     "nmt.training.maximum_updates=200",
     "nmt.training.warmup_updates=50",
     "nmt.training.accumulate=1",
     "nmt.validation.every_updates=100",
-    "nmt.validation.held_out=40",
+    "nmt.validation.held_out=60",
     "nmt.vocabulary.size=800",
 ]
 # Blocks that need a network, hardware, a model of the reader's or hours.

@@ -9,6 +9,7 @@ from typing import Any
 
 from paraforge.planning.simulation import Cluster, undisturbed_seconds
 
+_LEAST_SECONDS = 1e-9
 _HOUR = 3600.0
 # Starting a worker's process and importing what it needs, on top of loading the model.
 PROCESS_SECONDS = 4.0
@@ -117,7 +118,8 @@ def step_seconds(facts: Facts, seconds: float, devices: int, in_process: bool = 
     if not facts.sentences or not math.isfinite(seconds):
         return math.inf if facts.sentences else 0.0
     start = facts.load_seconds + (0.0 if in_process else PROCESS_SECONDS)
-    cluster = Cluster(devices, 1 / seconds, TASK_SECONDS, start)
+    # The interval of a sample of few blocks may begin at 0.
+    cluster = Cluster(devices, 1 / max(seconds, _LEAST_SECONDS), TASK_SECONDS, start)
     return undisturbed_seconds(facts.sentences, facts.sentences_per_task, cluster)
 
 

@@ -24,14 +24,14 @@ def plan_text(plan: Plan, price: float | None) -> str:
         rate = plan.measurement.rate
         lines += [
             f"sample: {rate.sentences:,} sentences in {rate.blocks} blocks; "
-            f"{1 / facts.seconds:,.1f} sentences/s ({1 / facts.high:,.1f} to {1 / facts.low:,.1f}), "
+            f"{_rate(facts.seconds)} sentences/s ({_rate(facts.high)} to {_rate(facts.low)}), "
             f"{facts.target_tokens / facts.seconds:,.0f} target tokens/s; "
             f"model ready in {facts.load_seconds:.1f} s",
         ]
         if facts.failed:
             lines.append(f"{facts.failed:.2%} of the sample could not be translated")
     else:
-        lines.append(f"rate as given: {1 / facts.seconds:,.1f} sentences/s")
+        lines.append(f"rate as given: {_rate(facts.seconds)} sentences/s")
     lines += [
         "",
         f"device hours   {hours(found.device_hours)}  ({hours(found.low)} to {hours(found.high)})",
@@ -199,3 +199,8 @@ def plan_json(plan: Plan, compared: Sequence[tuple[int, Outcome]] | None) -> dic
     if compared is not None:
         found["simulation"] = [{"sentences_per_task": task, **asdict(one)} for task, one in compared]
     return found
+
+
+def _rate(seconds: float) -> str:
+    # The interval of a sample of few blocks may begin at 0 seconds a sentence.
+    return f"{1 / seconds:,.1f}" if seconds else "any"

@@ -235,4 +235,4 @@ def test_the_registry_imports_no_engine() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    assert list(ENGINES) == ["ctranslate2", "fairseq", "fake", "server", "torch"]
+    assert list(ENGINES) == ["ctranslate2", "fairseq", "fake", "imported", "server", "torch"]

@@ -122,6 +122,15 @@ def test_arithmetic_of_a_forecast() -> None:
     assert found.disk["total"] == sum(amount for name, amount in found.disk.items() if name != "total")
 
 
+def test_an_interval_may_begin_at_nothing() -> None:
+    """Of two blocks that differ much; each wall keeps what starting and the tasks take."""
+    facts = Facts(
+        1200, 1000, 50.0, 0.01, 0.0, 0.03, load_seconds=1.0, sentences_per_task=100, row_seconds=0.0
+    )
+    for wall in forecast(facts, [1, 4], price=None).walls:
+        assert 0 < wall.low < wall.hours < wall.high
+
+
 def test_a_given_rate_needs_no_model_and_any_number_of_sentences(
     parameters: Parameters, tmp_path: Path
 ) -> None:
