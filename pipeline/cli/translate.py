@@ -65,6 +65,9 @@ def translate(
     nats a token more probable, everything is translated in float32; so is a text of fewer than 8,000
     sentences, too short to tell. 'paraforge model check --bitext' checks any model by hand.
 
+    What the engine server has answered is kept in OUTPUT.*.answers until OUTPUT is complete: the same command
+    asks for the rest only.
+
     \b
     Examples:
       paraforge translate news.cs.gz news.tsv --model models/nmt
@@ -75,8 +78,9 @@ def translate(
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
     from paraforge.cli.settings import checked as checked_values
+    from paraforge.decoding.finished_batches import KeptAnswers
     from paraforge.decoding.translator import DecodingOptions, Placement
-    from paraforge.engines import is_model_free, open_translator
+    from paraforge.engines import is_model_free, is_remote, open_translator
     from paraforge.engines.ctranslate2 import NAME
     from paraforge.errors import ConfigurationError
     from paraforge.models.importing import usable_model
@@ -105,7 +109,11 @@ def translate(
             path = usable_model(path, engine)
         if engine == NAME and path is not None:
             decoding, sentences = checked(path, options, placement, input_path, sentences, chosen)
-        return open_translator(engine, path, decoding, placement, _settings(setting)), sentences
+        translator = open_translator(engine, path, decoding, placement, _settings(setting))
+        if is_remote(engine) and output_path != Path("-"):
+            name = f"{output_path.name}.{translator.fingerprint[:8]}.answers"
+            translator = KeptAnswers(translator, output_path.with_name(name))
+        return translator, sentences
 
     translate_file(input_path, output_path, force, prepare)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from paraforge.decoding.translator import Hypotheses, Hypothesis
+from paraforge.decoding.translator import Hypotheses, Hypothesis, Translator
 from paraforge.errors import ParaforgeError
 from paraforge.files import atomic_path, hash_json
 from paraforge.shards.scheduler import report_rows
@@ -81,15 +83,41 @@ def finished_batches() -> FinishedBatches:
 
 
 @contextmanager
-def kept_batches(path: Path | None) -> Iterator[None]:
+def kept_batches(path: Path | None, always: bool = False) -> Iterator[None]:
     """While the block runs, engines ask for finished batches. They are written to ``path`` now and then, and
-    when an error or an interrupt ends the block."""
+    when an error or an interrupt ends the block, or ``always``."""
     batches = FinishedBatches(path)
     token = _current.set(batches)
     try:
         yield
+        if always:
+            batches.save()
     except ParaforgeError:
         batches.save()
         raise
     finally:
         _current.reset(token)
+
+
+class KeptAnswers:
+    """A translator whose answers are kept on disk until all are there, because they were paid for.
+
+    They are in ``directory``, a file for each block of sentences, and the next run asks for the others only.
+    """
+
+    def __init__(self, translator: Translator, directory: Path, block: int = 2000) -> None:
+        self._translator = translator
+        self._directory = directory
+        self._block = block
+        self.fingerprint = translator.fingerprint
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        """Translate a stream; see :class:`~paraforge.decoding.translator.Translator`."""
+        stream = iter(sentences)
+        number = 0
+        while block := list(islice(stream, self._block)):
+            with kept_batches(self._directory / f"{number:06d}.json", always=True):
+                results = list(self._translator.translate(block))
+            yield from results
+            number += 1
+        shutil.rmtree(self._directory, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from paraforge import interrupts
+from paraforge.cli import main
 from paraforge.decoding.batching import EngineError
 from paraforge.errors import Interrupted
 from paraforge.logs import configure_logging
@@ -108,3 +110,37 @@ def test_a_dead_server_an_interrupt_and_a_resumed_run(
             assert KEY.encode() not in path.read_bytes(), path
             assert f":{server.port}".encode() not in path.read_bytes(), path
     assert any((tmp_path / "logs").rglob("*.log"))
+
+
+def test_a_file_continues_after_the_server_has_died(server: FakeServer, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.tsv"
+    source.write_text("".join(f"{one}\n" for one in SENTENCES), encoding="utf-8")
+    arguments = ["translate", str(source), str(output), "--engine", "server", "--set", "model=m"]
+    arguments += ["--set", "patience_seconds=0.3", "--set", "concurrency=4"]
+
+    def dying(sentence: str, body: Json, nth: int) -> Reply:
+        if len(server.bodies) == 40:
+            threading.Thread(target=server.die).start()
+        return usual(sentence, body, nth)
+
+    server.behave = dying
+    assert command(arguments) == 1
+    assert not output.exists() and len(list(tmp_path.glob("out.tsv.*.answers/*"))) == 1
+    server.behave = usual
+    server.start()
+    assert command(arguments) == 5  # one sentence has failed
+    assert sum(server.asked.values()) <= len(SENTENCES) + 8
+    lines = output.read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[3] for line in lines[:4]] == [*map(translation_of, SENTENCES[:3]), ""]
+    assert len(lines) == len(SENTENCES) and not list(tmp_path.glob("*.answers"))
+
+
+def command(arguments: list[str]) -> int:
+    """Run ``paraforge`` here; its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["paraforge", *arguments])
+        try:
+            main()
+        except SystemExit as error:
+            return int(error.code or 0)
+    return 0
