@@ -104,6 +104,7 @@ def main(
     print(f"{hardware()}\n{len(pairs):,} pairs of {text}, {sum(map(len, judged)):,} judged ones")
     for name in scorers:
         model = open_model(name, sentences, device).model
+        compare(model, *map(list, zip(*pairs[:10], strict=True)))  # what is compiled is compiled now
         begin = time.perf_counter()
         compare(model, [first for first, _ in pairs], [second for _, second in pairs])
         seconds = time.perf_counter() - begin

@@ -185,7 +185,7 @@ NAMED = {
     "ingest": {"sources": SOURCES},
     "nmt": {"model": "./%", "bitext": {"sources": SOURCES}},
     "paragram": {"vectors": "%", "pair_files": [{"path": "%"}]},
-    "score": {"sentence_transformer": "%"},
+    "score": {"sentence_transformer": "%", "cross_encoder": "%"},
     "select": {"filters": [{"kind": "decontamination", "files": [{"path": "%"}]}]},
     "lexicon": {"word_lists": ["%"], "reference_lexicons": ["%"]},
     "embeddings": {
