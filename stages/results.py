@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from paraforge.publication.verdict_words import area_text
+
 Content = Mapping[str, Any]
 
 
@@ -69,7 +71,7 @@ def _score(content: Content) -> Iterator[str]:
         yield f"mean paraphrase score {score:.2f}, trigram overlap {overlap:.1f} %"
     separation = (content.get("verdicts", {}).get("paraphrase_score") or {}).get("separation")
     if separation:
-        yield f"separates right from wrong pairs with {separation['value']:.2f}"
+        yield f"separates right from wrong pairs with {area_text(separation)}"
 
 
 def _lexicon(content: Content) -> Iterator[str]:

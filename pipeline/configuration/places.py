@@ -22,7 +22,7 @@ def written(content: Any, location: Location) -> Location:
         )
         if inside:
             content = content[part]
-        if inside or place == len(location) - 1:
+        if inside or (place == len(location) - 1 and isinstance(content, dict | list)):
             found.append(part)
     return found
 

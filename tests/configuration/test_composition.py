@@ -49,6 +49,22 @@ def test_all_problems_are_named_at_once() -> None:
         assert part in message
 
 
+@pytest.mark.parametrize(
+    ("minimum", "problem"),
+    [
+        ("low", "minimum: 'low': should be a valid number"),
+        ({"wrong_pairs": 2}, "minimum.wrong_pairs: 2: should be less than 1"),
+        ({"wrong_pair": 0.1}, "minimum.wrong_pair: there is no such parameter; did you mean 'wrong_pairs'?"),
+    ],
+)
+def test_a_minimum_that_is_neither_number_nor_share(minimum: object, problem: str) -> None:
+    content = yaml.safe_load(compose(CONFIGS, ["select=quality"]))
+    content["select"]["filters"][3]["minimum"] = minimum
+    with pytest.raises(ConfigurationError) as caught:
+        check_parameters(content, "params.yaml")
+    assert f"select.filters.3.{problem}" in str(caught.value)
+
+
 def test_an_unknown_choice_or_section() -> None:
     with pytest.raises(InputError, match=r"nonsense.*There are corpus: all"):
         compose(CONFIGS, ["corpus=nonsense"])
