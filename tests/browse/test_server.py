@@ -216,6 +216,19 @@ class TestOddCorpora:
                 assert kept == (0 if name == "none" else came) and came > 0
                 assert client.get("/?q=nothing+has+this&order=overlap_3").status_code == 200
 
+    def test_nothing_came_to_selection(self, tmp_path: Path) -> None:
+        table = hostile_pairs(30)
+        for name, values in (("rejected", ["duplicate"] * 30), ("failed", [None] * 30)):
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, table.schema.field(name), pa.array(values, pa.string()))
+        publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
+        datasets = open_publication(tmp_path / "corpus")
+        with open_database(datasets) as connection:
+            browser = Browser(prepare(datasets, tmp_path / "cache"), connection)
+            client = create_app(browser, HostPolicy("127.0.0.1")).test_client()
+            assert headline(client.get("/?paraphrase_score.min=0.5").text) == (0, 0)
+            assert "No pair." in client.get("/pairs").text
+
     def test_wrong_pairs_are_the_third_colour(self, tmp_path: Path) -> None:
         publish_pairs(
             tmp_path,
