@@ -38,14 +38,16 @@ def test_paths_that_pages_name_are_there(page: Path) -> None:
         assert (ROOT / name).exists(), name
 
 
-@pytest.mark.parametrize("name", ["report", "annotation"])
-def test_the_pictures_are_there_and_small(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "page"), [("report", "README.md"), ("annotation", "README.md"), ("browse", "docs/query.md")]
+)
+def test_the_pictures_are_there_and_small(name: str, page: str) -> None:
     data = (ROOT / "docs" / "pictures" / f"{name}.png").read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     assert 10_000 < len(data) < 200_000
     width, height = struct.unpack(">II", data[16:24])
     assert 800 <= width <= 1600 and 600 <= height <= 1200
-    assert f"docs/pictures/{name}.png" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"pictures/{name}.png" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_the_pages_are_short_enough_to_be_read() -> None:
