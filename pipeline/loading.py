@@ -92,10 +92,9 @@ def load_fixed(name: str | Path, device: str = "cpu") -> Model:
 def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
     """Open a model by the name that a user gives.
 
-    name: a directory (a trained model, word vectors, SIF, sentence-transformers; told apart by the file
-        that describes it), a vector file, which is averaged, `general`, which is the built-in scorer, or a
-        name of `BASELINES`. Behind a directory of
-        trained decoders may be what to read them by, e.g. `@unrolled:3`.
+    name: a directory (a trained model, word vectors, SIF, sentence-transformers; told apart by the file that
+        describes it), a vector file, which is averaged, `general`, which is the built-in scorer, or a name of
+        `BASELINES`. Behind a directory of trained decoders may be what to read them by, e.g. `@unrolled:3`.
     sentences: what a TF-IDF baseline is fitted on.
 
     Raises:

@@ -31,9 +31,8 @@ _SHOWN = (*_NEEDED, "rank", "overlap_3", "rejected")
 class DrawnPair:
     """One pair to grade.
 
-    Attributes:
-        band: 0 .. 4, see :data:`paraforge.publication.statistics.BANDS`.
-        rejected: the filter that refused the pair, None of a kept one.
+    band: 0 .. 4, see :data:`paraforge.publication.statistics.BANDS`.
+    rejected: the filter that refused the pair, None of a kept one.
     """
 
     band: int
@@ -59,10 +58,8 @@ class BandFigures:
 class Origin:
     """What a sample was drawn from.
 
-    Attributes:
-        corpus: directory, as it was given.
-        name, signature: of the corpus.
-        manifests: SHA-256 of each manifest, by content (``corpus``, ``rejected``).
+    corpus: directory, as it was given. name, signature: of the corpus.
+    manifests: SHA-256 of each manifest, by content (``corpus``, ``rejected``).
     """
 
     corpus: str
@@ -103,10 +100,7 @@ def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dat
     """The published corpus in ``directory`` and, unless told otherwise, the refused pairs next to it.
 
     Low bands of the score are mostly in ``data/rejected``: without it, they are empty. One of another run is
-    not taken.
-
-    Raises:
-        InputError: not a published corpus, damaged, or without scores.
+    not taken. Raises InputError: not a published corpus, damaged, or without scores.
     """
     datasets = open_publication(directory, with_rejected)
     for one in datasets:
@@ -134,14 +128,10 @@ def draw_pairs(datasets: Sequence[Dataset], corpus: Path, per_band: int, seed: i
     Scores and lineage are read batch by batch, text only of the row groups that have a drawn pair. The same
     corpus and seed give the same pairs, however the corpus is cut into files.
 
-    Args:
-        datasets: see :func:`open_for_annotation`.
-        corpus: the directory as the user gave it.
-        per_band: at least 1.
-        seed: of the draw.
+    datasets: see :func:`open_for_annotation`. corpus: the directory as the user gave it.
+    per_band: at least 1.
 
-    Raises:
-        InputError: no pair is in any band, or a file is damaged.
+    Raises InputError: no pair is in any band, or a file is damaged.
     """
     if per_band < 1:
         raise ValueError("a sample has at least one pair a band")

@@ -127,7 +127,6 @@ def describe(index: Any, dataset: str) -> dict[str, Any]:
 
 
 def _order(source: CatalogueSource, languages: list[str]) -> list[str]:
-    """The text columns in the order of the corpus' languages."""
     order = []
     for language in languages:
         name = next((n for n, wanted in source.languages.items() if _same(language, wanted)), None)
@@ -149,7 +148,6 @@ def _same(language: str, wanted: str) -> bool:
 def _reader(
     source: CatalogueSource, kind: str, files: list[Path], order: list[str], entry: Mapping[str, Any]
 ) -> tuple[FileSource, list[dict[str, Path]]]:
-    """How files of a catalogue format are read."""
     if kind in ("txt", "raw") and len(files) == len(order):
         paths = dict(zip(order, files, strict=True))
         texts = {name: str(path) for name, path in paths.items()}

@@ -131,7 +131,6 @@ def _read(
 def _join_files(
     source: SourceFiles, directories: Sequence[Path], reports: Sequence[FileReport], first_row: int
 ) -> list[Part]:
-    """The parts of a source's files, one after the other."""
     total = sum(report.rows for report in reports)
     dropped = np.empty(0, dtype=np.int64)
     if source.drop_rows is not None:
@@ -168,7 +167,6 @@ def _note_used(work: WorkDirectory, plans: Sequence[ShardPlan], read: Sequence[R
 
 
 def _run_key(parameters: IngestParameters, read: Sequence[ReadSource]) -> str:
-    """Hash of everything that the shards depend on."""
     described = [
         [
             source.files.name,

@@ -166,7 +166,6 @@ class _Problems:
             self._texts.append(f"source {source!r}: {problem}")
 
     def listed(self) -> list[str]:
-        """Each problem as a sentence or two."""
         unset = [
             f"the environment variable {variable} is not set, and these sources name it: "
             f"{', '.join(dict.fromkeys(sources))}. Set it to the directory that is meant "

@@ -38,11 +38,8 @@ _COUNTS = 32
 class Counted:
     """What a view counts.
 
-    rules: what refuses pairs.
-    count: of the pairs looked at.
-    came: pairs looked at that came to selection.
-    reasons: refused pairs looked at, by reason.
-    words: what the reasons mean.
+    rules: what refuses pairs. count: of the pairs looked at. came: pairs looked at that came to selection.
+    reasons: refused pairs looked at, by reason. words: what the reasons mean.
     wrong_share: of the wrong pairs, the share that would pass.
     """
 

@@ -35,8 +35,7 @@ class Look:
 class Count:
     """Counts of pairs.
 
-    overall: pairs by rank, looked at or not.
-    ranks: blocks x ranks; of the pairs looked at.
+    overall: pairs by rank, looked at or not. ranks: blocks x ranks; of the pairs looked at.
     stayed: of the pairs looked at, those kept now and when the corpus was published.
     were_kept: those kept when it was published.
     sources: sources x 2: pairs looked at that came to selection, and kept ones.
@@ -68,8 +67,7 @@ class Counter:
     def count(self, rules: Rules, look: Look) -> Count:
         """Count all pairs.
 
-        rules: what refuses pairs.
-        look: which pairs are looked at.
+        rules: what refuses pairs. look: which pairs are looked at.
         """
         judge = _Judge(self.corpus, rules)
         ranks = np.zeros((self.blocks, len(rules.reasons) + 1), np.int64)

@@ -31,8 +31,7 @@ def drawn_rows(
     """Rows drawn uniformly and without replacement from the pairs that have one of the ranks.
 
     counter, rules, look, count: the count that they were counted in.
-    ranks: by place; the last is that of kept pairs.
-    wanted: how many; all where there are fewer.
+    ranks: by place; the last is that of kept pairs. wanted: how many; all where there are fewer.
     seed: of the draw.
     """
     of_block = count.ranks[:, list(ranks)].sum(axis=1)

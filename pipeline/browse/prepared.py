@@ -90,11 +90,9 @@ class PreparedCorpus:
     bytes a score and two a group.
 
     datasets: kept pairs and, where they are there, refused ones.
-    layout: names of the rows of ``scores`` and ``groups``.
-    scores: scores x pairs; a missing one is NaN.
+    layout: names of the rows of ``scores`` and ``groups``. scores: scores x pairs; a missing one is NaN.
     bins: scores x pairs; the bin of the score's scale, :data:`NO_BIN` of a missing one.
-    groups: groups x pairs; a code is a row of the group's table.
-    tables: the distinct values of each group.
+    groups: groups x pairs; a code is a row of the group's table. tables: the distinct values of each group.
     scales: of each score that is not the same for all pairs.
     ranges: the smallest and the largest of each of these scores.
     incomplete: scores that some pairs lack which came to selection.
@@ -142,8 +140,7 @@ def prepare(datasets: Sequence[Dataset], cache: Path | None = None) -> PreparedC
     datasets: of one publication, the kept pairs first.
     cache: where it is kept, under the hash of the manifests; see :func:`cache_directory`.
 
-    Raises InputError: a file is damaged.
-    Interrupted: Ctrl-C or SIGTERM.
+    Raises InputError: a file is damaged. Interrupted: Ctrl-C or SIGTERM.
     """
     cache = cache_directory() if cache is None else cache
     schema = pa.unify_schemas([one.schema.remove_metadata() for one in datasets])

@@ -35,11 +35,10 @@ class ScoreTest:
 class Rules:
     """What decides about a pair: the smallest rank that a test or a group's code gives it.
 
-    reasons: by rank; a reason may have several ranks.
-    tests: of scores.
+    reasons: by rank; a reason may have several ranks. tests: of scores.
     codes: for each group, the rank that each of its codes gives.
-    unjudged: filters that cannot be asked here: they look at all pairs together, or read files. A pair
-        that they refused when the corpus was published stays refused, others are accepted.
+    unjudged: filters that cannot be asked here: they look at all pairs together, or read files. A pair that
+        they refused when the corpus was published stays refused, others are accepted.
     """
 
     reasons: list[str]

@@ -19,8 +19,7 @@ _ROUND = (5.0, 2.0, 1.0)
 def scale_of(values: npt.NDArray[Any], low: float, high: float, integer: bool) -> Scale:
     """A scale with round edges, 40 to 200 bins; scores within 0 and 1 get the whole of that range.
 
-    values: a sample of the scores, none of them missing.
-    low, high: the smallest and the largest of all.
+    values: a sample of the scores, none of them missing. low, high: the smallest and the largest of all.
     integer: whether scores are whole numbers: then a bin is one or several of them.
     """
     if integer:

@@ -32,9 +32,7 @@ def selection_of(manifest: Manifest | None) -> SelectParameters | None:
 def default_view(published: SelectParameters, scores: Sequence[str], flags: Sequence[str]) -> View:
     """The view whose thresholds are those of the published corpus.
 
-    published: section ``select``.
-    scores: those that have handles.
-    flags: those that can be refused.
+    published: section ``select``. scores: those that have handles. flags: those that can be refused.
     """
     intervals = dict.fromkeys(scores, Interval())
     refused = dict.fromkeys(flags, False)
@@ -73,8 +71,7 @@ def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
 
     Filters that are new come before the first one that looks at all pairs together, or else last.
 
-    view: thresholds and flags; what is looked at plays no part.
-    published: the section to change.
+    view: thresholds and flags; what is looked at plays no part. published: the section to change.
     """
     governed = _governed(published, list(view.intervals), list(view.flags))
     filters: list[dict[str, Any]] = []

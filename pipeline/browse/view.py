@@ -44,11 +44,9 @@ class Interval:
 class View:
     """What is on screen.
 
-    intervals: of every score that has handles.
-    flags: of every flag, whether pairs that have it are refused.
+    intervals: of every score that has handles. flags: of every flag, whether pairs that have it are refused.
     sources: names of those looked at; none for all.
-    reason: the reason whose refused pairs are shown; empty for all.
-    text: what is searched for.
+    reason: the reason whose refused pairs are shown; empty for all. text: what is searched for.
     order: :data:`RANDOM`, or the score by which pairs near its threshold are shown.
     draw: seed of the pairs shown.
     """
@@ -113,8 +111,7 @@ def from_fields(fields: Fields, default: View, sources: Sequence[str]) -> View:
     """The view that an address asks for.
 
     fields: of the address; the last of several values counts, as a checkbox after its hidden field does.
-    default: what is not said is as here.
-    sources: names of the corpus' sources.
+    default: what is not said is as here. sources: names of the corpus' sources.
 
     Raises InputError: a value is none, or a lower bound is above the upper one.
     """

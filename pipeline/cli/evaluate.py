@@ -150,7 +150,6 @@ def evaluate(
 
 
 def _variants(wanted: bool, starts: list[str], penalties: list[float], settings: list[str]) -> list[Variant]:
-    """The ways to train that the options ask for; none without --fine-tune."""
     from paraforge.errors import ConfigurationError
 
     if not wanted:

@@ -10,11 +10,9 @@ import typer
 def announcer(task: str, host: str, may: str, open_browser: bool, more: str = "") -> Callable[[str], None]:
     """What prints the page's address once it answers, and opens it if asked to.
 
-    task: what one does there, e.g. ``Grade``.
-    host: address that the server is bound to.
+    task: what one does there, e.g. ``Grade``. host: address that the server is bound to.
     may: what everybody can do who reaches it, if it is not loopback.
-    open_browser: whether to open it in the browser.
-    more: what else Ctrl-C means.
+    open_browser: whether to open it in the browser. more: what else Ctrl-C means.
     """
 
     def announce(address: str) -> None:

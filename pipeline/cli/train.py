@@ -92,7 +92,6 @@ def train(
 def _parameters(
     encoder: str, config: Path | None, settings: list[str], vectors: Path | None
 ) -> ModelParameters:
-    """The model's parameters: the file's, changed by the options."""
     import yaml
 
     from paraforge.cli.settings import checked, put_setting

@@ -153,7 +153,6 @@ def _check(given: str) -> Check:
 
 
 def _settings(given: Sequence[str]) -> dict[str, Any]:
-    """``KEY=VALUE`` as names and values, which are written as in YAML."""
     import yaml
 
     from paraforge.errors import ConfigurationError

@@ -116,7 +116,6 @@ def prune(
 
 
 def _look(project: Path, work: Path | None) -> tuple[Path, list[Path], list[StepWork]]:
-    """The work directory, the directories of published outputs, and what lies in the former."""
     from paraforge.configuration import load_parameters
     from paraforge.shards.inventory import list_work
 

@@ -208,7 +208,6 @@ _ABSENT = object()
 
 
 def _leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Every value below a mapping by its key; a list is a value."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from _leaves(inner, (*key, str(name)))
@@ -217,7 +216,6 @@ def _leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
 
 
 def _nested(leaves: Mapping[Key, Any], sections: Sequence[str]) -> dict[str, Any]:
-    """A mapping of these values, sections in this order."""
     result: dict[str, Any] = {name: {} for name in sections}
     for key, value in leaves.items():
         inner = result
@@ -228,7 +226,6 @@ def _nested(leaves: Mapping[Key, Any], sections: Sequence[str]) -> dict[str, Any
 
 
 def _changes(old: Any, new: Any, key: Key = ()) -> Iterator[Change]:
-    """What differs, innermost where both sides have a mapping."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in {**old, **new}:
             yield from _changes(old.get(name, _ABSENT), new.get(name, _ABSENT), (*key, str(name)))

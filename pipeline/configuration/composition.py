@@ -108,8 +108,6 @@ def files_of_choice(configs: Path, group: str, name: str) -> list[Path]:
 
 
 def _place(configs: Path, files: Sequence[Path]) -> Callable[[Location], str]:
-    """Where a key was given: the file that has its section, and the line; otherwise the directory."""
-
     def place(location: Location) -> str:
         for file in reversed(files):
             text, content = read_yaml(file)

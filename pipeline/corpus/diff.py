@@ -193,12 +193,10 @@ class _Pairs:
         return same
 
     def count(self, what: str) -> int:
-        """Pairs that left, entered or changed."""
         table = fetch(self.connection, "SELECT count(*) AS n FROM moved WHERE what = ?", [what])
         return int(table["n"][0].as_py())
 
     def moved(self, what: str, examples: int) -> Moved:
-        """Pairs of one corpus only."""
         here, there = ("b", "a") if what == "entered" else ("a", "b")
         other = self.first if what == "entered" else self.second
         sources = fetch(
@@ -251,7 +249,6 @@ class _Pairs:
         return list(table.to_pylist())
 
     def changed_examples(self, examples: int) -> list[dict[str, Any]]:
-        """Pairs whose text changed, with both texts."""
         shown = [
             f"{view}.{name} AS {name}_{view}"
             for name in (*self.texts, "paraphrase_score")

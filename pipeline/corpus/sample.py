@@ -124,7 +124,6 @@ def _check_condition(connection: duckdb.DuckDBPyConnection, view: str, where: st
 
 
 def _matching_rows(connection: duckdb.DuckDBPyConnection, dataset: Dataset, condition: str) -> list[int]:
-    """Rows of each file that meet the condition."""
     if not dataset.files:
         return []
     counts = fetch(
@@ -145,7 +144,6 @@ def _fetch_rows(
     drawn: np.ndarray[tuple[int], np.dtype[np.int64]],
     columns: Sequence[str],
 ) -> Iterator[pa.Table]:
-    """Read the drawn rows; ``drawn`` counts the matching rows of all files through."""
     ends = np.cumsum(matching)
     for index in np.unique(np.searchsorted(ends, drawn, side="right")).tolist():
         begin = int(ends[index]) - matching[index]

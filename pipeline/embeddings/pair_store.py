@@ -187,8 +187,6 @@ def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
 
 
 class _UnitBuilder:
-    """Cuts both sides of pairs into one unit."""
-
     def __init__(self, directory: Path, units: Units) -> None:
         self.units = units
         self._writer = IdSequencesWriter(directory, units.name)
@@ -216,7 +214,6 @@ class _UnitBuilder:
         self._writer.close()
 
     def finish(self, limit: VocabularyParameters, given: Vocabulary | None) -> dict[str, Any]:
-        """Settle the vocabulary, write the final ids, and describe them."""
         found = self._writer.units
         if given is None and self.units.fixed_vocabulary is not None:
             pieces, unknown = self.units.fixed_vocabulary

@@ -131,7 +131,6 @@ def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramRepor
 
 
 def _use_model(path: Path, output: Path, begin: float) -> ParagramReport:
-    """Copy a trained model that can be opened."""
     model = SentenceModel.open(path)
     with replaced_directory(output) as temporary:
         for file in sorted(path.iterdir()):
@@ -162,7 +161,6 @@ def _use_given(path: Path, output: Path) -> WordVectors:
 
 
 def _key(parameters: ParagramParameters, data: TrainingData) -> str:
-    """Hash of everything that the trained vectors depend on."""
     initial = None
     if parameters.initial_vectors is not None:
         path = Path(expand(parameters.initial_vectors))

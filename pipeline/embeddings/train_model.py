@@ -255,7 +255,6 @@ def _pairs(
 
 
 def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
-    """What makes the initial vectors of each table."""
     seed = parameters.training.seed
     given = None if parameters.vectors is None else WordVectors.from_text(expand(parameters.vectors))
 
@@ -268,7 +267,6 @@ def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
 
 
 def _signature(store: PairStore, data: TrainingData, leakage: Mapping[str, Any] | None) -> str:
-    """One line in the manner of a corpus' signature."""
     fields: Sequence[tuple[str, Any]] = [
         ("pairs", len(store)),
         ("data", data.fingerprint()[:_DIGITS]),

@@ -126,7 +126,6 @@ class LeakageFilter:
         return leaked
 
     def _found(self, side: Any) -> npt.NDArray[np.int64]:
-        """Number of the test sentence that each text is, or -1."""
         places = pc.index_in(normalise(side), value_set=self._sentences)
         return pc.fill_null(places, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 

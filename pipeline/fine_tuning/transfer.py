@@ -219,7 +219,6 @@ def _split(task: Task, train: Examples, development: Examples | None, test: Exam
 
 
 def _figures(split: Split, fitted: Fitted) -> dict[str, Any]:
-    """Scores on the test examples, and what was chosen."""
     chosen = {
         **fitted.parameters.model_dump(exclude_defaults=True),
         "epoch": fitted.epoch,

@@ -89,7 +89,6 @@ def _averaged_words(parameters: EncoderParameters) -> str | None:
 
 
 def _word_table(encoder: Encoder) -> Tensor:
-    """The one table whose mean an average of words is, (vocabulary, dimension)."""
     if not isinstance(encoder, Combination):
         assert isinstance(encoder, Average)
         return encoder.table.detach().cpu()

@@ -59,7 +59,6 @@ def neighbours(
 
 
 def _all_unknown(model: SentenceModel, query: str) -> bool:
-    """Whether every unit of a text shares the unknown unit's vector."""
     batch = model.batch(pa.array([query], pa.string()))
     return all(bool((bags.ids == model.vocabularies[unit].unknown_id).all()) for unit, bags in batch.items())
 
@@ -112,6 +111,5 @@ def _keys(texts: Iterable[str]) -> list[str]:
 
 
 def _unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Vectors of length 1; zero vectors stay zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)

@@ -184,7 +184,6 @@ class Adam:
                     self._catch_up(name, part, self.steps)
 
     def _move(self, values: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> None:
-        """One step of Adam, in place, as one fused operation."""
         adam(
             [values],
             [gradient.contiguous()],  # of another layout its numbers would be taken in the wrong order

@@ -188,7 +188,6 @@ class _Merged:
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
-        """References, and translations, with each word (2 x words)."""
         return self._counts[:, : len(self.numbers)]
 
     def add(self, table: pa.Table) -> npt.NDArray[np.uint32]:

@@ -163,7 +163,6 @@ def _parquet_files(files: Sequence[Path], filters: LexiconFilters) -> PairSource
 
 
 def _columns(names: Sequence[str], filters: LexiconFilters, path: Path) -> tuple[str, ...]:
-    """The columns to read of those that there are."""
     for name in TEXT_COLUMNS:
         if name not in names:
             raise InputError(f"no column {name}; there are {', '.join(names)}", path)

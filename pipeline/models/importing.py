@@ -134,7 +134,6 @@ def cache_directory() -> Path:
 
 @contextmanager
 def _located(source: Path | str, beside: Path) -> Iterator[tuple[Path, str]]:
-    """The model's path, and a name for it that says nothing of this machine."""
     path = Path(source).expanduser()
     if path.exists():
         if is_archive(path):

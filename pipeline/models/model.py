@@ -154,7 +154,6 @@ def _check_files(path: Path, files: dict[str, Any], verify: bool) -> None:
 
 
 def _open_bare(path: Path) -> TranslationModel | None:
-    """A CTranslate2 or fairseq directory, or None if it is neither."""
     if (path / "model.bin").is_file():
         source, target = find_subwords(path)
         if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:

@@ -69,8 +69,6 @@ def read_index(content: Buffer) -> tuple[int, str, dict[str, Variable]]:
 
 
 class _Reader:
-    """Numbers and names from a place on."""
-
     def __init__(self, content: Buffer) -> None:
         self._content = content
         self.place = 0

@@ -56,8 +56,7 @@ class Controls:
     def buckets(self, name: str, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The bucket of each value, from 0; -1 for NaN.
 
-        name: one of :data:`BUCKETED` that has edges.
-        values: n.
+        name: one of :data:`BUCKETED` that has edges. values: n.
         """
         found = np.searchsorted(self.edges[name], values, side="right")
         return np.where(np.isnan(values), -1, found)
@@ -124,10 +123,8 @@ class Controls:
 
     @classmethod
     def read(cls, directory: Path) -> Controls:
-        """Read ``controls.json`` of a model.
-
-        Raises InputError: there is none, so it is no paraphraser; or it is damaged or of a newer version.
-        """
+        """Read ``controls.json`` of a model. Raises InputError: there is none, so it is no paraphraser; or it
+        is damaged or of a newer version."""
         path = directory / CONTROLS_FILE
         if not path.is_file():
             raise InputError(
@@ -161,8 +158,7 @@ def tagged(prefix: str, text: str) -> str:
 def bucket_edges(values: NDArray[np.float64], buckets: int) -> list[float]:
     """Inner edges of buckets with equally many values in each; fewer of them where values are equal.
 
-    values: n, NaN where there is none.
-    buckets: how many are wanted.
+    values: n, NaN where there is none. buckets: how many are wanted.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):

@@ -48,10 +48,8 @@ _SAMPLED = 1_000_000
 class PairCounts:
     """What became of the corpus' pairs; the others add up to ``pairs``.
 
-    unusable: a side is blank, or both are the same.
-    leaked: a side is a test sentence.
-    held_out: for validation.
-    set_aside: a side is a held-out sentence, in another pair.
+    unusable: a side is blank, or both are the same. leaked: a side is a test sentence.
+    held_out: for validation. set_aside: a side is a held-out sentence, in another pair.
     used: trained on, in both directions.
     """
 
@@ -85,10 +83,8 @@ def prepare_pairs(
 
     Memory is bounded but for the parses, of ``templates.pairs`` pairs at most.
 
-    corpus: a published corpus (``data/corpus``).
-    root: where the directory is made.
-    parameters: what the tags are, what is held out and kept out.
-    resources: where sentences are parsed.
+    corpus: a published corpus (``data/corpus``). root: where the directory is made.
+    parameters: what the tags are, what is held out and kept out. resources: where sentences are parsed.
 
     Raises InputError: no published corpus, no usable pair in it, or a test file or parser is not there.
     """

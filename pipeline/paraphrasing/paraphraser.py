@@ -100,8 +100,7 @@ class Paraphraser:
         nbest: paraphrases of a text.
         search: ``beam``; ``diverse``: a group of the beam for each paraphrase, each paying ``diversity`` nats
             for a token that an earlier one took; ``sample``: drawn among the ``top_k`` most probable tokens.
-        beam: its width, at least nbest.
-        temperature, top_k, seed: of sampling; top_k 0 is all tokens.
+        beam: its width, at least nbest. temperature, top_k, seed: of sampling; top_k 0 is all tokens.
 
         Raises InputError: a value cannot be.
         """

@@ -188,7 +188,6 @@ class _Publication:
         )
 
     def _kept_rows(self) -> list[int]:
-        """Kept rows of each shard."""
         fate = [name for name in ("rejected", "failed") if name in self.view.column_names]
         count = len(self.view)
         masks = in_order(lambda index: int(kept_mask(self.view.read(index, fate)).sum()), count, self.workers)
@@ -231,7 +230,6 @@ class _Publication:
         statistics: Statistics,
         publication: str,
     ) -> Manifest:
-        """Write index, manifest and card of one dataset."""
         directory = self.directories[content]
         described = ("version", "parameters", "fingerprints", "libraries")
         counted = ("sentences", "sentences_from_memory")

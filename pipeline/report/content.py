@@ -59,17 +59,15 @@ class LexiconEntries:
 class Content:
     """Everything that the report shows.
 
-    Attributes:
-        flow_sources, flow_fates, flow_links: see :func:`paraforge.report.flow.flow_picture`.
-        fates: every reason, also those that the flow picture puts together.
-        scores: histogram of the paraphrase score of all sources, then of each.
-        heat: pairs by paraphrase score and trigram overlap.
-        lengths: histograms of the tokens of reference and translation.
-        others: histograms of the other scores.
-        means: name, mean over kept and over refused pairs.
-        refused_means: why the means over refused pairs are what they are.
-        lexicon: None where there is none; ``lexicon_missing`` says why.
-        results: tables of evaluation results found among the metrics.
+    flow_sources, flow_fates, flow_links: see :func:`paraforge.report.flow.flow_picture`.
+    fates: every reason, also those that the flow picture puts together.
+    scores: histogram of the paraphrase score of all sources, then of each.
+    heat: pairs by paraphrase score and trigram overlap.
+    lengths: histograms of the tokens of reference and translation. others: histograms of the other scores.
+    means: name, mean over kept and over refused pairs.
+    refused_means: why the means over refused pairs are what they are.
+    lexicon: None where there is none; ``lexicon_missing`` says why.
+    results: tables of evaluation results found among the metrics.
     """
 
     title: str
@@ -104,13 +102,11 @@ def gather(
 ) -> Content:
     """Gather what there is.
 
-    Args:
-        corpus: a published corpus; refused pairs and lexicon are taken from the directories next to it.
-        parameters: how much to show.
-        metrics, plots: directories of metrics (JSON) and training curves (CSV).
+    corpus: a published corpus; refused pairs and lexicon are taken from the directories next to it.
+    parameters: how much to show.
+    metrics, plots: directories of metrics (JSON) and training curves (CSV).
 
-    Raises:
-        InputError: there is no corpus, or a file is missing or damaged.
+    Raises InputError: there is no corpus, or a file is missing or damaged.
     """
     dataset = open_published(corpus)
     if dataset.manifest is None or dataset.name != KEPT:

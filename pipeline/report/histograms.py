@@ -34,11 +34,7 @@ Pairs = tuple[Figures, Figures]
 
 
 def count_published(views: dict[str, Dataset]) -> dict[str, Pairs]:
-    """Figures of the kept and of the refused pairs of each source.
-
-    Raises:
-        InputError: a file is damaged.
-    """
+    """Figures of the kept and of the refused pairs of each source. Raises InputError: a file is damaged."""
     counted: dict[str, Pairs] = {}
     for place, name in enumerate((KEPT, REJECTED)):
         if name not in views:

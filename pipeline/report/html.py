@@ -35,14 +35,10 @@ def write_report(
 ) -> Content:
     """Write the report of a published corpus; the same corpus always gives the same bytes.
 
-    Args:
-        corpus: directory of a published corpus.
-        output: the HTML file.
-        parameters: how much to show.
-        metrics, plots: directories of metrics (JSON) and training curves (CSV), if there are any.
+    corpus: directory of a published corpus. output: the HTML file. parameters: how much to show.
+    metrics, plots: directories of metrics (JSON) and training curves (CSV), if there are any.
 
-    Raises:
-        InputError: the corpus, a metric or a plot cannot be read.
+    Raises InputError: the corpus, a metric or a plot cannot be read.
     """
     environment = _environment()
     content = gather(corpus, parameters, metrics, plots)

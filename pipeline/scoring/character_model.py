@@ -45,9 +45,7 @@ class CharacterModel:
     def __init__(self, words: Any, counts: npt.NDArray[np.int64]) -> None:
         """Train on words.
 
-        Args:
-            words: pyarrow string array of distinct words.
-            counts: how often each occurs.
+        words: pyarrow string array of distinct words. counts: how often each occurs.
         """
         if len(words) > MOST_WORDS:
             # Where counts are equal the first words in order.

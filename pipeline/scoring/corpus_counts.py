@@ -54,11 +54,10 @@ _LENGTHS: Final = b"paraforge.lengths"
 class CorpusCounts:
     """Words of the references and lengths of the translations of a corpus.
 
-    Attributes:
-        words: distinct lower-cased Moses tokens with a letter of the references, in the order of their bytes.
-        counts: how often each occurs, int64.
-        lengths: by source the usual log ratio of the sides' lengths, and its deviation; see
-            :func:`~paraforge.scoring.pairs.log_length_ratios`.
+    words: distinct lower-cased Moses tokens with a letter of the references, in the order of their bytes.
+    counts: how often each occurs, int64.
+    lengths: by source the usual log ratio of the sides' lengths, and its deviation; see
+        :func:`~paraforge.scoring.pairs.log_length_ratios`.
     """
 
     words: Any
@@ -118,12 +117,9 @@ def count_shard(table: Any) -> ShardCounts:
 def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     """Count a corpus, or find its counts in the work directory.
 
-    Args:
-        translated: shard directory.
-        resources: threads and the work directory.
+    translated: shard directory. resources: threads and the work directory.
 
-    Returns:
-        File of the counts, and the hash of what they were made of.
+    Returns file of the counts, and the hash of what they were made of.
 
     Raises:
         WorkLockedError: another process counts with this work directory.
@@ -187,10 +183,8 @@ def _sums(tables: list[pa.Table]) -> pa.Table:
 
 
 def _usual(bins: npt.NDArray[np.int64]) -> tuple[float, float]:
-    """Median of the log ratios, and half the distance between the 16th and the 84th percentile.
-
-    Of a normal distribution that is the standard deviation; failed translations hardly change it.
-    """
+    """Median of the log ratios, and half the distance between the 16th and the 84th percentile. Of a normal
+    distribution that is the standard deviation; failed translations hardly change it."""
     total = np.cumsum(bins)
     low, middle, high = (
         float(np.searchsorted(total, share * total[-1]) * _BIN - _FARTHEST) for share in (0.16, 0.5, 0.84)

@@ -66,9 +66,7 @@ class Pairs:
     def of(cls, reference: Any, translation: Any, source: Any = None, source_text: Any = None) -> Pairs:
         """Tokenise two string arrays (pyarrow, chunked or not, without nulls).
 
-        Args:
-            reference, translation: the texts.
-            source, source_text: string arrays of the same length; None where all are null.
+        source, source_text: string arrays of the same length; None where all are null.
         """
         reference, translation, source, source_text = (
             pa.nulls(len(reference), pa.string()) if texts is None else _whole(texts)

@@ -76,8 +76,7 @@ def open_vectors(
 
     verify: read all of a table of word vectors and compare it with its fingerprint.
 
-    Raises:
-        InputError: missing or damaged.
+    Raises InputError: missing or damaged.
     """
     if (directory / DESCRIPTION).is_file():
         return "scorer", WordScorer.open(directory)
@@ -94,11 +93,9 @@ def build_scorers(
 ) -> list[Scorer]:
     """Load the scorers that are wanted, with what they need.
 
-    Args:
-        vectors: directory of a word-vector table, a scorer of words or a trained model, or one of them.
-        open_model: opens the model's directory.
-        counts: the corpus' counts, or a file of them.
-        choice: the other fields of :class:`~paraforge.scoring.scorer.ScorerChoice`.
+    vectors: directory of a word-vector table, a scorer of words or a trained model, or one of them.
+    open_model: opens the model's directory. counts: the corpus' counts, or a file of them.
+    choice: the other fields of :class:`~paraforge.scoring.scorer.ScorerChoice`.
     """
     if isinstance(vectors, Path):
         _, vectors = open_vectors(vectors, open_model)
@@ -112,9 +109,8 @@ def build_scorers(
 def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     """The score columns of a table with `reference` and `translation` and perhaps `rejected` and `failed`.
 
-    Returns:
-        A pyarrow table of the scorers' columns alone, row-aligned with `table`. All scores of a row are null
-        where a side is null, or where an earlier step rejected it or failed on it.
+    Returns a pyarrow table of the scorers' columns alone, row-aligned with `table`. All scores of a row are
+    null where a side is null, or where an earlier step rejected it or failed on it.
     """
     usable = usable_rows(table)
     present = [name for name in PAIR_COLUMNS if name in table.column_names]
@@ -133,9 +129,7 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
 def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
     """The function from shard to shard.
 
-    Args:
-        devices: worker n takes device n, counted round.
-        arguments: the other ones of :func:`build_scorers`.
+    devices: worker n takes device n, counted round. arguments: the other ones of :func:`build_scorers`.
     """
     scorers = build_scorers(**arguments, device=devices[worker_number() % len(devices)])
     return lambda table: score_table(table, scorers)
@@ -232,14 +226,13 @@ def score(
 ) -> ScoreReport:
     """Score the shards of `translated` into `output`, and wrong pairs made of them next to these.
 
-    Args:
-        parameters: section `score`.
-        translated: shard directory with lineage, reference, translation, rejected and failed.
-        vectors: directory of a word-vector table, of a scorer of words, or of a trained model.
-        output: shard directory to publish, row-aligned with `translated`; see
-            :func:`~paraforge.scoring.wrong_pairs.write_wrong_pairs` for the file that is added.
-        resources: where to run.
-        open_model: opens a trained model's directory; without it, `vectors` is a table.
+    parameters: section `score`.
+    translated: shard directory with lineage, reference, translation, rejected and failed.
+    vectors: directory of a word-vector table, of a scorer of words, or of a trained model.
+    output: shard directory to publish, row-aligned with `translated`; see
+        :func:`~paraforge.scoring.wrong_pairs.write_wrong_pairs` for the file that is added.
+    resources: where to run.
+    open_model: opens a trained model's directory; without it, `vectors` is a table.
     """
     started = time.monotonic()
     counted = count_corpus(translated, resources)

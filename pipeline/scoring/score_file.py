@@ -44,17 +44,14 @@ def score_file(
 ) -> int:
     """Score every pair of a file.
 
-    Args:
-        input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; divided by tabs alone, no quoting).
-        output: Parquet file to write; for a TSV `line`, `reference`, `translation` and the scores, for a
-            Parquet file all its columns and the scores, which replace columns of the same name.
-        scorer_arguments: of :func:`~paraforge.scoring.score.build_scorers`.
-        columns: where `reference` and `translation` stand: names, or for a TSV numbers from 0.
-        header: whether a TSV's first line names its columns.
-        workers: processes.
+    input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; divided by tabs alone, no quoting).
+    output: Parquet file to write; for a TSV `line`, `reference`, `translation` and the scores, for a Parquet
+        file all its columns and the scores, which replace columns of the same name.
+    scorer_arguments: of :func:`~paraforge.scoring.score.build_scorers`.
+    columns: where `reference` and `translation` stand: names, or for a TSV numbers from 0.
+    header: whether a TSV's first line names its columns. workers: processes.
 
-    Returns:
-        Rows written. The result does not depend on the number of workers.
+    Returns rows written. The result does not depend on the number of workers.
 
     Raises:
         InputError: the input cannot be read, a column is missing, a line has too few columns.
@@ -95,11 +92,7 @@ def score_file(
 
 
 def check_input(path: Path) -> None:
-    """Refuse a path that is no regular file.
-
-    Raises:
-        InputError: as said.
-    """
+    """Refuse a path that is no regular file. Raises InputError: as said."""
     require_regular(path)
 
 

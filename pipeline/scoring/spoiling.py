@@ -53,11 +53,8 @@ def rows_of_similar_length(
 
 
 def other_sentence(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
-    """The translation of another sentence of similar length; see :func:`rows_of_similar_length`.
-
-    Raises:
-        InputError: a row that no other one differs from.
-    """
+    """The translation of another sentence of similar length; see :func:`rows_of_similar_length`. Raises
+    InputError: a row that no other one differs from."""
     rows = rows_of_similar_length(references, translations, seed)
     if (rows < 0).any():
         raise InputError("a pair that no other pair differs from in both texts: give more pairs")
@@ -65,11 +62,8 @@ def other_sentence(references: Sequence[str], translations: Sequence[str], seed:
 
 
 def replaced_words(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
-    """60 % of the words, at least one, replaced by words drawn from the other rows' translations.
-
-    Raises:
-        InputError: only one row has words.
-    """
+    """60 % of the words, at least one, replaced by words drawn from the other rows' translations. Raises
+    InputError: only one row has words."""
     rng = random.Random(seed)
     rows = [text.split() for text in translations]
     pool = [word for row in rows for word in row]
@@ -169,8 +163,7 @@ def area(
     The probability that a right one has the higher score than a wrong one, ties counting one half: 1 where
     some threshold separates them, 0.5 where the score knows nothing. A translation of weight w counts as w.
 
-    Raises:
-        ValueError: a side without scores, or a score that is NaN.
+    Raises ValueError: a side without scores, or a score that is NaN.
     """
     missing = int(np.isnan(right).sum() + np.isnan(wrong).sum())
     if not len(right) or not len(wrong) or missing:

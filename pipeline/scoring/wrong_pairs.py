@@ -76,18 +76,15 @@ def write_wrong_pairs(
 ) -> pa.Table:
     """Draw wrong pairs, score them as ``step`` scored the corpus, and write them next to the scores.
 
-    Args:
-        step: the step that made ``scored``.
-        translated, scored: row-aligned shard directories; the file :data:`WRONG_PAIRS_NAME` is written to
-            the second.
-        sources: scored pairs of each source.
-        resources: where to run; the file does not depend on it.
-        trained: whether what scores was trained on this very corpus, which the file then says.
+    step: the step that made ``scored``.
+    translated, scored: row-aligned shard directories; the file :data:`WRONG_PAIRS_NAME` is written to the
+        second.
+    sources: scored pairs of each source. resources: where to run; the file does not depend on it.
+    trained: whether what scores was trained on this very corpus, which the file then says.
 
-    Returns:
-        The wrong pairs by source, line and rank: lineage, ``reference``, ``translation``, where that is from,
-        ``weight``, the scores, and for each of :func:`judged_scores` its value for the right pair,
-        ``right_SCORE``. Empty where no two rows differ.
+    Returns the wrong pairs by source, line and rank: lineage, ``reference``, ``translation``, where that is
+    from, ``weight``, the scores, and for each of :func:`judged_scores` its value for the right pair,
+    ``right_SCORE``. Empty where no two rows differ.
     """
     view = ShardView(translated, scored)
     pairs = draw_wrong_pairs(view, sources, threads_for(resources, view.total_rows))
@@ -106,11 +103,8 @@ def store_wrong_pairs(wrong_pairs: pa.Table, directory: Path) -> Path:
 
 
 def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
-    """The wrong pairs that are stored in one of the directories; None where there are none.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """The wrong pairs that are stored in one of the directories; None where there are none. Raises
+    InputError: the file is damaged."""
     for directory in directories:
         if (path := directory / WRONG_PAIRS_NAME).is_file():
             try:

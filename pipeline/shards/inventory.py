@@ -129,7 +129,6 @@ class _Published:
         return cls(shards, documents - {""})
 
     def has(self, paths: Sequence[Path]) -> bool:
-        """Whether one of the files of an entry is published."""
         for path in paths:
             if path.is_dir():
                 if any(_digest(one) in self.documents for one in path.glob("**/*.json")):
@@ -162,7 +161,6 @@ def _look_at(root: Path, path: Path, published: _Published, holder: str | None) 
 
 
 def _grouped(path: Path) -> dict[str, list[Path]]:
-    """Files and directories of a step by key."""
     found: dict[str, list[Path]] = {}
     for child in path.iterdir():
         if child.name in _BOOKS or child.name.startswith("."):

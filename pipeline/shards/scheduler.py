@@ -220,7 +220,6 @@ class _Counter:
                 self._seen[index] = rows
 
     def finish(self, index: int, rows: int) -> None:
-        """Job ``index`` is done, and told of so many rows."""
         self.tell(index, max(rows, self._amounts[index]))
 
 

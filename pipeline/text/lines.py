@@ -124,8 +124,6 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
 
 
 class _Splitter:
-    """Cuts bytes that end with a line feed into lines."""
-
     def __init__(self, path: Path, reading: Reading) -> None:
         self.path = path
         self.reading = reading

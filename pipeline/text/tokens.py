@@ -162,7 +162,6 @@ def _contexts(codes: IntArray, offsets: IntArray, chunks: Chunks) -> IntArray:
 
 
 def _irregular_rows(codes: IntArray, offsets: IntArray, chunks: Chunks) -> IntArray:
-    """The rows that have to be tokenised whole, ascending."""
     irregular = chunks.irregular[codes]
     # Two apostrophes that meet over a row's border count too: tokenising a row whole is never wrong.
     irregular[1:] |= chunks.ends_quoted[codes[:-1]] & chunks.starts_quoted[codes[1:]]
@@ -185,7 +184,6 @@ class _Pieces:
         self.ids: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 
     def add_chunks(self, chunks: Chunks, keys: IntArray) -> None:
-        """Tokenise the chunks in the contexts that occur."""
         occurs = np.zeros(len(self.counts), dtype=bool)
         occurs[keys] = True
         wanted = np.flatnonzero(occurs)

@@ -149,7 +149,6 @@ def without_punctuation(column: TokenColumn) -> TokenColumn:
 
 
 def _trigrams_of(columns: Sequence[TokenColumn]) -> tuple[TokenColumn, ...]:
-    """Trigrams of columns of tokens, over one vocabulary."""
     keys, offsets = zip(*map(trigram_keys, columns), strict=True)
     distinct, ids = np.unique(np.concatenate(keys), return_inverse=True)
     vocabulary = [_trigram(int(key)) for key in distinct]

@@ -267,12 +267,10 @@ class Search:
 
 
 def _table(rows: Sequence[Sequence[int]], width: int) -> Tensor:
-    """Rows filled up with zeros."""
     return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
 
 
 def _sent(tensor: Tensor, device: torch.device) -> Tensor:
-    """A tensor on the device; to a GPU it goes from pinned memory while the host goes on."""
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)

@@ -48,8 +48,6 @@ _MUST_BE_ZERO = {"alibi", "alibi_use_positive_positions", "scale_alibi", "multi_
 
 
 class _Loader:
-    """Takes variables out of a file, and knows which were never asked for."""
-
     def __init__(self, file: ModelFile, device: torch.device, dtype: torch.dtype) -> None:
         self.file = file
         self._device, self._dtype = device, dtype

@@ -53,10 +53,8 @@ class Segment:
     libraries: dict[str, str]
 
     def keys(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
-        """First rows of its sentences, their keys (n x 2), and which of them have failed.
-
-        Raises InputError: it cannot be read, or is not what its entry says.
-        """
+        """First rows of its sentences, their keys (n x 2), and which of them have failed. Raises InputError:
+        it cannot be read, or is not what its entry says."""
         table = read_parquet(self.path, ["key", "failed"])
         key = table.column("key").combine_chunks()
         heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))

@@ -25,8 +25,7 @@ class SetContent:
 
     name: of its directory; model, options: as people read them.
     sentences, unused_sentences: in all, and those in segments that no corpus uses.
-    bytes, unused_bytes: on the disk.
-    corpora: work directories whose last finished run used it.
+    bytes, unused_bytes: on the disk. corpora: work directories whose last finished run used it.
     days: since something was added.
     """
 

@@ -28,10 +28,8 @@ _MARKS = ("output_truncated", "empty", "non_finite", "runaway")
 def read_sentences(path: Path) -> Iterator[str]:
     """Lines of a file (plain, gz, bz2, xz, zst) or, for ``-``, of standard input.
 
-    The first line is read at once, so that a wrong path is an error before a model is loaded.
-
-    Raises:
-        InputError: no such file, empty, damaged, not UTF-8, or a line of over a megabyte; with the line.
+    The first line is read at once, so that a wrong path is an error before a model is loaded. Raises
+    InputError: no such file, empty, damaged, not UTF-8, or a line of over a megabyte; with the line.
     """
     if path != PIPE:
         compression_of(path)  # there is such a file, and it is not empty
@@ -67,13 +65,10 @@ def translate_lines(
     The file appears under its name when it is complete; until then, and if the run is stopped, what has been
     translated is in ``OUTPUT.part``.
 
-    Args:
-        translator: an open engine.
-        sentences: one a line, in order.
-        output: file to write (``.gz``: compressed), or ``-``.
+    translator: an open engine. sentences: one a line, in order.
+    output: file to write (``.gz``: compressed), or ``-``.
 
-    Returns:
-        How many sentences, hypotheses, failures and marks of each kind.
+    Returns how many sentences, hypotheses, failures and marks of each kind.
 
     Raises:
         IncompleteError: sentences failed; the others are written.

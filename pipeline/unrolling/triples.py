@@ -126,8 +126,6 @@ def build_triple_store(
 
 
 class _Writer:
-    """The files of a store."""
-
     def __init__(self, directory: Path, maximum_length: int) -> None:
         self.sentences = self.skipped = self.triples = self.documents = 0
         self._directory = directory
@@ -140,7 +138,6 @@ class _Writer:
         self._digest = hashlib.sha256()
 
     def append(self, texts: Any, documents: npt.NDArray[np.int64]) -> None:
-        """Write the sentences that have words."""
         (cut,) = self._units.cut(texts)
         kept = np.flatnonzero(cut.lengths > 0)
         self.skipped += len(cut) - len(kept)
@@ -171,7 +168,6 @@ class _Writer:
         self._centres.close()
 
     def finish(self, limits: VocabularyParameters) -> None:
-        """Settle the vocabulary, write the final ids, and describe them."""
         frequent, numbers = most_frequent(
             self._words.units[1:],
             self._words.counts[1:],

@@ -70,7 +70,6 @@ def read_parquet_rows(
 
 
 def _check(path: Path, schema: pa.Schema, name: str, column: str) -> tuple[str, ...]:
-    """The path of names to a column."""
     parts = (column,) if column in schema.names else tuple(column.split("."))
     kind: pa.DataType = pa.struct(list(schema))
     for part in parts:
@@ -121,7 +120,6 @@ def _block(path: Path, arrays: dict[str, pa.Array], row: int, strict: bool, wher
 
 
 def _tested(path: Path, block: Block, array: pa.Array, strict: bool) -> pa.Array:
-    """The values of the condition's column as texts."""
     if pa.types.is_floating(array.type):
         # numpy's numbers: a float32 0.1 reads "0.1", a Python number made of it 0.10000000149011612.
         numbers = array.drop_null().to_numpy()

@@ -109,7 +109,6 @@ class _Collector:
             self._refuse(f"a tag, comment or attribute of more than {self.max_bytes:,} bytes")
 
     def take(self) -> Block:
-        """The units collected so far, as a block."""
         block = Block(
             lines=np.array(self.lines, dtype=np.int64),
             texts={name: pa.array(values, pa.string()) for name, values in self.texts.items()},
@@ -120,7 +119,6 @@ class _Collector:
         return block
 
     def check_found(self) -> None:
-        """Refuse a file that cannot be meant."""
         if not self.units:
             raise InputError("no <tu> element: this is not a TMX file, or an empty one", self.path)
         for language, name in self.columns.items():

@@ -107,7 +107,6 @@ def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
 
 
 def _parameters_of(kind: object) -> type[VectorParameters] | None:
-    """The class in the file of this kind, None where there is none."""
     files = found_modules(_PACKAGE)
     if not isinstance(kind, str) or kind in _USUAL or kind not in files:
         return None

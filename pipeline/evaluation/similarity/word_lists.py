@@ -147,7 +147,6 @@ def _numeric(rows: Sequence[list[str]], count: int) -> list[int]:
 
 
 def _columns(header: list[str] | None, rows: list[Row], path: Path) -> tuple[int, int, int]:
-    """Where the words and the judgement are."""
     line, example = rows[0]
     names = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in header or [""] * len(example)]
     numeric = _numeric([fields for _, fields in rows], len(names))

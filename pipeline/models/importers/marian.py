@@ -79,7 +79,6 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
 
 
 def _parts(folder: Path) -> tuple[Path, list[Path]]:
-    """Weights and the vocabularies of source and target, as the decoder's configuration names them."""
     configuration = decoder_file(folder)
     assert configuration is not None
     try:

@@ -33,7 +33,6 @@ class Phrases(SetFormat):
 
 
 def _fields(text: str) -> list[str]:
-    """Phrase, phrase, score of either form."""
     fields = ppdb.split_fields(text)
     entry = ppdb.parse_entry(fields)
     return fields if entry is None else [entry.phrase, entry.paraphrase, entry.score]
