@@ -39,7 +39,8 @@ def verdict_words(manifest: Manifest) -> VerdictWords:
         nothing = "No verdict on the scores: no two rows of a source differ, so no wrong pairs can be made."
         return VerdictWords([nothing], list(_idle_thresholds(manifest)))
     scores: Mapping[str, Figures] = verdict["scores"]
-    sentences = [" ".join(_sentence(score, figures)) for score, figures in scores.items()]
+    asked = _shares_asked_for(manifest)
+    sentences = [" ".join(_sentence(score, figures, asked.get(score))) for score, figures in scores.items()]
     sentences += _of_few_pairs(manifest, scores)
     warnings = [line for score, figures in scores.items() for line in _bad_sources(score, figures)]
     if verdict.get("trained_on_corpus"):
@@ -106,7 +107,7 @@ def _area(value: float) -> str:
     return f"{value:.2f}" if value < 0.99 else f"{math.floor(value * 1000) / 1000:.3f}"
 
 
-def _sentence(score: str, figures: Figures) -> Iterator[str]:
+def _sentence(score: str, figures: Figures, asked: float | None) -> Iterator[str]:
     """``The paraphrase score separates true from wrong pairs with 0.98; one wrong pair in 20 passes ...``."""
     if figures["separation"] is None:
         yield f"No pair has a {label(score)}."
@@ -116,7 +117,10 @@ def _sentence(score: str, figures: Figures) -> Iterator[str]:
     parts = [f"The {label(score)} separates true from wrong pairs with {area} ({scale})"]
     if figures["minimum"] is not None:
         passing = passing_words(figures["passing"]["value"], figures["pairs"])
-        parts.append(f"{passing} your threshold of {figures['minimum']:g}")
+        threshold = f"your threshold of {figures['minimum']:g}"
+        if asked is not None:
+            threshold = f"the threshold of {figures['minimum']:g} that was found for {100 * asked:g} %"
+        parts.append(f"{passing} {threshold}")
     if figures["suggested"] is not None:
         kept = f"{share_text(figures['suggested_kept'])} of the pairs"
         if figures["suggested"] == figures["minimum"]:
@@ -173,13 +177,24 @@ def _of_few_pairs(manifest: Manifest, scores: Mapping[str, Figures]) -> Iterator
         yield f"Too few pairs for a verdict of their own: {named}."
 
 
-def _idle_thresholds(manifest: Manifest) -> Iterator[str]:
-    """Minima that refuse nothing, or everything that the filters before them accept."""
+def _selected_by(manifest: Manifest) -> SelectParameters:
     try:
         described = (manifest.steps.get("select") or {}).get("parameters") or {}
-        parameters = SelectParameters.model_validate(described)
+        return SelectParameters.model_validate(described)
     except ValidationError:
-        return  # selected by another version
+        return SelectParameters()  # selected by another version
+
+
+def _shares_asked_for(manifest: Manifest) -> dict[str, float]:
+    """Of the scores whose minimum was found on the wrong pairs, the share that may pass."""
+    asked: Mapping[str, float] = manifest.verdict.get("asked") or {}
+    thresholds = {one.reason: one.threshold({}) for one in _selected_by(manifest).filters}
+    return {found[0]: asked[reason] for reason, found in thresholds.items() if found and reason in asked}
+
+
+def _idle_thresholds(manifest: Manifest) -> Iterator[str]:
+    """Minima that refuse nothing, or everything that the filters before them accept."""
+    parameters = _selected_by(manifest)
     rejected = manifest.counts.rejected
     standing = manifest.counts.kept + sum(rejected[one.reason] for one in parameters.filters)
     for one in parameters.filters:

@@ -122,7 +122,9 @@ def test_a_share_becomes_a_number_everywhere(tmp_path: Path) -> None:
     assert f"|sim:{minimum:.10g}-|" in manifest.signature
     assert manifest.verdict["asked"] == {"paraphrase_score": 0.01}
     assert manifest.verdict["scores"]["paraphrase_score"]["minimum"] == minimum
-    assert f"your threshold of {minimum:g}" in told(manifest)
+    assert f"the threshold of {minimum:g} that was found for 1 %; it keeps 100 % of the pairs." in told(
+        manifest
+    )
     corpus = ShardDirectory(tmp_path / "corpus")
     kept = np.concatenate([table["paraphrase_score"].to_numpy() for table in corpus.tables()])
     assert kept.min() >= np.float32(minimum)
