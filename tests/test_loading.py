@@ -21,6 +21,7 @@ from paraforge.evaluation.baselines.sif import SifOfEachSet, save_sif
 from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.similarity.comparing import SentenceEmbedder
 from paraforge.loading import open_model, open_word_vectors
+from paraforge.scoring import general
 from paraforge.text.vocabulary import Vocabulary
 from tests.evaluation.baselines.test_word_average import TEXTS, WEIGHTING, WORDS, table
 from tests.unrolling.corpus import make_model
@@ -40,6 +41,15 @@ def test_baselines() -> None:
     assert isinstance(open_model("jaccard").model, Jaccard)
     assert isinstance(open_model("tfidf", TEXTS).model, TfIdf)
     assert isinstance(open_model("tfidf-trigrams", TEXTS).model, TfIdf)
+
+
+def test_the_built_in_scorer_compares_and_has_no_vectors() -> None:
+    for name in ("general", str(general.DIRECTORY)):
+        opened = open_model(name)
+        (same, other) = opened.model.similarity(["A dog runs."] * 2, ["A dog is running.", "It rains."])
+        assert same > other + 0.3
+        with pytest.raises(InputError, match="gives no vectors"):
+            paraforge.load(name)
 
 
 def test_a_trained_model_and_sif_over_its_words(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ paraphrase pairs (W16, Eq. 1 and 11).
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,7 +119,8 @@ def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramRepor
         )
     with replaced_directory(output) as temporary:
         for name in (DESCRIPTION, VECTORS):
-            link_or_copy(general.DIRECTORY / name, temporary / name)
+            # No link: what somebody writes into it must not change the package.
+            shutil.copyfile(general.DIRECTORY / name, temporary / name)
     return ParagramReport(
         words=len(scorer.vectors.parts),
         dimension=scorer.vectors.dimension,

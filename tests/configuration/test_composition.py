@@ -29,6 +29,26 @@ def test_every_choice_composes(group: str, name: str) -> None:
     check_parameters(parameters, "params.yaml")
 
 
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ["nmt.target_language=de"],
+        ["ingest.sources=[{name: a, format: mtdata, dataset: x-ces-deu, languages: {source_text: ces, "
+         "reference: deu}}]"],
+        ["ingest.sources=[{name: a, format: tmx, path: a.tmx, columns: {source_text: cs, reference: de}}]"],
+    ],
+)  # fmt: skip
+def test_the_built_in_scorer_is_refused_for_another_language(choices: list[str]) -> None:
+    def check(*others: str) -> None:
+        check_parameters(yaml.safe_load(compose(CONFIGS, [*choices, *others])), "params.yaml")
+
+    with pytest.raises(ConfigurationError, match=r"the built-in scorer is English.*paragram=corpus"):
+        check()
+    check("paragram=corpus")
+    check("paragram.vectors=vectors.txt")
+    check_parameters(yaml.safe_load(compose(CONFIGS, ["nmt.target_language=eng_Latn"])), "params.yaml")
+
+
 def test_the_default_is_what_the_repository_holds() -> None:
     assert yaml.safe_load((ROOT / "params.yaml").read_text()) == yaml.safe_load(compose(CONFIGS, []))
 

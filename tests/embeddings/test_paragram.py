@@ -18,7 +18,9 @@ from paraforge.embeddings.parameters import ParagramParameters
 from paraforge.errors import InputError, Interrupted
 from paraforge.files import sha256_directory
 from paraforge.learning import loop
+from paraforge.scoring import general
 from paraforge.scoring.vectors import WordVectors
+from paraforge.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
 from paraforge.shards.resources import Resources
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
 from tests.bitext.test_pair_blocks import write_corpus
@@ -143,6 +145,34 @@ def test_given_vectors_are_taken_as_they_are(tmp_path: Path) -> None:
     settings = ParagramParameters(vectors=str(tmp_path / "output"))
     build_paragram(settings, tmp_path / "none", tmp_path / "copy", Resources(work=tmp_path / "work"))
     assert files(tmp_path / "copy") == files(tmp_path / "output")
+
+
+@pytest.mark.parametrize(
+    ("reference", "warned"),
+    [("The government will not change the law, the chairman said in the capital.", False),
+     ("Der Vorsitzende sagte gestern, dass die Regierung das Gesetz nicht ändert.", True)],
+)  # fmt: skip
+def test_the_built_in_scorer_is_copied_and_knows_its_language(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, reference: str, warned: bool
+) -> None:
+    rows: list[dict[str, str | None]] = [{"reference": reference, "translation": "a"}] * 30
+    corpus = write_corpus(tmp_path / "corpus", rows, rows_per_shard=50)
+    work, output = tmp_path / "work", tmp_path / "paragram"
+    report = build_paragram(ParagramParameters(built_in="general"), corpus, output, Resources(work=work))
+    built_in = {name: (general.DIRECTORY / name).read_bytes() for name in (DESCRIPTION, VECTORS)}
+    assert files(output) == built_in
+    assert not (output / VECTORS).samefile(general.DIRECTORY / VECTORS)
+    assert not work.exists() and not report.trained and report.model == "general"
+    assert report.fingerprint == WordScorer.open(output).fingerprint
+    assert ("the built-in scorer knows" in caplog.text) is warned
+
+
+def test_vectors_take_the_place_of_the_built_in_scorer(tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("cat 1 2\ndog 3 4\n")
+    given = ParagramParameters(built_in="general", vectors=str(tmp_path / "vectors.txt"))
+    assert not given.uses_built_in
+    report = build_paragram(given, tmp_path / "none", tmp_path / "table", Resources(work=tmp_path / "work"))
+    assert report.words == 2 and WordVectors.open(tmp_path / "table").words == ["cat", "dog"]
 
 
 def test_a_given_model_is_copied(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from typer.testing import CliRunner
 
 from paraforge.cli.score import app
 from paraforge.errors import ConfigurationError, InputError, ParaforgeError
+from paraforge.scoring import general
 from paraforge.scoring.score import build_scorers, score_table
 from paraforge.scoring.score_file import score_file
 from paraforge.scoring.vectors import WordVectors
+from paraforge.scoring.word_scorer import WordScorer
 from tests.scoring.test_score import SCORES, counted
 
 VECTORS = WordVectors(["the", "cat", "dog"], np.eye(3, dtype=np.float32))
@@ -191,3 +193,13 @@ def test_output_is_not_overwritten_unasked(tmp_path: Path, vectors: Path) -> Non
     run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors)
     run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors, "--force")
     assert pq.read_table(tmp_path / "o.parquet").num_rows == 1
+
+
+def test_without_vectors_the_built_in_scorer_scores(tmp_path: Path) -> None:
+    pairs = [("A dog runs.", "The dog is running."), ("It rains.", "A giant corimentmentment.")]
+    (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
+    run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    found = pq.read_table(tmp_path / "scored.parquet")["paraphrase_score"].to_pylist()
+    scorer = WordScorer.open(general.DIRECTORY)
+    assert found == pytest.approx(scorer.similarity(*zip(*pairs, strict=True)).tolist(), abs=1e-6)
+    assert found[0] > 0.6 > 0.2 > found[1]
