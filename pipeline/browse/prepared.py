@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +41,8 @@ _SAMPLE = 200_000
 _BLOCK = 1 << 17
 NO_BIN = 255
 _INFORMATION = "prepared.json"
+_UNFINISHED = ".unfinished-"
+_ABANDONED_SECONDS = 24 * 3600
 
 FATE, SOURCE, FLAGS, LANGUAGE, DECILES = "fate", "source", "flags", "languages", "deciles"
 
@@ -150,7 +153,7 @@ def prepare(datasets: Sequence[Dataset], cache: Path | None = None) -> PreparedC
     found = _open(directory, datasets, schema, layout)
     if found is None:
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=cache) as temporary:
+        with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=cache) as temporary:
             unfinished_paths.add(Path(temporary))
             _write(datasets, schema, layout, Path(temporary) / "made")
             shutil.rmtree(directory, ignore_errors=True)
@@ -196,9 +199,13 @@ def _open(
 
 
 def _prune(cache: Path) -> None:
-    """Keep the corpora that were looked at last."""
+    """Keep the corpora that were looked at last, and nothing that a killed process left unfinished."""
+    unfinished = {path for path in cache.iterdir() if path.name.startswith(_UNFINISHED)}
+    for path in unfinished:
+        if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
     found = sorted(
-        (path for path in cache.iterdir() if not path.name.startswith(".")),
+        set(cache.iterdir()) - unfinished,
         key=lambda path: path.stat().st_mtime,
         reverse=True,
     )

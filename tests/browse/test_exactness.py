@@ -15,9 +15,11 @@ from paraforge.browse.prepared import SOURCE, PreparedCorpus
 from paraforge.browse.rules import rules_of
 from paraforge.browse.selection import default_view, parameters_of, section_text, selection_of
 from paraforge.browse.view import Interval, View
+from paraforge.configuration import load_parameters
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.select import select
 from tests.browse.conftest import PUBLISHED
+from tests.project import ROOT
 from tests.selection.corpora import resources
 
 SCORES = ("reference_tokens", "translation_tokens", "paraphrase_score", "overlap_1", "overlap_3", "copy_rate")
@@ -88,8 +90,10 @@ def test_selection_with_the_section_shown_keeps_the_same(
         view = View({**view.intervals, **sides}, view.flags)
     chosen = parameters_of(view, published)
     # As a person does: the text is copied to params.yaml, and the stage reads it from there.
-    section = yaml.safe_load(section_text(chosen))["select"]
-    read = SelectParameters.model_validate(section)
+    whole = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    others = yaml.safe_dump({name: section for name, section in whole.items() if name != "select"})
+    (root / "params.yaml").write_text(others + section_text(chosen), encoding="utf-8")
+    read = load_parameters(root / "params.yaml").select
     assert read == chosen
     report = select(read, [root / "translated", root / "scored"], root / "again", resources(root))
     kept, reasons = counted(corpus, chosen)

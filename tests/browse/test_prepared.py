@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -81,8 +83,12 @@ def test_killed_on_the_way_nothing_is_left(
 def test_only_the_corpora_looked_at_last_are_kept(root: Path, tmp_path: Path) -> None:
     for number in range(7):
         (tmp_path / f"older-{number}").mkdir(parents=True)
+    for name, age in ((".unfinished-killed", 48), (".unfinished-other", 1)):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, times=(0, time.time() - 3600 * age))
     prepare(open_publication(root / "corpus"), tmp_path)
-    assert len(list(tmp_path.iterdir())) == 5
+    found = {path.name for path in tmp_path.iterdir()}
+    assert ".unfinished-killed" not in found and ".unfinished-other" in found and len(found) == 6
 
 
 def test_files_with_other_rows_than_the_manifest_says(tmp_path: Path) -> None:
