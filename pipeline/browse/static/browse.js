@@ -51,12 +51,8 @@
   let counting = false, shown = fields(), shownPairs = shown, timer;
   async function follow() {
     const query = fields();
-    history.replaceState(null, "", query ? `/?${query}` : "/");
-    const others = new URLSearchParams(query);
-    others.set("draw", String(Number(form.elements.draw.value) + 1));
-    document.getElementById("others").href = `/?${others}`;
     clearTimeout(timer);
-    timer = setTimeout(showPairs, 300);
+    timer = setTimeout(settle, 300);
     if (counting) return;
     counting = true;
     const slow = setTimeout(() => say(form.elements.q.value ? "Searching …" : "Counting …"), 500);
@@ -77,8 +73,13 @@
       counting = false;
     }
   }
-  async function showPairs() {
+  // Not while a handle moves: browsers limit how often an address may change.
+  async function settle() {
     const query = fields();
+    history.replaceState(null, "", query ? `/?${query}` : "/");
+    const others = new URLSearchParams(query);
+    others.set("draw", String(Number(form.elements.draw.value) + 1));
+    document.getElementById("others").href = `/?${others}`;
     if (query === shownPairs) return;
     try {
       const text = await load("/pairs", query);
@@ -138,7 +139,6 @@
     event.preventDefault();
     form.elements.draw.value = String(Number(form.elements.draw.value) + 1);
     follow();
-    showPairs();
   });
   // Links of reasons are in pieces that are replaced.
   form.addEventListener("click", (event) => {
