@@ -358,7 +358,9 @@ def test_the_fingerprint_is_of_what_decides_a_translation(monkeypatch: pytest.Mo
     assert len({first, *other}) == len(other) + 1
 
 
-@pytest.mark.parametrize("value", [None, "", "localhost:8000", "ftp://localhost"])
+@pytest.mark.parametrize(
+    "value", [None, "", "localhost:8000", "ftp://localhost", "http://[::1", "http://a:b/v1"]
+)
 def test_no_address(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
     monkeypatch.delenv("PARAFORGE_SERVER_URL", raising=False)
     if value is not None:
@@ -366,6 +368,22 @@ def test_no_address(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
     with pytest.raises(InputError, match="Set PARAFORGE_SERVER_URL") as error:
         translate()
     assert not value or value not in str(error.value).replace("http://localhost:8000/v1", "")
+
+
+@pytest.mark.parametrize("key", ["klíč", "two\nlines"])
+def test_no_key(server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(InputError, match="OPENAI_API_KEY is no key") as error:
+        translate()
+    assert key not in str(error.value) and not server.bodies
+
+
+@pytest.mark.parametrize(
+    "usage", [None, [], {"prompt_tokens": "many", "completion_tokens": -3}, {"prompt_tokens": None}]
+)
+def test_tokens_that_are_not_counted(server: FakeServer, usage: Any) -> None:
+    server.behave = lambda sentence, body, nth: Reply({**completion([choice("A dog.")]), "usage": usage})
+    assert texts(translate(["Pes."])) == ["A dog."]
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ _LONGEST_BACKOFF = 20.0
 _CONNECT_SECONDS = 10.0
 _PROBE = "123"
 _LONGEST_MESSAGE = 300
-_BUSY = (408, 409, 425, 429, 502, 503, 504)
+_BUSY = (408, 409, 425, 429)
 _HOPELESS = (401, 402, 404)
 _WAITING = 15.0
 _SHORTENED_KEY = 12
@@ -71,9 +71,11 @@ class Client:
         )
         if not url:
             raise InputError(f"the environment variable {settings.url_variable} is not set", remedy=remedy)
-        if not url.startswith(("http://", "https://")):
+        if not _is_address(url):
             raise InputError(f"{settings.url_variable} is no address", remedy=remedy)
         key = os.environ.get(settings.key_variable, "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise InputError(f"{settings.key_variable} is no key: it has characters that no key has")
         self._secrets = _secrets(url, settings.url_variable, key, settings.key_variable)
         self._has_key = bool(key)
         try:
@@ -186,7 +188,7 @@ class Client:
             patience = min(patience, _CONNECT_SECONDS)
         seconds = self._throttle.trouble_seconds()
         if seconds > patience or (trouble.wait or 0) > self._settings.patience_seconds:
-            asked = "" if trouble.wait is None else f"; it asks to wait {trouble.wait:.0f} s"
+            asked = "" if not trouble.wait else f"; it asks to wait {trouble.wait:.0f} s"
             raise self._throttle.stop(
                 EngineError(
                     f"the server at ${self._settings.url_variable} has answered nothing for {seconds:.0f} s: "
@@ -228,8 +230,8 @@ class Client:
         counts = usage if isinstance(usage, dict) else {}
         with self._lock:
             self.usage.requests += 1
-            self.usage.input_tokens += int(counts.get("prompt_tokens") or 0)
-            self.usage.output_tokens += int(counts.get("completion_tokens") or 0)
+            self.usage.input_tokens += _count(counts.get("prompt_tokens"))
+            self.usage.output_tokens += _count(counts.get("completion_tokens"))
         return choices
 
     def _refusal(self, error: Any) -> Trouble:
@@ -251,7 +253,7 @@ class Client:
         if status == 403:  # may be the moderation of one sentence, if others were translated
             kind: Kind = "sentence" if self._throttle.successes else "fatal"
             return Trouble(kind, text, remedy=remedy)
-        if status in _BUSY:
+        if status in _BUSY or status > 501:
             return Trouble("busy", text, _wait(error.response.headers))
         return Trouble("sentence" if 400 <= status < 500 else "odd", text)
 
@@ -272,6 +274,13 @@ class Client:
         return line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 1]}…"
 
 
+def _is_address(url: str) -> bool:
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
+    return False
+
+
 def _secrets(url: str, url_name: str, key: str, key_name: str) -> list[tuple[re.Pattern[str], str]]:
     """What must not be shown, and the variable's name that is shown in its place."""
     parts = urlsplit(url)
@@ -282,6 +291,10 @@ def _secrets(url: str, url_name: str, key: str, key_name: str) -> list[tuple[re.
     if len(key) >= _SHORTENED_KEY:  # also as servers quote it: the first letters, then dots or asterisks
         found.append((rf"{re.escape(key[:6])}\S*", key_name))
     return [(re.compile(rf"(?<!\w){text}(?!\w)"), name) for text, name in found]
+
+
+def _count(given: Any) -> int:
+    return given if isinstance(given, int) and given > 0 else 0
 
 
 def _message_of(error: Any) -> object:
