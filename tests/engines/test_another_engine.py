@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.plugin import COMMAND, install, run
 
 ENGINE = '''
 from pydantic import Field
@@ -68,31 +67,13 @@ except ValueError as error:
 
 
 def test_an_engine_from_outside_the_package(tmp_path: Path) -> None:
-    (tmp_path / "echoing.py").write_text(ENGINE)
-    metadata = tmp_path / "echoing-1.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: echoing\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text("[paraforge.engines]\nechoing = echoing\n")
+    install(tmp_path, "engines", "echoing", ENGINE)
     (tmp_path / "in.txt").write_text("pes spí\n")
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    texts, documented, checked = run("-c", RUN).splitlines()
+    texts, documented, checked = run(tmp_path, RUN).stdout.splitlines()
     assert json.loads(texts) == ["a a b b", "c c"]
     assert (documented, checked) == ("True", "True")
-    command = "import sys; from paraforge.cli import main; sys.argv[0] = 'paraforge'; main()"
-    said = run("-c", command, "translate", "in.txt", "-", "--engine", "echoing", "--setting", "times=2")
-    assert said == "1\t0\t-1.000000\tpes pes spí spí\n"
+    arguments = ["translate", "in.txt", "-", "--engine", "echoing", "--setting", "times=2"]
+    assert run(tmp_path, COMMAND, *arguments).stdout == "1\t0\t-1.000000\tpes pes spí spí\n"
 
 
 def test_every_engine_of_the_package_is_found_by_its_file() -> None:

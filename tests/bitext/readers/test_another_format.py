@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.plugin import install, run
 
 READER = '''
 from typing import Literal
@@ -50,22 +49,9 @@ print("`divider`" in parameters_markdown())
 
 
 def test_a_reader_from_outside_the_package(tmp_path: Path) -> None:
-    (tmp_path / "divided_reader.py").write_text(READER)
-    metadata = tmp_path / "divided_reader-1.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: divided-reader\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text("[paraforge.readers]\ndivided = divided_reader\n")
+    install(tmp_path, "readers", "divided", READER)
     (tmp_path / "a.txt").write_text("Hello|Ahoj\nBye|Nazdar\n")
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, "a.txt"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    rows, documented = done.stdout.splitlines()
+    rows, documented = run(tmp_path, RUN, "a.txt").stdout.splitlines()
     assert json.loads(rows) == [["Ahoj", "Hello"], ["Nazdar", "Bye"]]
     assert documented == "True"
 

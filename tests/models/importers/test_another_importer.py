@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.plugin import COMMAND, install, run
 
 IMPORTER = """
 from paraforge.models.importers import ctranslate2
@@ -30,33 +29,15 @@ def convert_model(path, output, languages):
 
 
 def test_an_importer_from_outside_the_package(tiny_ctranslate2: Path, tmp_path: Path) -> None:
-    (tmp_path / "boxed.py").write_text(IMPORTER)
-    metadata = tmp_path / "boxed-1.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: boxed\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text("[paraforge.importers]\nboxed = boxed\n")
+    install(tmp_path, "importers", "boxed", IMPORTER)
     shutil.copytree(tiny_ctranslate2, tmp_path / "box" / "inside")
     (tmp_path / "box" / "box.txt").write_text("sk en")
-    command = "import sys; from paraforge.cli import main; sys.argv[0] = 'paraforge'; main()"
-
-    def imported(folder: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", command, "model", "import", folder, f"{folder}-nmt"],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    done = imported("box")
-    assert done.returncode == 0, done.stderr
+    run(tmp_path, COMMAND, "model", "import", "box", "box-nmt")
     description = json.loads((tmp_path / "box-nmt" / "model.json").read_text(encoding="utf-8"))
     assert (description["origin"], description["imported_from"]) == ("boxed", "box")
     assert (description["source_language"], description["target_language"]) == ("sk", "en")
     (tmp_path / "empty").mkdir()
-    failed = imported("empty")
-    assert failed.returncode == 2
+    failed = run(tmp_path, COMMAND, "model", "import", "empty", "empty-nmt", expect=2)
     assert "box.txt (boxed)" in failed.stderr
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.plugin import install, run
 
 SCORER = '''
 import pyarrow as pa
@@ -57,21 +58,8 @@ SelectParameters.model_validate({"filters": [{"kind": "flag", "column": "shoutin
 
 
 def test_a_scorer_from_outside_the_package(tmp_path: Path) -> None:
-    (tmp_path / "shouting_score.py").write_text(SCORER)
-    metadata = tmp_path / "shouting_score-1.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting-score\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text("[paraforge.scorers]\nshouting = shouting_score\n")
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    scored, documented = done.stdout.splitlines()
+    install(tmp_path, "scorers", "shouting", SCORER)
+    scored, documented = run(tmp_path, RUN).stdout.splitlines()
     assert json.loads(scored) == ["shouting", [True, False, None], "loud"]
     assert documented == "True"
 
