@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -15,6 +17,11 @@ from paraforge.configuration.inputs import link_inputs
 from paraforge.errors import ParaforgeError, describe_os_error
 from paraforge.interrupts import graceful_interrupts, last_words
 from paraforge.logs import configure_logging
+from paraforge.shards.inventory import PUBLISHED, list_work, prune
+from paraforge.shards.resources import Resources
+
+# Steps whose shards are made again in minutes; translations, models and scores by models take days.
+_QUICK = ("ingest", "translate", "translation", "select", "publish", "statistics", "lexicon")
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +42,17 @@ def parameters_of(stage: str) -> Parameters:
     return parameters
 
 
+def _prune(resources: Resources) -> None:
+    """Remove shards of earlier parameters, unless they are to be kept."""
+    if resources.keep_work or not resources.work.is_dir():
+        return
+    with contextlib.suppress(OSError, ParaforgeError):  # the stage is done, whatever becomes of this
+        published = [path for path in map(Path, PUBLISHED) if path.is_dir()]
+        for step in list_work(resources.work, published):
+            if step.name in _QUICK and step.of("old"):
+                prune(resources.work, published, step, ["old"])
+
+
 def run_stage(name: str, main: Callable[[], None]) -> None:
     """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/errors.md)."""
     with last_words():
@@ -42,6 +60,7 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
         try:
             with graceful_interrupts():
                 main()
+                _prune(load_parameters().resources)
         except ParaforgeError as error:
             logger.error("%s", error)
             sys.exit(error.exit_code)

@@ -49,6 +49,8 @@ def _paraphraser(content: Content) -> Iterator[str]:
 def _translate(content: Content) -> Iterator[str]:
     yield f"{content['translated']:,} of {content['rows']:,} rows translated"
     yield from _share(sum(content["failed"].values()), content["rows"], "failed")
+    if content.get("sentences_from_memory"):
+        yield f"{content['sentences_from_memory']:,} of {content['sentences']:,} sentences from memory"
     if content["sentences_per_second"]:
         yield f"{content['sentences_per_second']:,.0f} sentences a second"
 

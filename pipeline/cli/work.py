@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
-PUBLISHED = ("data", "models", "models/decoders", "models/embeddings")
-
 
 @app.callback()
 def _work() -> None:
@@ -117,7 +115,7 @@ def prune(
 
 def _look(project: Path, work: Path | None) -> tuple[Path, list[Path], list[StepWork]]:
     from paraforge.configuration import load_parameters
-    from paraforge.shards.inventory import list_work
+    from paraforge.shards.inventory import PUBLISHED, list_work
 
     if work is None:
         parameters = project / "params.yaml"

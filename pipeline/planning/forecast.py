@@ -15,9 +15,13 @@ _HOUR = 3600.0
 PROCESS_SECONDS = 4.0
 # Sending a task, reading and checking its shard, committing the result (benchmarks.scaling measures it).
 TASK_SECONDS = 0.06
-# Bytes of a row's place, of a distinct sentence's number and of Parquet's own, compressed.
+# Bytes of a sentence's key, first row and number; the key once more in the memory; the place of a row.
+_SENTENCE_BYTES = 24
+_KEY_BYTES = 19
 _PLACE_BYTES = 4
-_SENTENCE_BYTES = 3
+# Bytes of a row's scores, and the share of an ingested row that its part takes (measured on 500,000 pairs).
+_SCORE_BYTES = 24
+_PART = 0.85
 
 
 @dataclass(frozen=True)
@@ -124,13 +128,22 @@ def step_seconds(facts: Facts, seconds: float, devices: int, in_process: bool = 
 
 
 def disk_bytes(facts: Facts) -> dict[str, int]:
-    """Bytes that the stage needs on disk, the work directory's and the published ones (links count once)."""
-    waiting = facts.sentences * facts.hypotheses
-    sentences = facts.sentences * (facts.text_bytes * 0.6 + _SENTENCE_BYTES) + facts.rows * _PLACE_BYTES
+    """Bytes that a corpus needs on disk, from its parts to what is published; links count once. ``while
+    translating`` is needed only until the rows are written."""
+    hypotheses = facts.sentences * facts.hypotheses
+    rows = facts.rows * facts.hypotheses  # with n-best, a row for each
+    row_bytes = facts.row_bytes + facts.hypothesis_bytes
+    text_bytes = facts.text_bytes * 0.6  # compressed
     found = {
-        "sentences": int(sentences),
-        "hypotheses": int(waiting * facts.hypothesis_bytes),
-        # Each row with its translation; with n-best, the row once for each.
-        "translated": int(facts.rows * facts.hypotheses * (facts.row_bytes + facts.hypothesis_bytes)),
+        "ingested": int(facts.rows * facts.row_bytes * (1 + _PART)),
+        "memory": int(facts.sentences * (text_bytes + _KEY_BYTES) + hypotheses * facts.hypothesis_bytes),
+        "translated": int(rows * row_bytes),
+        "scores": int(rows * _SCORE_BYTES),
+        "published": int(rows * (row_bytes + _SCORE_BYTES)),
+        "while translating": int(
+            facts.sentences * (2 * _SENTENCE_BYTES + text_bytes)
+            + facts.rows * _PLACE_BYTES
+            + hypotheses * facts.hypothesis_bytes * 3
+        ),
     }
     return {**found, "total": sum(found.values())}

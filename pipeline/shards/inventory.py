@@ -17,6 +17,8 @@ from paraforge.shards.resources import MEMORY_NAME
 from paraforge.shards.store import index_path
 from paraforge.shards.work import CURRENT_NAME, LOCK_NAME
 
+# Directories of a project below which the stages' outputs are.
+PUBLISHED = ("data", "models", "models/decoders", "models/embeddings")
 State = Literal["current", "unfinished", "old"]
 # A directory of a step that holds results by key, as the step's own directory does.
 _CONTAINER = "files"

@@ -51,6 +51,11 @@ class Resources(BaseModel):
         "in the work directory",
     )
     work: Path = Field(Path("work"), description="work directory: on a disk that all workers see")
+    keep_work: bool = Field(
+        False,
+        description="keep in the work directory what earlier parameters left, as far as it is quick to make "
+        "again; what took long is kept until 'paraforge work prune'",
+    )
 
     def memory_directory(self) -> Path:
         """The translation memory."""

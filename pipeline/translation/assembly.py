@@ -134,7 +134,8 @@ def _digest_into(digest: hashlib._Hash, table: pa.Table) -> None:
             if pa.types.is_string(column.type):
                 texts = pc.fill_null(column, "").combine_chunks()
                 digest.update(pc.binary_length(texts).to_numpy().tobytes())
-                digest.update(b"".join(texts.cast(pa.binary()).to_pylist()))
+                ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
+                digest.update(memoryview(texts.buffers()[2] or b"")[ends[0] : ends[-1]])
             else:
                 digest.update(pc.fill_null(column, pa.scalar(0).cast(column.type)).to_numpy().tobytes())
 

@@ -1,0 +1,50 @@
+"""Work directory, output and cache of DVC are links to one file, and nothing ever writes into it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.project import ROOT, make_project, read_parameters, run, write_parameters
+
+
+def inodes(directory: Path, suffix: str = "") -> dict[int, Path]:
+    return {path.stat().st_ino: path for path in directory.rglob(f"*{suffix}") if path.is_file()}
+
+
+def check_cache(project: Path) -> int:
+    """Every file of the cache has the MD5 that it is named after, and cannot be written to."""
+    files = list((project / ".dvc" / "cache" / "files" / "md5").glob("??/*"))
+    for path in files:
+        digest = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+        assert path.parent.name + path.name.removesuffix(".dir") == digest
+        assert path.stat().st_mode & 0o222 == 0
+    return len(files)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_nothing_writes_into_a_linked_file(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", pairs=600)
+    setting = run("dvc", "config", "cache.type", cwd=ROOT).stdout.strip()
+    assert setting.startswith("hardlink")
+    run("dvc", "config", "cache.type", setting, cwd=project)
+    run("dvc", "repro", "publish", cwd=project)
+    cached = inodes(project / ".dvc" / "cache")
+    for name in ("ingested", "translated", "scored"):
+        shards = inodes(project / "data" / name, ".parquet")
+        assert shards and shards.keys() <= cached.keys()
+        assert shards.keys() <= inodes(project / "work").keys()
+    before = check_cache(project)
+    parameters = read_parameters(project)
+    for changed in ({"ingest": {"sources": [{**parameters["ingest"]["sources"][0], "pairs": 500}]}}, {}):
+        write_parameters(project, {**parameters, **{k: {**parameters[k], **v} for k, v in changed.items()}})
+        run("dvc", "repro", "publish", cwd=project)
+        assert check_cache(project) >= before
+    # Back at the first parameters, everything is as it was.
+    assert "up to date" in run("dvc", "status", "publish", cwd=project).stdout
+    # What the work directory kept of the other parameters is gone, but for translations and scores.
+    kept = {path.name for path in (project / "work" / "ingest").glob("*.parquet")}
+    assert len(kept) == len(list((project / "data" / "ingested").glob("*.parquet")))
