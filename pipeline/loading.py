@@ -137,6 +137,11 @@ def open_word_vectors(name: Path) -> WordVectors:
         InputError: nothing of the kind, or a trained model that is more than the mean of its words' vectors.
     """
     _refuse_pickle(name)
+    if (name / DESCRIPTION).is_file():
+        remedy = (
+            "Give a file of vectors or a Word model; with paragram=corpus the stage paragram trains a table."
+        )
+        raise InputError("a scorer, which has no table of word vectors", name, remedy=remedy)
     if not (name / _TRAINED).is_file():
         return WordVectors.open(table_directory(name))
     words = _open_trained(name, "cpu").words

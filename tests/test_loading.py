@@ -50,6 +50,8 @@ def test_the_built_in_scorer_compares_and_has_no_vectors() -> None:
         assert same > other + 0.3
         with pytest.raises(InputError, match="gives no vectors"):
             paraforge.load(name)
+    with pytest.raises(InputError, match="no table of word vectors"):
+        open_word_vectors(general.DIRECTORY)
 
 
 def test_a_trained_model_and_sif_over_its_words(tmp_path: Path) -> None:
@@ -118,6 +120,8 @@ def test_every_model_has_vectors_and_similarities_of_texts(
     for name in ("jaccard", "tfidf"):
         with pytest.raises(InputError, match="gives no vectors"):
             paraforge.load(name)
+    with pytest.raises(InputError, match="no table of word vectors"):
+        open_word_vectors(general.DIRECTORY)
 
 
 @pytest.mark.parametrize("command", ["embed", "similarity"])

@@ -40,8 +40,8 @@ def sif(
     Examples:
       paraforge sif glove.840B.300d.txt models/sif -c enwiki_vocab_min200.txt.gz
       paraforge sif models/embeddings/word models/sif -c data/corpus --fit sts
-      paraforge sif models/paragram models/sif-w -c counts.txt --components 0
-      paraforge sif models/paragram models/sif-r --weights none
+      paraforge sif models/embeddings/word models/sif-w -c counts.txt --components 0
+      paraforge sif models/embeddings/word models/sif-r --weights none
       paraforge evaluate models/sif --sts sts
     """
     from paraforge.cli.outputs import SIF, check_output_directory

@@ -35,6 +35,14 @@ def test_the_example_of_the_design() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fingerprint", "kind"), [("scorer", "general"), ("vectors", "paragram"), ("model", "model")]
+)
+def test_what_gave_the_score_is_named(fingerprint: str, kind: str) -> None:
+    steps = {**STEPS, "score": {"fingerprints": {fingerprint: "91ab77e0" + "f" * 56}}}
+    assert f"|score:{kind}:91ab77e0|" in signature(["a"], steps, parameters())
+
+
+@pytest.mark.parametrize(
     ("one", "field"),
     [
         ({"kind": "length", "maximum": 30}, "len:-30"),
