@@ -1,7 +1,7 @@
 """What the cheap signs of a bad translation are worth, alone and added to the paraphrase score.
 
-python -m benchmarks.signs models/embeddings/trigram
-python -m benchmarks.signs models/embeddings/trigram --failed translations.txt
+python -m benchmarks.signs
+python -m benchmarks.signs --failed translations.txt --model models/embeddings/trigram
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchmarks.score import rows_of
 from experiments.pairs import data_directory
 from paraforge.loading import load_fixed
 from paraforge.scoring.corpus_counts import CorpusCounts, count_shard, put_together
+from paraforge.scoring.general import DIRECTORY
 from paraforge.scoring.score import build_scorers, score_table
 from paraforge.scoring.spoiling import SPOILINGS, area
 from paraforge.text.lines import numbered_lines
@@ -164,7 +165,7 @@ def judged_correlation(scores: Columns, judgements: Floats, names: Sequence[str]
 
 
 def main(
-    model: Annotated[Path, typer.Argument(help="trained model of the paraphrase score")],
+    model: Annotated[Path, typer.Option(help="what gives the paraphrase score")] = DIRECTORY,
     failed: Annotated[Path | None, typer.Option(help="newstest2021 as a failing model translates it")] = None,
     known: Annotated[bool, typer.Option(help="count other years' references too")] = True,
     seed: int = 1,
