@@ -153,8 +153,13 @@ def fitted(right: Floats, wrong: Floats) -> Callable[[Floats], Floats]:
     return lambda values: np.asarray(design(values) @ found)
 
 
-def judged_correlation(scores: Columns, judgements: Floats, names: Sequence[str]) -> float:
-    """Pearson's r of least squares fitted on half of the judged pairs with the other half, both ways."""
+def judged_correlation(scores: Columns, judgements: Floats, names: Sequence[str]) -> float | None:
+    """Pearson's r of least squares fitted on half of the judged pairs with the other half, both ways.
+
+    None where all pairs have the same value.
+    """
+    if not matrix(scores, names).std(axis=0).any():
+        return None
     values = np.concatenate([matrix(scores, names), np.ones((len(judgements), 1))], axis=1)
     half = np.arange(len(judgements)) % 2 == 0
     found = []
