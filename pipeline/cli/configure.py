@@ -39,7 +39,7 @@ def configure(
     \b
     Examples:
       paraforge configure corpus=tatoeba translation=small     another bitext, another model
-      paraforge configure corpus=my translate.beam=4           your own configs/corpus/my.yaml
+      paraforge configure corpus=my select=quality             your own configs/corpus/my.yaml
       paraforge configure select=wieting2021                   another selection of the same corpus
       paraforge configure --reset                              back to the embedded sample
       paraforge configure --groups                             what there is to choose from
@@ -71,6 +71,9 @@ def configure(
     with atomic_path(output) as temporary:
         temporary.write_text(found.text, encoding="utf-8")
     typer.echo("\n".join(_lines(found, output)))
+    groups = dict(one.split("=", 1) for one in found.choices)
+    if groups.get("corpus", "sample") != "sample" and "select" not in groups:
+        typer.echo("select=sample is for the embedded sample; for your own bitext choose select=quality.")
     project = output.parent
     if (project / "dvc.yaml").is_file():
         link_inputs(found.parameters, root=project / INPUTS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,7 @@ class CharacterScore(CorpusScorer):
             "under a character model of the references",
         ),
     )
+    labels: ClassVar[Mapping[str, str]] = {"character_score": "spelling score"}
     place = 54
 
     def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:

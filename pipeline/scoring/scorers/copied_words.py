@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ class CopiedWords(CorpusScorer):
             "share of the translation's words that the foreign side has and that are unknown otherwise",
         ),
     )
+    labels: ClassVar[Mapping[str, str]] = {"copied_words": "share of copied foreign words"}
     place = 55
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ class LengthSurprise(CorpusScorer):
             "in deviations from the median of its source",
         ),
     )
+    labels: ClassVar[Mapping[str, str]] = {"length_surprise": "deviations from the usual length"}
     place = 53
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ class Repetition(Scorer):
             "where the reference's do not",
         ),
     )
+    labels: ClassVar[Mapping[str, str]] = {"repetition": "share of repeated letters"}
     place = 52
     is_sign = True
 

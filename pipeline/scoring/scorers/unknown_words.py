@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,7 @@ class UnknownWords(CorpusScorer):
             "share of the translation's words that neither the references nor the built-in scorer know",
         ),
     )
+    labels: ClassVar[Mapping[str, str]] = {"unknown_words": "share of unknown words"}
     place = 51
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
