@@ -26,8 +26,7 @@ from benchmarks.results import ROOT, append, sts_figures
 from experiments.pairs import sts_files
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.paragram import build_paragram
-from paraforge.embeddings.paragram_parameters import ParagramParameters
-from paraforge.embeddings.parameters import ModelParameters, PairFileParameters
+from paraforge.embeddings.parameters import ModelParameters, PairFileParameters, ParagramParameters
 from paraforge.embeddings.train_model import train_model
 from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.similarity.sts import evaluate_sts

@@ -82,6 +82,10 @@ class Scorer(ABC):
         """A pyarrow array as long as ``pairs`` for each column; null where a pair has no such score."""
 
 
+FEWEST_WORDS = 1000
+"""Distinct words that the references must have to tell what a word is, where no general scorer helps."""
+
+
 class CorpusScorer(Scorer):
     """Compares each pair with the counts of its corpus; without counts there is no such score."""
 
@@ -99,6 +103,11 @@ class CorpusScorer(Scorer):
 
         general = choice.vectors if isinstance(choice.vectors, WordScorer) else None
         return None if choice.counts is None else cls(choice.counts, general)
+
+    @property
+    def knows_enough(self) -> bool:
+        """Whether a word that is not known says something: of a small corpus alone it does not."""
+        return self._general is not None or len(self._counts.words) >= FEWEST_WORDS
 
     def knows(self, words: Any) -> npt.NDArray[np.bool_]:
         """Whether the references or the general scorer have each of the words, a pyarrow string array."""

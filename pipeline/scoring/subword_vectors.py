@@ -74,6 +74,11 @@ class SubwordVectors:
         """Which words are parts themselves, (words,)."""
         return np.array([f"\t{word}" in self._rows for word in words], dtype=bool)
 
+    @property
+    def words(self) -> list[str]:
+        """The words that are parts themselves."""
+        return [part.removeprefix("\t") for part in self.parts if part.startswith("\t")]
+
     def _of_parts(self, parts: Sequence[str]) -> FloatArray:
         rows = np.array([self._rows.get(part, -1) for part in parts], dtype=np.int64)
         vectors = self.numbers[rows] * self.scales[rows, None]

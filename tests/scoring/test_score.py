@@ -85,6 +85,7 @@ def test_columns_types_and_nulls(vectors: Path) -> None:
             scoreless = "unseen" in (given["reference"], given["translation"])
             assert (result.pop("paraphrase_score") is None) == scoreless
             assert result.pop("copied_words") is None  # there is no foreign side
+            assert result.pop("unknown_words") is result.pop("character_score") is None  # few words
             assert None not in result.values()
 
 

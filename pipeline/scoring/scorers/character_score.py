@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 class CharacterScore(CorpusScorer):
     """Mean log-probability of the translation's characters, less that of the reference's characters.
 
-    Under a character model of the corpus' references (:mod:`paraforge.scoring.character_model`), over words
-    with their ends. Gibberish, foreign words and misspellings are improbable; words that exist are not,
-    whatever they mean.
+    Under a character model (:mod:`paraforge.scoring.character_model`) of the words of the corpus' references,
+    and of the built-in scorer's once each, over words with their ends. Gibberish, foreign words and
+    misspellings are improbable; words that exist are not, whatever they mean. Null where a side has no word,
+    and of a corpus with fewer than 1,000 distinct words that another scorer scores.
     """
 
     fields = (
@@ -42,11 +43,19 @@ class CharacterScore(CorpusScorer):
     def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:
         super().__init__(counts, general)
         from paraforge.scoring.character_model import CharacterModel
+        from paraforge.scoring.pairs import LETTER
 
-        self._model = CharacterModel(counts.words, counts.counts)
+        words = pa.table({"word": counts.words, "count": counts.counts})
+        if general is not None:
+            others = pa.array(general.vectors.words, pa.string())
+            others = others.filter(pc.match_substring_regex(others, LETTER))
+            more = pa.table({"word": others, "count": np.ones(len(others), dtype=np.int64)})
+            words = pa.concat_tables([words, more]).group_by("word", use_threads=False)
+            words = words.aggregate([("count", "sum")]).rename_columns(["word", "count"])
+        self._model = CharacterModel(words["word"].combine_chunks(), words["count"].to_numpy())
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, natural logarithms; null where a side has no word."""
+        """float32, natural logarithms; null as said."""
         probabilities = np.zeros(len(pairs.vocabulary))
         words = np.flatnonzero(pairs.is_word)
         probabilities[words] = self._model.log_probabilities(pairs.vocabulary.take(pa.array(words)))
@@ -57,7 +66,7 @@ class CharacterScore(CorpusScorer):
             for tokens in (pairs.reference_tokens, pairs.translation_tokens)
         ]
         score = (means[1] - means[0]).astype(np.float32)
-        return {"character_score": pa.array(score, mask=np.isnan(score))}
+        return {"character_score": pa.array(score, mask=np.isnan(score) | (not self.knows_enough))}
 
 
 def _means(

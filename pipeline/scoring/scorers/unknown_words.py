@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class UnknownWords(CorpusScorer):
     """Share of the translation's words that neither the corpus' references nor the built-in scorer have.
 
-    Words are tokens with a letter. A word of the pair's own reference is known. Null without a word.
+    Words are tokens with a letter. A word of the pair's own reference is known. Null without a word, and of a
+    corpus with fewer than 1,000 distinct words that another scorer scores.
     """
 
     fields = (
@@ -32,7 +33,8 @@ class UnknownWords(CorpusScorer):
     place = 51
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, 0 to 1; null where the translation has no word."""
+        """float32, 0 to 1; null as said."""
         row, _ = pairs.unknown_words(self.knows(pairs.vocabulary))
         share = np.bincount(row, minlength=len(pairs)) / np.maximum(pairs.translation_words, 1)
-        return {"unknown_words": pa.array(share.astype(np.float32), mask=pairs.translation_words == 0)}
+        missing = (pairs.translation_words == 0) | (not self.knows_enough)
+        return {"unknown_words": pa.array(share.astype(np.float32), mask=missing)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paraforge.scoring.character_model import CharacterModel
@@ -46,6 +46,21 @@ PAIRS = st.lists(
 Row = tuple[str, str, str | None]
 
 
+@pytest.fixture(autouse=True)
+def _few_words_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.scoring.scorer.FEWEST_WORDS", 0)
+
+
+def test_a_small_corpus_does_not_tell_what_a_word_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.scoring.scorer.FEWEST_WORDS", 4)
+    rows = [("one two three", "one owt", None)]
+    general = WordScorer(SubwordVectors(["\ttwo"], np.ones((1, 4), np.int8), np.ones(1, np.float32), 1.0), {})
+    for sign in (UnknownWords, CharacterScore):
+        assert values(sign(counts_of(rows))(pairs_of(rows))) == [None]
+        assert None not in values(sign(counts_of(rows), general)(pairs_of(rows)))
+        assert None not in values(sign(counts_of([*rows, ("four", "five", None)]))(pairs_of(rows)))
+
+
 def pairs_of(rows: Sequence[Row], sources: Sequence[str | None] | None = None) -> Pairs:
     reference, translation, foreign = (pa.array(texts, pa.string()) for texts in zip(*rows, strict=True))
     source = None if sources is None else pa.array(sources, pa.string())
@@ -69,7 +84,7 @@ def values(scored: dict[str, Any]) -> list[Any]:
     return list(column.to_pylist())
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAIRS, st.integers(0, 3))
 def test_unknown_and_copied_words(rows: list[Row], counted: int) -> None:
     counts = counts_of(rows[:counted])
@@ -135,7 +150,7 @@ def slow_share(text: str) -> float:
     return sum(found) / sum(letters) if sum(letters) else 0.0
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAIRS, st.lists(st.text("ab ", max_size=30), min_size=1, max_size=5))
 def test_repetition(rows: list[Row], odd: list[str]) -> None:
     rows = [*rows, *((odd[0], text, None) for text in odd)]
@@ -161,7 +176,7 @@ def test_what_counts_as_repeated(text: str, share: float) -> None:
     assert values(Repetition()(pairs_of([(text, text, None)]))) == [0]
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAIRS)
 def test_character_score(rows: list[Row]) -> None:
     counts = counts_of(rows)
@@ -184,7 +199,7 @@ def test_character_score(rows: list[Row]) -> None:
             assert score == pytest.approx(other - one, rel=1e-5, abs=1e-6)
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAIRS, st.data())
 def test_length_surprise(rows: list[Row], data: st.DataObject) -> None:
     usual = {"long": (0.5, 0.1), "": (-0.1, 0.3)}
