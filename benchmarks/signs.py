@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import typer
+import yaml
 
 from benchmarks.hardware import hardware
-from benchmarks.results import append
+from benchmarks.results import ROOT, append
 from benchmarks.score import rows_of
 from experiments.pairs import data_directory
 from paraforge.loading import load_fixed
@@ -26,10 +27,14 @@ from paraforge.scoring.corpus_counts import CorpusCounts, count_shard, put_toget
 from paraforge.scoring.general import DIRECTORY
 from paraforge.scoring.score import build_scorers, score_table
 from paraforge.scoring.spoiling import SPOILINGS, area
+from paraforge.selection.filters import numbers
+from paraforge.selection.filters.bounds import Bounds, BoundsParameters, WrongPairs
+from paraforge.selection.parameters import SelectParameters
 from paraforge.text.lines import numbered_lines
 
 SIGNS = ("unknown_words", "repetition", "length_surprise", "character_score", "copied_words")
 _OTHER_TEXT_PAIRS = 2000
+_MOST_PEOPLE = 10_000
 _FOREIGN = 0.25
 
 Floats = npt.NDArray[np.float64]
@@ -111,9 +116,13 @@ def spoilt(right: pa.Table, seed: int) -> dict[str, pa.Table]:
     }
 
 
-def columns(table: pa.Table, model: Path, counts: CorpusCounts) -> Columns:
+def scored(table: pa.Table, model: Path, counts: CorpusCounts) -> pa.Table:
+    """The scores of each pair."""
+    return score_table(table, build_scorers(model, load_fixed, counts))
+
+
+def columns(scored: pa.Table) -> Columns:
     """Paraphrase score and signs of each pair, 0 where it has none; higher is better."""
-    scored = score_table(table, build_scorers(model, load_fixed, counts))
     found = {
         name: np.nan_to_num(scored[name].to_numpy().astype(np.float64))
         for name in ("paraphrase_score", *SIGNS)
@@ -122,6 +131,23 @@ def columns(table: pa.Table, model: Path, counts: CorpusCounts) -> Columns:
         name: values if name in ("paraphrase_score", "character_score") else -np.abs(values)
         for name, values in found.items()
     }
+
+
+def refused(scored: pa.Table) -> dict[str, float]:
+    """Share of the pairs that each filter of signs in select=quality refuses, and that any of them does."""
+    choice = ROOT / "configs" / "select" / "quality.yaml"
+    section = yaml.safe_load(choice.read_text(encoding="utf-8"))["select"]
+    found = {}
+    for one in SelectParameters.model_validate(section).filters:
+        if (
+            isinstance(one, BoundsParameters)
+            and one.score in SIGNS
+            and not isinstance(one.minimum, WrongPairs)
+        ):
+            values, missing = numbers(scored[one.score])
+            found[one.score] = ~Bounds(one.minimum, one.maximum).accept(values) & ~missing
+    shares = {name: float(mask.mean()) for name, mask in found.items()}
+    return {**shares, "any": float(np.any(list(found.values()), axis=0).mean())}
 
 
 def matrix(scores: Columns, names: Sequence[str]) -> Floats:
@@ -189,24 +215,26 @@ def main(
     ]
     judged = pairs("newstest2015", [(row[1], row[2], None) for row in human])
     judgements = np.array([float(row[0]) for row in human])
-    tables = [right, judged]
+    counted = [right, judged]
     if known:
         other = rows_of(data_directory() / "bitext" / "newstest2008-2023.en-cs.tsv.gz")
-        tables.append(pairs("news", [(row[1], row[1], row[2]) for row in other if "2021" not in row[0]]))
-    counts = put_together(map(count_shard, tables))
-    good, bad = (
-        columns(right, model, counts),
-        {name: columns(table, model, counts) for name, table in wrong.items()},
-    )
-    judged_scores = columns(judged, model, counts)
+        counted.append(pairs("news", [(row[1], row[1], row[2]) for row in other if "2021" not in row[0]]))
+    counts = put_together(map(count_shard, counted))
+    tables = {name: scored(table, model, counts) for name, table in {"right": right, **wrong}.items()}
+    bad = {name: columns(table) for name, table in tables.items()}
+    good = bad.pop("right")
+    judged_scores = columns(scored(judged, model, counts))
     elsewhere = {}
     for name, table in people().items():
         own = put_together([count_shard(table)])
+        tables[name] = scored(table.slice(0, _MOST_PEOPLE), model, own)
         some = table.slice(0, _OTHER_TEXT_PAIRS)
         elsewhere[name] = (
-            columns(some, model, own),
-            {kind: columns(one, model, own) for kind, one in spoilt(some, seed).items()},
+            columns(scored(some, model, own)),
+            {kind: columns(scored(one, model, own)) for kind, one in spoilt(some, seed).items()},
         )
+    for name, table in tables.items():
+        append("signs_refused", name, {**refused(table), "pairs": table.num_rows}, seeds=[seed], known=known)
     # Both references of a row are on the same side.
     half = np.arange(right.num_rows) // 2 % 2 == 0
     sets = {name: [name] for name in ("paraphrase_score", *SIGNS)}
