@@ -72,7 +72,7 @@ def selected(translated: Path, place: Path, name: str, resources: Resources) -> 
         fate,
         resources,
     )
-    view = ShardView(fate, scored, translated)
+    view = ShardView(translated, scored, fate)
     return pa.concat_tables([view.read(shard, _COLUMNS) for shard in range(len(view))])
 
 
