@@ -116,13 +116,13 @@ def trained(pairs: pa.Table, count: int, seed: int, place: Path) -> dict[str, fl
     return sts_figures({group.name: group.pearson for group in groups})
 
 
-def compare(name: str, pairs: pa.Table, count: int, seeds: Sequence[int], place: Path, **what: str) -> None:
+def compare(name: str, pairs: pa.Table, count: int, seeds: Sequence[int], place: Path, text: str) -> None:
     """Record the mean and deviation over the seeds of what models of these pairs score."""
     found = [trained(pairs, count, seed, place) for seed in seeds]
     figures = {key: float(np.mean([one[key] for one in found])) for key in found[0]}
     figures["mean"] = float(np.mean(list(figures.values())))
     spread = {key: float(np.std([one[key] for one in found])) for key in found[0]}
-    append("proof_sts", name, {**figures, "pairs": count}, seeds=seeds, deviations=spread, **what)
+    append("proof_sts", name, {**figures, "pairs": count}, seeds=seeds, deviations=spread, text=text)
 
 
 def tenths(pairs: pa.Table, seeds: Sequence[int], place: Path, text: str) -> None:

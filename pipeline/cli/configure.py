@@ -71,8 +71,8 @@ def configure(
     with atomic_path(output) as temporary:
         temporary.write_text(found.text, encoding="utf-8")
     typer.echo("\n".join(_lines(found, output)))
-    groups = dict(one.split("=", 1) for one in found.choices)
-    if groups.get("corpus", "sample") != "sample" and "select" not in groups:
+    chosen = dict(one.split("=", 1) for one in found.choices)
+    if chosen.get("corpus", "sample") != "sample" and "select" not in chosen:
         typer.echo("select=sample is for the embedded sample; for your own bitext choose select=quality.")
     project = output.parent
     if (project / "dvc.yaml").is_file():

@@ -246,3 +246,11 @@ def test_choices_with_spaces_and_quotes(project: Path) -> None:
     assert name in reconfigure(Path("configs"), [], Path("params.yaml")).choices
     configure("translate.beam=4")
     assert written()["publish"]["name"] == "My corpus, 'the' first"
+
+
+def test_a_corpus_of_ones_own_is_told_of_the_selection_for_it(project: Path) -> None:
+    hint = "for your own bitext choose select=quality"
+    assert hint not in configure()
+    assert hint in configure("corpus=my")
+    assert hint not in configure("select=quality")
+    assert hint not in configure()
