@@ -79,10 +79,12 @@ def test_all_problems_are_named_at_once() -> None:
 )
 def test_a_minimum_that_is_neither_number_nor_share(minimum: object, problem: str) -> None:
     content = yaml.safe_load(compose(CONFIGS, ["select=quality"]))
-    content["select"]["filters"][3]["minimum"] = minimum
+    filters = content["select"]["filters"]
+    place = [one.get("score") for one in filters].index("paraphrase_score")
+    filters[place]["minimum"] = minimum
     with pytest.raises(ConfigurationError) as caught:
         check_parameters(content, "params.yaml")
-    assert f"select.filters.3.{problem}" in str(caught.value)
+    assert f"select.filters.{place}.{problem}" in str(caught.value)
 
 
 def test_an_unknown_choice_or_section() -> None:
