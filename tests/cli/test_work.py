@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from paraforge.cli.work import app
 from paraforge.errors import InputError
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import run_step
+from stages import common
 from tests.shards.steps import multiply_step, write_input
 
 RUNNER = CliRunner()
@@ -32,3 +34,17 @@ def test_list_and_prune(tmp_path: Path) -> None:
     assert len(set((tmp_path / "work" / "multiply").glob("*.parquet"))) == 5
     wrong = RUNNER.invoke(app, ["prune", str(tmp_path), "--step", "nonsense"])
     assert isinstance(wrong.exception, InputError)
+
+
+def test_a_finished_stage_removes_what_earlier_parameters_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_input(tmp_path / "in", rows=45)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(common, "_QUICK", ("multiply",))
+    resources = Resources(workers=1, work=tmp_path / "work")
+    for factor in (2, 3):
+        run_step(multiply_step(factor), [tmp_path / "in"], tmp_path / "data" / "out", resources)
+    for keep, left in ((True, 10), (False, 5)):
+        common._prune(resources.model_copy(update={"keep_work": keep}))
+        assert len(list((tmp_path / "work" / "multiply").glob("*.parquet"))) == left
