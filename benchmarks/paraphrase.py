@@ -148,7 +148,8 @@ def main(
     threads: int = 1,
     seed: int = 1,
 ) -> None:
-    """Judge copy, beam, diverse beam and samples without control, then the beam along each control."""
+    """Judge copy, beam, diverse beam and samples without control, then the beam along each control: also how
+    often the beam without control is not what was asked for."""
     if text == "corpus":
         if pairs is None:
             raise InputError("--text corpus needs --pairs")
@@ -184,13 +185,17 @@ def main(
         seconds = time.perf_counter() - begin
         outputs = [row[0] if row else "" for row in found]
         shown[way] = outputs
-        error = control_error(opened, asked, sources, outputs, scorer) if asked else None
+        errors = [
+            control_error(opened, asked, sources, texts, scorer) if asked else None
+            for texts in (outputs, shown["beam"])
+        ]
         append(
             "paraphrasing",
             way,
             {
                 **judge(sources, references, outputs),
-                "control_error": error,
+                "control_error": errors[0],
+                "uncontrolled_error": errors[1],
                 "distinct_paraphrases": float(np.mean([len(set(row)) for row in found])),
                 "sentences_per_second": len(sources) / seconds,
             },
