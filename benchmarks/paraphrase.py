@@ -172,7 +172,7 @@ def main(
     print(f"{hardware()}\n{len(sources)} sentences of {text}")
     append(
         "paraphrasing",
-        "copy",
+        f"{text}, copy",
         judge(sources, references, sources),
         text=text,
         sentences=len(sources),
@@ -191,7 +191,7 @@ def main(
         ]
         append(
             "paraphrasing",
-            way,
+            f"{text}, {way}",
             {
                 **judge(sources, references, outputs),
                 "control_error": errors[0],
