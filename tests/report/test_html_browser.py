@@ -12,6 +12,7 @@ import pytest
 
 from paraforge.report.html import write_report
 from paraforge.report.parameters import ReportParameters
+from tests.publication.test_verdict_words import NUMBER, drawn, published
 from tests.selection.published import publish_pairs
 
 pytestmark = pytest.mark.slow
@@ -103,3 +104,11 @@ def test_histograms_of_sources_are_folded_on_a_phone(browser: Any, report: Path)
     page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", label)
     label.click()
     assert page.execute_script(height) == 0
+
+
+def test_the_key_of_wrong_pairs_fits_a_phone(browser: Any, tmp_path: Path) -> None:
+    published(tmp_path, drawn(200, {"news": 0.7, "tatoeba": 0.7}), NUMBER)
+    write_report(tmp_path / "corpus", tmp_path / "report.html", ReportParameters())
+    page = shown(browser, tmp_path / "report.html", 320, "light")
+    assert "wrong pairs" in page.find_element("css selector", ".key.wrong").text
+    assert page.execute_script("return document.documentElement.scrollWidth") <= 320
