@@ -16,13 +16,16 @@ from paraforge.configuration import Parameters
 from tests.documentation import LANGUAGES, PAGES, Block, blocks, write_readers_files
 from tests.project import ROOT, environment, run
 
-# The default corpus with fewer pairs and a short training, so that all of it takes a minute or two.
+# The sample corpus with fewer pairs, translated by the engine that needs no model, so that enough are kept
+# for every command; next to it a model that is trained for seconds, for the commands that want one.
 SMALL = [
     "ingest.sources=[{name: sample, format: sample, pairs: 3000, seed: 1}]",
-    "nmt.training.maximum_updates=200",
-    "nmt.training.warmup_updates=50",
+    "translate.engine=fake",
+    "paragram=corpus",
+    "nmt.training.maximum_updates=40",
+    "nmt.training.warmup_updates=10",
     "nmt.training.accumulate=1",
-    "nmt.validation.every_updates=100",
+    "nmt.validation.every_updates=20",
     "nmt.validation.held_out=60",
     "nmt.vocabulary.size=800",
 ]
