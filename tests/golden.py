@@ -27,6 +27,7 @@ from paraforge import versions
 from paraforge.cli import app
 from paraforge.models.fairseq_compat import load_checkpoint
 from paraforge.nmt.stage import build_nmt
+from paraforge.parsing.parse import parse_sentences
 from paraforge.shards.resources import Resources
 from tests.here import inside, run_stage
 from tests.models.tiny import bitext
@@ -118,6 +119,14 @@ def current() -> dict[str, dict[str, Any]]:
                 assert run_stage(name), name
                 found[name]["outputs"][f"{Path(output).name}_trained"] = describe(Path(output))
             found["score"]["deps"].append("paragram_trained")
+            tree = "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (PRP it))) (. .))"
+            lines = f"the dog sees it.\t{tree}\nrain.\t(FRAG (NP (NN rain)) (. .))\n"
+            Path("trees.txt").write_text(lines, encoding="utf-8")
+            sentences = pa.array(["the dog sees it.", "rain.", "none of these"])
+            parses = parse_sentences([sentences], "trees.txt", Resources(work=Path("parses-work"), workers=1))
+            pq.write_table(pa.table({"tree": parses.of(sentences)}), "parses.parquet")
+            outputs_of_parses = {"parses.parquet": describe(Path("parses.parquet"))}
+            found["parses"] = {"version": versions.PARSES, "deps": [], "outputs": outputs_of_parses}
             text = [f"the {number % 9} dogs see the {number % 7} cats" for number in range(80)]
             Path("text.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
             done = CliRunner().invoke(app, ["train-decoders", "text.txt", "decoders", *DECODERS])
