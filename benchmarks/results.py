@@ -243,8 +243,7 @@ def render() -> str:
     lines = ["# Results", "", page["introduction"].strip(), ""]
     for entry in page["tables"]:
         lines += _table(Table.model_validate(entry), measurements)
-    lines += ["## Everything else", "", page["rest"].strip(), ""]
-    lines += [", ".join(f"`{task}` ({len(rows)})" for task, rows in measurements.items()) + "."]
+    lines += ["## Everything else", "", page["rest"].strip()]
     return "\n".join(lines) + "\n"
 
 

@@ -98,6 +98,8 @@ def write_readers_files(project: Path) -> None:
     judged = (("car", "automobile", 9), ("big", "large", 9), ("car", "house", 1), ("dog", "cat", 3))
     header = "word1\tword2\tPOS\tSimLex999"
     lines("SimLex-999.txt", [header, *(f"{one}\t{other}\tN\t{score}" for one, other, score in judged)])
+    entries = [f"[NN] ||| {one} ||| {other} ||| PPDB2.0Score={score}" for one, other, score in judged]
+    lines("ppdb-2.0-xxxl-lexical.gz", entries)
     words = sorted({word.strip(".,?!").lower() for text in english for word in text.split()} - {""})
     lines("vectors.txt", [f"{word} {len(word)} {ord(word[0]) % 7} {ord(word[-1]) % 5}" for word in words])
     lines("counts.txt", [f"{word} {1000 // (number + 1) + 1}" for number, word in enumerate(words)])
