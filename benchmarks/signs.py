@@ -21,12 +21,13 @@ import yaml
 from benchmarks.hardware import hardware
 from benchmarks.results import ROOT, append
 from benchmarks.score import rows_of
+from benchmarks.spoiling import SPOILINGS
 from experiments.pairs import data_directory
 from paraforge.loading import load_fixed
 from paraforge.scoring.corpus_counts import CorpusCounts, count_shard, put_together
 from paraforge.scoring.general import DIRECTORY
 from paraforge.scoring.score import build_scorers, score_table
-from paraforge.scoring.spoiling import SPOILINGS, area
+from paraforge.scoring.verdict import area
 from paraforge.selection.filters import numbers
 from paraforge.selection.filters.bounds import Bounds, BoundsParameters, WrongPairs
 from paraforge.selection.parameters import SelectParameters

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.lib.format import open_memmap
 
 from paraforge.bitext.reasons import REASONS
+from paraforge.browse.row_groups import RowGroup, read_group, row_groups
 from paraforge.browse.scales import scale_of
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json_or_none, unfinished_paths, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
-from paraforge.publication.datasets import PUBLISH_AGAIN, Dataset, open_file
-from paraforge.selection.filters import SCORES, numbers
+from paraforge.publication.datasets import Dataset
+from paraforge.selection.filters import SCORES
 from paraforge.selection.filters.language import LANGUAGES
 from paraforge.shards.pool import in_order
 from paraforge.shards.resources import available_cores
@@ -237,15 +237,6 @@ class _Codes:
         return [[row[place] for row in self.known] for place in range(len(self.columns))]
 
 
-@dataclass(frozen=True)
-class _Block:
-    """A row group: scores, and for each group of columns the distinct rows and which of them each row is."""
-
-    rows: int
-    scores: list[npt.NDArray[np.float32]]
-    groups: list[tuple[list[tuple[Any, ...]], npt.NDArray[np.intp]]]
-
-
 def _write(datasets: Sequence[Dataset], schema: pa.Schema, layout: Layout, directory: Path) -> None:
     directory.mkdir()
     rows = _rows_of_files(datasets)
@@ -258,11 +249,11 @@ def _write(datasets: Sequence[Dataset], schema: pa.Schema, layout: Layout, direc
     codes = [_Codes(name, columns) for name, columns in layout.groups.items()]
     low, high = np.full(len(scores), np.inf), np.full(len(scores), -np.inf)
     incomplete: set[str] = set()
-    parts = list(_parts(datasets))
+    parts = list(row_groups(datasets))
     row = 0
 
-    def block(index: int) -> _Block:
-        return _read(*parts[index], layout)
+    def block(index: int) -> RowGroup:
+        return read_group(*parts[index], layout.scores, layout.groups.values())
 
     with progress(total=total, unit="pairs", description="prepare") as bar:
         for read in in_order(block, len(parts), min(available_cores(), _MOST_THREADS)):
@@ -332,63 +323,3 @@ def _write_bins(path: Path, scores: npt.NDArray[np.float32], scales: list[Scale 
                 )
             bar.update(scores[:, here].size)
     bins.flush()
-
-
-def _parts(datasets: Sequence[Dataset]) -> Iterator[tuple[Dataset, Path, int]]:
-    """Every row group of every file: what is read at a time."""
-    for dataset in datasets:
-        for listed, path in zip(
-            dataset.manifest.files if dataset.manifest else [], dataset.files, strict=True
-        ):
-            with open_file(path) as file:
-                if file.metadata.num_rows != listed.rows:
-                    raise InputError(
-                        f"damaged: it has {file.metadata.num_rows:,} rows, the manifest says {listed.rows:,}",
-                        path,
-                        remedy=PUBLISH_AGAIN,
-                    )
-                groups = file.num_row_groups
-            yield from ((dataset, path, group) for group in range(groups))
-
-
-def _read(dataset: Dataset, path: Path, group: int, layout: Layout) -> _Block:
-    wanted = [name for name in layout.columns if name in dataset.schema.names]
-    with open_file(path) as file:
-        table = file.read_row_group(group, columns=wanted, use_threads=False)
-    nothing = pa.chunked_array([pa.nulls(table.num_rows)])
-    scores = [_floats(table[name]) if name in wanted else _absent(table.num_rows) for name in layout.scores]
-    groups = [
-        _distinct([table[name] if name in wanted else nothing for name in names], table.num_rows)
-        for names in layout.groups.values()
-    ]
-    return _Block(table.num_rows, scores, groups)
-
-
-def _absent(rows: int) -> npt.NDArray[np.float32]:
-    return np.full(rows, np.nan, np.float32)
-
-
-def _floats(column: pa.ChunkedArray) -> npt.NDArray[np.float32]:
-    values, missing = numbers(column)
-    found = values.astype(np.float32)
-    if missing.any():
-        found[missing] = np.nan
-    return found
-
-
-def _distinct(
-    columns: list[pa.ChunkedArray], rows: int
-) -> tuple[list[tuple[Any, ...]], npt.NDArray[np.intp]]:
-    """The distinct rows of a few columns, and which of them each row is."""
-    code = np.zeros(rows, np.int64)
-    values: list[tuple[Any, ...]] = [()]
-    for column in columns:
-        chunk = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
-        known = chunk.dictionary.to_pylist()
-        code = code * len(known) + chunk.indices.to_numpy(zero_copy_only=False)
-        values = [(*row, value) for row in values for value in known]
-        present = np.flatnonzero(np.bincount(code, minlength=len(values)))
-        place = np.zeros(len(values), np.int64)
-        place[present] = np.arange(len(present))
-        code, values = place[code], [values[index] for index in present.tolist()]
-    return values, code

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.scoring.ngrams import IntArray, shared_ngrams
+from paraforge.text.ngrams import IntArray, shared_ngrams
 from paraforge.text.tokens import TokenColumn, tokenize_columns
 
 HIGHEST_ORDER = 3

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.scoring.spoiling import area
 from paraforge.scoring.wrong_pairs import FEW, RIGHT
 
 SUGGESTED_SHARE: Final = 0.01
@@ -23,6 +22,30 @@ _BANDS: Final = 50
 _DIGITS: Final = 3
 
 Numbers = npt.NDArray[np.float64]
+
+
+def area(
+    right: npt.NDArray[np.floating],
+    wrong: npt.NDArray[np.floating],
+    right_weights: npt.NDArray[np.floating] | None = None,
+    wrong_weights: npt.NDArray[np.floating] | None = None,
+) -> float:
+    """Area under the ROC curve of scores of right and of wrong translations, 0 to 1.
+
+    The probability that a right one has the higher score than a wrong one, ties counting one half: 1 where
+    some threshold separates them, 0.5 where the score knows nothing. A translation of weight w counts as w.
+
+    Raises ValueError: a side without scores, or a score that is NaN.
+    """
+    missing = int(np.isnan(right).sum() + np.isnan(wrong).sum())
+    if not len(right) or not len(wrong) or missing:
+        raise ValueError(f"{len(right)} and {len(wrong)} scores, {missing} of them NaN")
+    order = np.argsort(wrong, kind="stable")
+    weights = np.ones(len(wrong)) if wrong_weights is None else wrong_weights[order]
+    below = np.concatenate([[0.0], np.cumsum(weights)])
+    # Half of the wrong ones below, and half of those not above: a tie is in the second alone.
+    in_order = sum(below[np.searchsorted(wrong[order], right, side)] / 2 for side in ("left", "right"))
+    return float(np.average(in_order, weights=right_weights) / below[-1])
 
 
 @dataclass(frozen=True)

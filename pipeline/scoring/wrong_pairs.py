@@ -24,7 +24,6 @@ from pyarrow import feather
 from paraforge.errors import InputError
 from paraforge.files import atomic_path
 from paraforge.scoring.scorer import scorer_types
-from paraforge.scoring.spoiling import rows_of_similar_length
 from paraforge.shards.column import column
 from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.shards.pool import in_order, threads_for
@@ -58,6 +57,35 @@ _ADDED: Final = (
     column("translation_line", pa.int64(), "line of that row"),
     column("weight", pa.float64(), "scored pairs of its source that the wrong pair stands for"),
 )
+
+
+def rows_of_similar_length(
+    references: Sequence[str], translations: Sequence[str], seed: int = 1
+) -> npt.NDArray[np.int64]:
+    """For each row another one whose translation has a similar number of words, int64 (rows,).
+
+    That row has another reference and another translation. Rows are ordered by the number of words, at random
+    where it is the same; a row takes the next one in this order that differs, or the last one before it; -1
+    where no row differs.
+    """
+    order = np.array([len(text.split()) for text in translations], dtype=np.int64)
+    shuffled = np.random.default_rng(seed).permutation(len(order))
+    order = shuffled[np.argsort(order[shuffled], kind="stable")]
+    sides = [np.unique(np.array(texts, dtype=object), return_inverse=True)[1][order]
+             for texts in (references, translations)]  # fmt: skip
+    places = np.arange(len(order))
+    chosen = np.full(len(order), -1, dtype=np.int64)
+    for distance in range(1, len(order)):
+        for step in (distance, -distance):
+            open_places = places[chosen < 0]
+            open_places = open_places[(open_places + step >= 0) & (open_places + step < len(order))]
+            differs = np.logical_and(*(side[open_places] != side[open_places + step] for side in sides))
+            chosen[open_places[differs]] = open_places[differs] + step
+        if (chosen >= 0).all():
+            break
+    rows = np.empty(len(order), dtype=np.int64)
+    rows[order] = np.where(chosen < 0, -1, order[chosen])
+    return rows
 
 
 def judged_scores() -> list[str]:

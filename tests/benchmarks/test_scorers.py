@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.results import read
 from benchmarks.scorers import areas, file_pairs, main
-from paraforge.scoring.spoiling import SPOILINGS
+from benchmarks.spoiling import SPOILINGS
 
 PAIRS = [(f"w{n} " * length, f"v{n} " * length) for n, length in enumerate([1, 2, 2, 3, 5, 5])]
 PAIRS = [(reference.strip(), translation.strip()) for reference, translation in PAIRS]

@@ -33,7 +33,7 @@ class Overlap(Scorer):
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, 0 to 1."""
-        from paraforge.scoring.ngrams import totals
+        from paraforge.text.ngrams import totals
 
         result = {}
         for order, name in enumerate(self.columns, start=1):

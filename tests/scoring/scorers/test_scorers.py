@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.scoring.cosine import cosine_of_rows
-from paraforge.scoring.ngrams import shared_ngrams
 from paraforge.scoring.pairs import Pairs
 from paraforge.scoring.scorers.copy_rate import CopyRate
 from paraforge.scoring.scorers.digits import DigitMismatch
@@ -23,6 +22,7 @@ from paraforge.scoring.scorers.lengths import Lengths
 from paraforge.scoring.scorers.overlap import Overlap
 from paraforge.scoring.scorers.paraphrase_score import ParaphraseScore
 from paraforge.scoring.vectors import UNKNOWN_WORD, WordVectors
+from paraforge.text.ngrams import shared_ngrams
 from paraforge.text.tokens import tokenize, tokenize_column
 
 PAIR_CASES = [

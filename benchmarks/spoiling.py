@@ -1,4 +1,4 @@
-"""Wrong translations made from right ones, and how well a score tells the two apart.
+"""Wrong translations made from right ones, by which scores are judged.
 
 What a score is worth shows on translations that are known to be wrong: those of other sentences of similar
 length, and the same ones damaged as failing models damage them.
@@ -10,10 +10,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
 from paraforge.errors import InputError
+from paraforge.scoring.wrong_pairs import rows_of_similar_length
 
 _REPLACED: Final = 0.6
 _PIECE: Final = 4
@@ -23,37 +21,9 @@ _PIECES: Final = (2, 3)
 _PIECE_LETTERS: Final = (2, 5)
 
 
-def rows_of_similar_length(
-    references: Sequence[str], translations: Sequence[str], seed: int = 1
-) -> npt.NDArray[np.int64]:
-    """For each row another one whose translation has a similar number of words, int64 (rows,).
-
-    That row has another reference and another translation. Rows are ordered by the number of words, at random
-    where it is the same; a row takes the next one in this order that differs, or the last one before it; -1
-    where no row differs.
-    """
-    order = np.array([len(text.split()) for text in translations], dtype=np.int64)
-    shuffled = np.random.default_rng(seed).permutation(len(order))
-    order = shuffled[np.argsort(order[shuffled], kind="stable")]
-    sides = [np.unique(np.array(texts, dtype=object), return_inverse=True)[1][order]
-             for texts in (references, translations)]  # fmt: skip
-    places = np.arange(len(order))
-    chosen = np.full(len(order), -1, dtype=np.int64)
-    for distance in range(1, len(order)):
-        for step in (distance, -distance):
-            open_places = places[chosen < 0]
-            open_places = open_places[(open_places + step >= 0) & (open_places + step < len(order))]
-            differs = np.logical_and(*(side[open_places] != side[open_places + step] for side in sides))
-            chosen[open_places[differs]] = open_places[differs] + step
-        if (chosen >= 0).all():
-            break
-    rows = np.empty(len(order), dtype=np.int64)
-    rows[order] = np.where(chosen < 0, -1, order[chosen])
-    return rows
-
-
 def other_sentence(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
-    """The translation of another sentence of similar length; see :func:`rows_of_similar_length`. Raises
+    """The translation of another sentence of similar length; see
+    :func:`~paraforge.scoring.wrong_pairs.rows_of_similar_length`. Raises
     InputError: a row that no other one differs from."""
     rows = rows_of_similar_length(references, translations, seed)
     if (rows < 0).any():
@@ -150,27 +120,3 @@ SPOILINGS: Final[dict[str, Callable[[Sequence[str], Sequence[str], int], list[st
     "gibberish": gibberish,
 }
 """Each takes references, their translations and a seed, and gives a wrong translation for each row."""
-
-
-def area(
-    right: npt.NDArray[np.floating],
-    wrong: npt.NDArray[np.floating],
-    right_weights: npt.NDArray[np.floating] | None = None,
-    wrong_weights: npt.NDArray[np.floating] | None = None,
-) -> float:
-    """Area under the ROC curve of scores of right and of wrong translations, 0 to 1.
-
-    The probability that a right one has the higher score than a wrong one, ties counting one half: 1 where
-    some threshold separates them, 0.5 where the score knows nothing. A translation of weight w counts as w.
-
-    Raises ValueError: a side without scores, or a score that is NaN.
-    """
-    missing = int(np.isnan(right).sum() + np.isnan(wrong).sum())
-    if not len(right) or not len(wrong) or missing:
-        raise ValueError(f"{len(right)} and {len(wrong)} scores, {missing} of them NaN")
-    order = np.argsort(wrong, kind="stable")
-    weights = np.ones(len(wrong)) if wrong_weights is None else wrong_weights[order]
-    below = np.concatenate([[0.0], np.cumsum(weights)])
-    # Half of the wrong ones below, and half of those not above: a tie is in the second alone.
-    in_order = sum(below[np.searchsorted(wrong[order], right, side)] / 2 for side in ("left", "right"))
-    return float(np.average(in_order, weights=right_weights) / below[-1])
