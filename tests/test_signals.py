@@ -28,6 +28,8 @@ WORK = {
     "plan": ["--json"],
     "model": ["import", TABLE, "out"],
     "translate": [SENTENCES, "out", "--engine", "fake"],
+    "memory": ["export", "translations.parquet"],
+    "paraphrase": [SENTENCES, "out", "--model", MODEL],
     "score": [PAIRS, "out.parquet", "--vectors", TABLE],
     "verify": ["data/corpus"],
     "summary": [],

@@ -44,6 +44,8 @@ class Segment:
     path: Parquet file with the columns of ``REMEMBERED``. rows, sentences: hypotheses and sentences in it.
     sha256: of the file.
     libraries: versions of the libraries that translated, by distribution.
+    run: key of the run that translated, which is the same whenever it is resumed or repeated; empty for what
+        came otherwise.
     """
 
     path: Path
@@ -51,6 +53,7 @@ class Segment:
     sentences: int
     sha256: str
     libraries: dict[str, str]
+    run: str = ""
 
     def keys(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
         """First rows of its sentences, their keys (n x 2), and which of them have failed. Raises InputError:
@@ -85,10 +88,11 @@ class MemorySet:
                     found.setdefault(segment.sha256, segment)
         return list(found.values())
 
-    def add(self, tables: Iterable[tuple[pa.Table, Mapping[str, str]]]) -> list[str]:
+    def add(self, tables: Iterable[tuple[pa.Table, Mapping[str, str]]], run: str = "") -> list[str]:
         """Add translations: all of them, or none if the process is killed.
 
         tables: as the engine gave them (``REMEMBERED``), and the versions of libraries that made them.
+        run: key of the run that translated.
 
         Returns SHA-256 of the segments that have them now; one with the same bytes is not added again.
         """
@@ -110,7 +114,7 @@ class MemorySet:
                 continue
             known.add(digest)
             sentences = table.num_rows - table.column("key").null_count
-            added.append(Segment(path, table.num_rows, sentences, digest, dict(libraries)))
+            added.append(Segment(path, table.num_rows, sentences, digest, dict(libraries), run))
         if added:
             self._enter([{**asdict(segment), "path": segment.path.name} for segment in added])
         return digests

@@ -61,6 +61,16 @@ class Recalled:
             found.update(np.unique(np.searchsorted(self.bases, rows, "right") - 1).tolist())
         return [self.segments[number] for number in sorted(found)]
 
+    def made_by(self, run: str) -> int:
+        """Sentences whose segment this run made."""
+        mine = np.array([segment.run == run for segment in self.segments], bool)
+        if not mine.any():
+            return 0
+        return sum(
+            int(mine[np.searchsorted(self.bases, block[block >= 0] % self.rows, "right") - 1].sum())
+            for block in self.blocks()
+        )
+
     def blocks(self, size: int = _BLOCK) -> Iterator[NDArray[np.int64]]:
         """``places`` in blocks of ``size`` sentences."""
         for begin in range(0, len(self.places), size):

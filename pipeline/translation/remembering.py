@@ -59,8 +59,8 @@ class Remembered:
 
     recalled: where it has each.
     from_memory, translated, failed: sentences that were known before, and what became of the others.
-    known_at_first: like ``from_memory``, when this corpus was written for the first time: a run that is
-        repeated says the same of it again.
+    known_before: sentences that other runs translated. Unlike ``from_memory`` it does not change when this
+        run is killed, repeated, or has to translate again what was damaged.
     translated_now: like ``translated``, without what an earlier process of the same run had finished.
     step: the tasks.
     """
@@ -69,7 +69,7 @@ class Remembered:
     from_memory: int
     translated: int
     failed: int
-    known_at_first: int
+    known_before: int
     translated_now: int
     step: StepReport
 
@@ -109,7 +109,7 @@ def translate_unknown(
     tasks = _read_state(work)
     report = StepReport(0, 0, 0, 0.0)
     if tasks is None or tasks.key != key or tasks.finished:
-        _adopt(results, memory.path.parent)
+        _adopt(results, memory.path.parent, key)
         segments = usable_segments(memory, choice, resources) if parameters.memory else []
         recalled = recall(distinct.keys, segments, [], work / "recall")
         check_versions(recalled, choice, resources)
@@ -117,7 +117,7 @@ def translate_unknown(
             if tasks is None or tasks.key != key:
                 tasks = Tasks(key, finished=True)
                 _write_state(work, tasks)
-            return _remembered(recalled, 0, tasks.unknown, 0, report)
+            return _remembered(recalled, key, 0, 0, report)
         tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters.sentences_per_task)
         logger.info(
             "%d sentences: %d are in the translation memory, %d are translated",
@@ -133,7 +133,7 @@ def translate_unknown(
             view = ShardView(work / _TASKS)
             now = round(view.total_rows * (1 - report.reused / report.shards))
             keys = shard_keys(step, view)
-            tasks.segments += memory.add(_tables(results, keys))
+            tasks.segments += memory.add(_tables(results, keys), key)
             tasks.translating = False
             _write_state(work, tasks)
         _discard_all(results)
@@ -142,7 +142,7 @@ def translate_unknown(
             segments = [segment for segment in segments if segment.sha256 in tasks.segments]
         recalled = recall(distinct.keys, segments, tasks.segments, work / "recall")
         if not len(recalled.unknown):
-            return _remembered(recalled, tasks.unknown, tasks.unknown, now, report)
+            return _remembered(recalled, key, tasks.unknown, now, report)
         logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters.sentences_per_task)
     raise IncompleteError(f"translate: {len(recalled.unknown)} sentences have no result")
@@ -212,12 +212,11 @@ def _versions(choice: EngineChoice) -> Versions:
 
 
 def _remembered(
-    recalled: Recalled, unknown: int, at_first: int, translated_now: int, step: StepReport
+    recalled: Recalled, key: str, unknown: int, translated_now: int, step: StepReport
 ) -> Remembered:
     count, failed = len(recalled.places), recalled.failed
-    return Remembered(
-        recalled, count - unknown, unknown - failed, failed, count - at_first, translated_now, step
-    )
+    others = count - recalled.made_by(key)
+    return Remembered(recalled, count - unknown, unknown - failed, failed, others, translated_now, step)
 
 
 def _read_state(work: Path) -> Tasks | None:
@@ -261,11 +260,11 @@ def _tables(results: WorkDirectory, keys: Iterable[str]) -> Iterator[tuple[pa.Ta
         yield read_parquet(results.file(key)), results.made_with(key)
 
 
-def _adopt(results: WorkDirectory, root: Path) -> None:
+def _adopt(results: WorkDirectory, root: Path, run: str) -> None:
     """Add to the memory what a killed run left that is not continued, because something has changed."""
     for description, keys in _finished(results).items():
         logger.info("%d tasks of a run that was not finished are added to the memory", len(keys))
-        open_set(root, json.loads(description)).add(_tables(results, keys))
+        open_set(root, json.loads(description)).add(_tables(results, keys), run)
     _discard_all(results)
 
 

@@ -35,7 +35,7 @@ def rows_step(
     notes = {}
     if remembered is not None:
         notes["sentences"] = len(remembered.recalled.places)
-        notes["sentences_from_memory"] = remembered.known_at_first
+        notes["sentences_from_memory"] = remembered.known_before
     return Step(
         name="translate",
         version=TRANSLATE,

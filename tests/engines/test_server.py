@@ -62,6 +62,12 @@ def texts(results: list[Hypotheses]) -> list[str | None]:
 EXPECTED = [translation_of(sentence) for sentence in SENTENCES]
 
 
+def test_an_answer_that_repeats_itself_is_marked(server: FakeServer) -> None:
+    server.behave = lambda sentence, body, nth: Reply(completion([choice("he said " + "and so " * 30)]))
+    (found,) = translate(["Pes spí."])
+    assert [hypothesis.runaway for hypothesis in found.hypotheses] == [True]
+
+
 def test_what_is_sent_and_what_comes_back(server: FakeServer) -> None:
     found = translate(["Pes spí.", "", "  "], source_language="Czech", body={"top_k": 5, "max_tokens": None})
     assert [one.hypotheses[0].text for one in found] == ["Pess spí.s", "", ""]
