@@ -45,7 +45,13 @@ def serve_app(app: Flask, host: str, port: int, announce: Callable[[str], None])
             f"cannot listen on {host}, port {port}: {error}",
             remedy="Something else has this port; --port 0 takes a free one." if busy else None,
         ) from error
-    previous = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGINT)}
+    ended = []
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        ended.append(signum)
+        raise SystemExit(0)
+
+    previous = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         bracketed = f"[{host}]" if ":" in host else host
         # A name may have several addresses: waitress then listens on all of them.
@@ -54,9 +60,6 @@ def serve_app(app: Flask, host: str, port: int, announce: Callable[[str], None])
         server.run()
     finally:
         server.close()
-        for number, handler in previous.items():
+        # A watcher of signals that is late looks at the handler only now: it has to find the one that ran.
+        for number, handler in previous.items() if not ended else ():
             signal.signal(number, handler)
-
-
-def _end(signum: int, frame: FrameType | None) -> None:
-    raise SystemExit(0)
