@@ -22,6 +22,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Set by the first signal: while graceful_interrupts holds, and otherwise.
 _stop = threading.Event()
 _begun = threading.Event()
+_handled = threading.Event()  # by the main thread; the watcher of signals may be earlier or later
 _ended = threading.Event()
 _announcing = threading.RLock()
 _GRACE_SECONDS = 2.0
@@ -90,8 +91,9 @@ def end_on_signals() -> None:
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
-    if _ended.is_set():
+    if _handled.is_set():
         _exit_now()
+    _handled.set()
     _announce()
     if not _begun.is_set():
         _exit_now()
@@ -102,9 +104,9 @@ def _end(signum: int, frame: FrameType | None) -> None:
 def _announce() -> None:
     with _announcing:
         if not _ended.is_set():
-            _ended.set()
             with suppress(OSError):
                 os.write(2, b"interrupted\n")
+            _ended.set()  # only now: who sees it may end the program at once
 
 
 def _watch(reading: int) -> None:

@@ -28,7 +28,7 @@ WORK = {
     "plan": ["--json"],
     "model": ["import", TABLE, "out"],
     "translate": [SENTENCES, "out", "--engine", "fake"],
-    "memory": ["export", "translations.parquet"],
+    "memory": ["export", "translations.parquet", "--memory", "memory"],
     "paraphrase": [SENTENCES, "out", "--model", MODEL],
     "score": [PAIRS, "out.parquet", "--vectors", TABLE],
     "verify": ["data/corpus"],
@@ -68,6 +68,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tmp_path_factory.mktemp("finished"), TRAINED, "embeddings.models.word.encoder.dimension=16"
     )
     run_stages(project)
+    (project / "work/memory").rename(project / "memory")
     shutil.rmtree(project / "work")
     lines = [f"the {number} house of {number % 17} rooms" for number in range(20_000)]
     (project / SENTENCES).write_text("\n".join(lines) + "\n")
@@ -120,7 +121,7 @@ def test_a_signal_at_a_random_time(
     # After its last words a program is killed by the signal, as any other.
     assert process.returncode in (130, -number), (process.returncode, words)
     if process.returncode == 130:
-        assert "interrupted" in words
+        assert "interrupted" in words, process.returncode
 
 
 @pytest.mark.slow
