@@ -65,7 +65,6 @@ class Client:
             logging.getLogger(name).setLevel(logging.WARNING)
         self._settings = settings
         url = os.environ.get(settings.url_variable, "").strip()
-        key = os.environ.get(settings.key_variable, "").strip()
         remedy = (
             f"Set {settings.url_variable} to the server's address, for instance http://localhost:8000/v1."
         )
