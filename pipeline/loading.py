@@ -19,6 +19,7 @@ from paraforge.evaluation.similarity.comparing import Adaptive, CosineModel, Mod
 from paraforge.learning.devices import check_device, chosen_device
 from paraforge.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 from paraforge.scoring import general
+from paraforge.scoring.scorers.cross_encoder import CrossEncoderScore, is_cross_encoder
 from paraforge.scoring.vector_cache import table_directory
 from paraforge.scoring.vectors import TABLE_NAME, WordVectors
 from paraforge.scoring.word_scorer import DESCRIPTION, WordScorer
@@ -29,8 +30,8 @@ _SENTENCE_TRANSFORMERS = "modules.json"
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 _KNOWN = (
     f"Give a trained model, a directory of word vectors ({TABLE_NAME}), of SIF ({SIF_DESCRIPTION}) or of "
-    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a vector file, or one of {general.NAME} (the "
-    f"built-in scorer), {', '.join(BASELINES)}."
+    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a cross-encoder, a vector file, or one of {general.NAME} "
+    f"(the built-in scorer), {', '.join(BASELINES)}."
 )
 
 
@@ -65,7 +66,7 @@ class SentenceTransformerEmbedder(CosineModel):
 def load(name: str | Path, device: str = "cpu") -> Model:
     """Open any model that gives sentences vectors; see :func:`paraforge.load`."""
     model: Any = None if str(name) in BASELINES else open_model(str(name), device=device).model
-    if model is None or isinstance(model, WordScorer):
+    if model is None or isinstance(model, WordScorer | CrossEncoderScore):
         raise InputError(f"'{name}' compares sentences and gives no vectors", remedy=_KNOWN)
     opened: Model = model
     return opened
@@ -92,9 +93,9 @@ def load_fixed(name: str | Path, device: str = "cpu") -> Model:
 def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
     """Open a model by the name that a user gives.
 
-    name: a directory (a trained model, word vectors, SIF, sentence-transformers; told apart by the file that
-        describes it), a vector file, which is averaged, `general`, which is the built-in scorer, or a name of
-        `BASELINES`. Behind a directory of trained decoders may be what to read them by, e.g. `@unrolled:3`.
+    name: a directory (a trained model, word vectors, SIF, sentence-transformers, a cross-encoder; told apart
+        by the file that describes it), a vector file, which is averaged, `general`, which is the built-in
+        scorer, or a name of `BASELINES`. Behind a directory of trained decoders may be what to read them by, e.g. `@unrolled:3`.
     sentences: what a TF-IDF baseline is fitted on.
 
     Raises:
@@ -119,6 +120,8 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
         sif = open_sif(path)
         average = sif.average if isinstance(sif, SifOfEachSet) else sif
         return OpenedModel(name, describe_average(sif), sif, average.vectors)
+    if is_cross_encoder(path):
+        return OpenedModel(name, "cross-encoder", CrossEncoderScore(path, chosen_device(device)))
     if (path / _SENTENCE_TRANSFORMERS).is_file():
         return OpenedModel(
             name, "sentence-transformers", SentenceTransformerEmbedder(path, chosen_device(device))

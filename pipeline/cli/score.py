@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from paraforge.cli.spelling import DEVICE_HELP
 
+if TYPE_CHECKING:
+    from paraforge.selection.filters.bounds import BoundsParameters
+
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+_MODEL_OPTIONS = {"cosine": "sentence-transformer", "cross_encoder": "cross-encoder"}
 
 
 @app.command()
@@ -33,6 +41,13 @@ def score(
     cross_encoder: Path | None = typer.Option(
         None, help="add what the cross-encoder of sentence-transformers in this directory says"
     ),
+    minimum: float | None = typer.Option(
+        None, help="refuse pairs with a lower score: a column 'rejected' gives the reason"
+    ),
+    wrong_pairs: float | None = typer.Option(
+        None, help="the same, with the minimum that at most this share of wrong pairs reaches, e.g. 0.01"
+    ),
+    by: str = typer.Option("paraphrase_score", help="the score that pairs are refused by"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
     force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
@@ -42,24 +57,34 @@ def score(
     OUTPUT has the columns of a published corpus: for a TSV line, reference, translation and the scores; for a
     Parquet file all its columns and the scores.
 
+    A verdict says how well the score tells these pairs from wrong ones, which have the translation of another
+    pair. Refused pairs stay in OUTPUT.
+
     A vector file is converted once; its memory-mapped table is kept in ~/.cache/paraforge/vectors.
 
     \b
     Examples:
       paraforge score pairs.tsv.gz scored.parquet
+      paraforge score pairs.tsv.gz scored.parquet --wrong-pairs 0.01
       paraforge score pairs.tsv.gz scored.parquet --vectors paragram_300_sl999.txt
       paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
     """
     from paraforge.cli.outputs import check_output_file, table
+    from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
     from paraforge.loading import load_fixed
+    from paraforge.publication.verdict_words import words_of
     from paraforge.scoring import general
     from paraforge.scoring.score_file import check_input, is_parquet, score_file
     from paraforge.scoring.vector_cache import table_directory
+    from paraforge.selection.marking import Marking
+    from paraforge.selection.reasons import explain_filters
+    from paraforge.selection.thresholds import MAIN_SCORE
     from paraforge.shards.resources import available_cores
 
+    bounds = _bounds(by, minimum, wrong_pairs)
     check_input(input_path)
     check_output_file(output, force, table("a table", "parquet", ["paraphrase_score", "overlap_3"]))
     if is_parquet(input_path):
@@ -73,8 +98,18 @@ def score(
             "translation": _tsv_column(translation or "1", "--translation", header),
         }
     directory = general.DIRECTORY if vectors is None else table_directory(vectors)
+    models = {"cosine": sentence_transformer, "cross_encoder": cross_encoder}
+    if models.get(by, True) is None:
+        raise ConfigurationError([f"--by {by}: give the model's directory with --{_MODEL_OPTIONS[by]}"])
+    judged = [MAIN_SCORE, *(score for score, model in models.items() if model)]
+    markings: list[Marking] = []
+
+    def finish(wrong: Any) -> Callable[[Any], Any] | None:
+        markings.append(Marking(bounds, wrong, judged, "--wrong-pairs"))
+        return markings[0].marked if bounds else None
+
     with graceful_interrupts():
-        rows = score_file(
+        scored = score_file(
             input_path,
             output,
             {
@@ -84,13 +119,43 @@ def score(
                 "languages": [code.strip() for code in languages.split(",")] if languages else None,
                 "sentence_transformer_directory": sentence_transformer,
                 "cross_encoder_directory": cross_encoder,
-                "device": chosen_device(device) if sentence_transformer or cross_encoder else "cpu",
+                "device": chosen_device(device) if any(models.values()) else "cpu",
             },
             columns,
             header,
             workers or available_cores(),
+            finish,
         )
-    typer.echo(f"{output}: {rows:,} pairs", err=True)
+    marking = markings[0]
+    typer.echo(f"{output}: {scored.rows:,} pairs", err=True)
+    if bounds:
+        explained = explain_filters(marking.parameters)
+        for reason, number in marking.counts.rejected.most_common():
+            typer.echo(f"{number:,} refused: {explained.get(reason, reason)}", err=True)
+    words = words_of(marking.verdict, marking.parameters, marking.counts)
+    for line in (*words.sentences, *words.warnings):
+        typer.echo(line)
+
+
+def _bounds(score: str, minimum: float | None, share: float | None) -> list[BoundsParameters]:
+    """The filter that is asked for, if one is. Raises ConfigurationError: no such filter."""
+    from paraforge.errors import ConfigurationError
+    from paraforge.scoring.wrong_pairs import judged_scores
+    from paraforge.selection.filters.bounds import BoundsParameters, WrongPairs
+
+    if score not in (judged := judged_scores()):
+        raise ConfigurationError([f"--by {score}: one of {', '.join(judged)}"])
+    if minimum is not None and share is not None:
+        raise ConfigurationError(["give --minimum or --wrong-pairs, not both"])
+    if minimum is not None:
+        if not isfinite(minimum):
+            raise ConfigurationError([f"--minimum {minimum}: a number is expected"])
+        return [BoundsParameters(kind="bounds", score=score, minimum=minimum)]
+    if share is None:
+        return []
+    if not 0 <= share < 1:
+        raise ConfigurationError([f"--wrong-pairs {share}: a share of 0 to less than 1 is expected"])
+    return [BoundsParameters(kind="bounds", score=score, minimum=WrongPairs(wrong_pairs=share))]
 
 
 def _tsv_column(value: str, option: str, header: bool) -> int | str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from paraforge.publication.manifest import Manifest
+from paraforge.selection.fate import Counts
 from paraforge.selection.parameters import SelectParameters
 from paraforge.shards.schema import LABELS
 
@@ -31,24 +32,35 @@ class VerdictWords:
 
 
 def verdict_words(manifest: Manifest) -> VerdictWords:
-    """The verdict in words; no sentences for a corpus of an earlier version."""
-    verdict = manifest.verdict
+    """The verdict on a corpus in words; no sentences for a corpus of an earlier version."""
+    return words_of(manifest.verdict, _selected_by(manifest), manifest.counts, list(manifest.sources))
+
+
+def words_of(
+    verdict: Figures, parameters: SelectParameters, counts: Counts, sources: Sequence[str] = ()
+) -> VerdictWords:
+    """The verdict on scores in words.
+
+    verdict: see :func:`paraforge.selection.thresholds.verdict`; empty for none.
+    parameters: of the selection, settled. counts: what it kept and refused. sources: all that there are.
+    """
+    idle = list(_idle_thresholds(parameters, counts))
     if not verdict:
-        return VerdictWords([], list(_idle_thresholds(manifest)))
+        return VerdictWords([], idle)
     if not verdict["wrong_pairs"]:
         nothing = "No verdict on the scores: no two rows of a source differ, so no wrong pairs can be made."
-        return VerdictWords([nothing], list(_idle_thresholds(manifest)))
+        return VerdictWords([nothing], idle)
     scores: Mapping[str, Figures] = verdict["scores"]
-    asked = _shares_asked_for(manifest)
+    asked = _shares_asked_for(verdict, parameters)
     sentences = [" ".join(_sentence(score, figures, asked.get(score))) for score, figures in scores.items()]
-    sentences += _of_few_pairs(manifest, scores)
+    sentences += _of_few_pairs(sources, scores)
     warnings = [line for score, figures in scores.items() for line in _bad_sources(score, figures)]
     if verdict.get("trained_on_corpus"):
         warnings.append(
             "The paraphrase score was trained on the pairs that it judges, so it finds their mistakes right: "
             "choose one that was trained on other text (paragram=general for English)."
         )
-    return VerdictWords(sentences, [*warnings, *_idle_thresholds(manifest)])
+    return VerdictWords(sentences, [*warnings, *idle])
 
 
 @dataclass(frozen=True)
@@ -169,9 +181,9 @@ def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
     yield f"The {label(score)} {how} tells right from wrong in {', '.join(named)}: {cause}."
 
 
-def _of_few_pairs(manifest: Manifest, scores: Mapping[str, Figures]) -> Iterator[str]:
+def _of_few_pairs(sources: Sequence[str], scores: Mapping[str, Figures]) -> Iterator[str]:
     judged = next(iter(scores.values()), {}).get("sources", {})
-    few = [name for name in manifest.sources if name not in judged]
+    few = [name for name in sources if name not in judged]
     if few and judged:
         named = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if len(few) > _NAMED else "")
         yield f"Too few pairs for a verdict of their own: {named}."
@@ -185,18 +197,17 @@ def _selected_by(manifest: Manifest) -> SelectParameters:
         return SelectParameters()  # selected by another version
 
 
-def _shares_asked_for(manifest: Manifest) -> dict[str, float]:
+def _shares_asked_for(verdict: Figures, parameters: SelectParameters) -> dict[str, float]:
     """Of the scores whose minimum was found on the wrong pairs, the share that may pass."""
-    asked: Mapping[str, float] = manifest.verdict.get("asked") or {}
-    thresholds = {one.reason: one.threshold({}) for one in _selected_by(manifest).filters}
+    asked: Mapping[str, float] = verdict.get("asked") or {}
+    thresholds = {one.reason: one.threshold({}) for one in parameters.filters}
     return {found[0]: asked[reason] for reason, found in thresholds.items() if found and reason in asked}
 
 
-def _idle_thresholds(manifest: Manifest) -> Iterator[str]:
+def _idle_thresholds(parameters: SelectParameters, counts: Counts) -> Iterator[str]:
     """Minima that refuse nothing, or everything that the filters before them accept."""
-    parameters = _selected_by(manifest)
-    rejected = manifest.counts.rejected
-    standing = manifest.counts.kept + sum(rejected[one.reason] for one in parameters.filters)
+    rejected = counts.rejected
+    standing = counts.kept + sum(rejected[one.reason] for one in parameters.filters)
     for one in parameters.filters:
         if (found := one.threshold({})) and standing:
             score, minimum = found

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.bitext.readers.tsv import read_tsv
@@ -17,9 +22,11 @@ from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.scoring.corpus_counts import MOST_ROWS, count_shard, put_together
-from paraforge.scoring.pairs import TEXT_COLUMNS
+from paraforge.scoring.pairs import FATE_COLUMNS, TEXT_COLUMNS
 from paraforge.scoring.score import build_scorers, score_table
 from paraforge.scoring.scorer import Scorer
+from paraforge.scoring.wrong_pairs import draw_wrong_pairs, joined
+from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.pool import in_processes
 from paraforge.shards.schema import COLUMNS
 from paraforge.shards.store import parquet_writer
@@ -30,8 +37,20 @@ BATCH_ROWS: Final = 50_000
 # With no more tables than this, starting processes takes longer than scoring.
 _TABLES_IN_PROCESS: Final = 3
 _PARQUET_MAGIC: Final = b"PAR1"
+# Of more, such as one a document, a verdict on each would take all wrong pairs.
+_MOST_SOURCES: Final = 1000
+# Columns that are read where there are some.
+_OTHER_TEXTS: Final = ("source", "source_text", *FATE_COLUMNS)
 
 _scorers: list[Scorer] = []  # of this process
+
+
+@dataclass(frozen=True)
+class ScoredFile:
+    """What was written: rows, and the wrong pairs made of them, with their scores."""
+
+    rows: int
+    wrong_pairs: pa.Table
 
 
 def score_file(
@@ -41,8 +60,9 @@ def score_file(
     columns: Mapping[str, int | str],
     header: bool = False,
     workers: int = 1,
-) -> int:
-    """Score every pair of a file.
+    finish: Callable[[pa.Table], Callable[[pa.Table], pa.Table] | None] = lambda wrong_pairs: None,
+) -> ScoredFile:
+    """Score every pair of a file, and wrong pairs made of these.
 
     input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; divided by tabs alone, no quoting).
     output: Parquet file to write; for a TSV `line`, `reference`, `translation` and the scores, for a Parquet
@@ -50,8 +70,9 @@ def score_file(
     scorer_arguments: of :func:`~paraforge.scoring.score.build_scorers`.
     columns: where `reference` and `translation` stand: names, or for a TSV numbers from 0.
     header: whether a TSV's first line names its columns. workers: processes.
+    finish: given the wrong pairs, what to make of each table before it is written; None for nothing.
 
-    Returns rows written. The result does not depend on the number of workers.
+    The result does not depend on the number of workers.
 
     Raises:
         InputError: the input cannot be read, a column is missing, a line has too few columns.
@@ -71,24 +92,84 @@ def score_file(
     if not begun:
         raise InputError("no pairs in the input", input_path)
     pieces = chain(begun, tables)
+    scorers = None
     if workers == 1 or len(begun) <= _TABLES_IN_PROCESS:
-        _start(scorer_arguments)
-        scored: Iterator[Any] = map(_scored, pieces)
+        scorers = build_scorers(**scorer_arguments)
+        scored: Iterator[Any] = map(partial(_with_scores, scorers), pieces)
     else:
         scored = in_processes(_scored, pieces, _start, (scorer_arguments,), workers)
+    with atomic_path(output) as temporary:
+        rows = _write(temporary, scored, "score")
+        wrong = _wrong_pairs(temporary, scorers or build_scorers(**scorer_arguments))
+        if change := finish(wrong):
+            with atomic_path(temporary) as changed:
+                _write(changed, map(change, _row_groups(temporary)), "filter")
+    return ScoredFile(rows, wrong)
+
+
+def _write(path: Path, tables: Iterator[Any], what: str) -> int:
+    """Write tables of one schema into a Parquet file, each a row group; gives the rows."""
     rows = 0
     with ExitStack() as stack:
-        bar = stack.enter_context(progress(total=None, unit="pairs", description="score"))
-        temporary = stack.enter_context(atomic_path(output))
+        bar = stack.enter_context(progress(total=None, unit="pairs", description=what))
         writer = None
-        for table in scored:
+        for table in tables:
             # The schema is known from the first table.
-            writer = writer or stack.enter_context(parquet_writer(temporary, table.schema))
+            writer = writer or stack.enter_context(parquet_writer(path, table.schema))
             writer.write_table(table)
             rows += table.num_rows
             bar.update(table.num_rows)
             check_interrupt()
     return rows
+
+
+def _row_groups(path: Path) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, use_threads=False)
+
+
+class _Groups:
+    """The row groups of a scored file as :func:`draw_wrong_pairs` reads shards: a row's line is its number,
+    and its source what the file says, or the same for all where it says none, or too many."""
+
+    def __init__(self, file: pq.ParquetFile, scores: Sequence[str]) -> None:
+        self._file = file
+        self.column_names = [*LINEAGE[:2], *TEXT_COLUMNS, *scores]
+        self._has_source = "source" in file.schema_arrow.names
+        self.sources: Counter[str] = Counter()
+        self.first = [0]
+        for group in range(len(self)):
+            rows = self.read(group, ["source", "reference_tokens"])
+            self.first.append(self.first[-1] + rows.num_rows)
+            names = rows["source"].filter(pc.is_valid(rows["reference_tokens"]))
+            self.sources.update({one["values"]: one["counts"] for one in pc.value_counts(names).to_pylist()})
+            if self._has_source and len(self.sources) > _MOST_SOURCES:
+                self._has_source = False
+                self.sources = Counter({"": self.sources.total()})
+
+    def __len__(self) -> int:
+        return int(self._file.num_row_groups)
+
+    def read(self, index: int, columns: Sequence[str]) -> pa.Table:
+        made = LINEAGE[:2] if not self._has_source else LINEAGE[1:2]
+        stored = [name for name in columns if name not in made]
+        rows = self._file.read_row_group(index, stored or ["reference_tokens"], use_threads=False)
+        names = pa.array([""], pa.string()).take(pa.array(np.zeros(rows.num_rows, np.int8)))
+        found = {
+            "source": pc.fill_null(rows["source"].cast(pa.string()), "") if self._has_source else names,
+            "line": pa.array(np.arange(rows.num_rows) + self.first[index] + 1) if "line" in columns else None,
+        }
+        return pa.table([found[name] if name in found else rows[name] for name in columns], list(columns))
+
+
+def _wrong_pairs(path: Path, scorers: Sequence[Scorer]) -> pa.Table:
+    """Wrong pairs of a scored file, with their scores."""
+    scores = [name for scorer in scorers for name in scorer.columns]
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        groups = _Groups(file, scores)
+        pairs = draw_wrong_pairs(groups, groups.sources)
+    return joined(pairs, score_table(pairs, scorers))
 
 
 def check_input(path: Path) -> None:
@@ -113,7 +194,7 @@ def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> I
             )
     except InputError as error:
         # The reader's remedies are about a bitext that is ingested.
-        raise InputError(error.message, error.path, error.line, "Mend the file.") from error
+        raise InputError(error.message, error.path, error.line, "Correct the file.") from error
 
 
 def _full_tables(tables: Iterator[Any]) -> Iterator[Any]:
@@ -140,8 +221,13 @@ def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[An
                 if column not in names:
                     raise InputError(f"no column {column!r} for {name}; it has {', '.join(names)}", path)
                 kind = file.schema_arrow.field(column).type
-                if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+                if not _is_text(kind):
                     raise InputError(f"column {column!r} for {name} is {kind}, not text", path)
+            for name in _OTHER_TEXTS:
+                kind = file.schema_arrow.field(name).type if name in names else pa.string()
+                if not _is_text(kind) and not pa.types.is_null(kind):
+                    problem = f"column {name!r} is {kind}, not text"
+                    raise InputError(problem, path, remedy="Rename it: a column of that name is read.")
             if not file.metadata.num_rows:
                 raise InputError("the file has no rows", path)
             renamed = {str(column): name for name, column in columns.items()}
@@ -152,13 +238,26 @@ def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[An
                 raise InputError(problem, path, remedy="Rename or drop the others.")
             rows = 0
             for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-                yield pa.Table.from_batches([batch]).rename_columns(present)
+                yield _with_plain_texts(pa.Table.from_batches([batch]).rename_columns(present))
                 rows += batch.num_rows
             if rows != file.metadata.num_rows:
                 problem = f"{rows:,} rows, its footer says {file.metadata.num_rows:,}"
                 raise InputError(f"not a whole Parquet file: {problem}", path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"not a whole Parquet file: {one_line(error)}", path) from error
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _with_plain_texts(table: Any) -> Any:
+    """The table with strings in the columns that are read, where these are dictionaries or empty."""
+    for place, field in enumerate(table.schema):
+        if field.name in (*TEXT_COLUMNS, *_OTHER_TEXTS) and not pa.types.is_large_string(field.type):
+            table = table.set_column(place, field.with_type(pa.string()), table[place].cast(pa.string()))
+    return table
 
 
 def _start(arguments: Mapping[str, Any]) -> None:
@@ -168,8 +267,12 @@ def _start(arguments: Mapping[str, Any]) -> None:
 
 
 def _scored(table: Any) -> Any:
+    return _with_scores(_scorers, table)
+
+
+def _with_scores(scorers: Sequence[Scorer], table: Any) -> Any:
     """A table with its scores, which replace columns of the same name."""
-    scores = score_table(table, _scorers)
+    scores = score_table(table, scorers)
     kept = table.drop_columns([name for name in table.column_names if name in scores.column_names])
     for field, column in zip(scores.schema, scores.columns, strict=True):
         kept = kept.append_column(field, column)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,19 @@ _ADDED: Final = (
     column("translation_line", pa.int64(), "line of that row"),
     column("weight", pa.float64(), "scored pairs of its source that the wrong pair stands for"),
 )
+
+
+class Shards(Protocol):
+    """Rows of a corpus in pieces: a :class:`~paraforge.shards.store.ShardView`, or what reads as one."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """Columns that can be read."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, index: int, columns: Sequence[str]) -> pa.Table:
+        """The named columns of a piece."""
 
 
 def rows_of_similar_length(
@@ -159,7 +172,7 @@ def sample_sizes(
     return {name: min(rows, max(least, most * rows // total)) for name, rows in sources.items() if rows}
 
 
-def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
+def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
     """The wrong pairs, not yet scored; they depend on the rows alone, not on how shards are cut."""
     sizes = sample_sizes(sources)
     # A little more than is wanted falls below the limit; the smallest keys of it are taken.
@@ -178,7 +191,7 @@ def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int =
     return _wrong(rows, _others(rows), sources)
 
 
-def _candidates(view: ShardView, index: int) -> pa.Table:
+def _candidates(view: Shards, index: int) -> pa.Table:
     """The shard's scored rows: lineage, both texts and the scores, with the key that they are drawn by."""
     names = view.column_names
     lineage = [name for name in LINEAGE if name in names]
@@ -188,7 +201,7 @@ def _candidates(view: ShardView, index: int) -> pa.Table:
     return rows.append_column("key", pa.array(sampling_keys(rows.select(lineage), _SEED)))
 
 
-def _below_limits(view: ShardView, limits: Mapping[str, float], index: int) -> pa.Table:
+def _below_limits(view: Shards, limits: Mapping[str, float], index: int) -> pa.Table:
     """Candidates of a shard whose key is in the first part of the keys, as large as their source's limit."""
     rows = _candidates(view, index)
     names = rows["source"].combine_chunks().dictionary_encode()
@@ -244,7 +257,7 @@ def _wrong(rows: pa.Table, others: npt.NDArray[np.int64], sources: Mapping[str, 
 def _scored(step: Step, pairs: pa.Table, schema: pa.Schema, resources: Resources) -> pa.Table:
     """The pairs with their scores, by the same step on shards of its own."""
     if not pairs.num_rows:
-        return pa.table([*pairs.columns, *schema.empty_table().columns], schema=_joined(pairs.schema, schema))
+        return joined(pairs, schema.empty_table())
     work = WorkDirectory(STEP, resources.work)
     drawn, scored = work.path / "drawn", work.path / "scored"
     table = pairs
@@ -259,9 +272,10 @@ def _scored(step: Step, pairs: pa.Table, schema: pa.Schema, resources: Resources
     scores = pa.concat_tables(ShardDirectory(scored).tables())
     for directory in (drawn, scored):
         shutil.rmtree(directory)
-    return pa.table([*pairs.columns, *scores.columns], schema=_joined(pairs.schema, scores.schema))
+    return joined(pairs, scores)
 
 
-def _joined(*schemas: pa.Schema) -> pa.Schema:
-    """All fields; without the footer of the step, which names its versions of libraries."""
-    return pa.schema([field for schema in schemas for field in schema])
+def joined(pairs: pa.Table, scores: pa.Table) -> pa.Table:
+    """Wrong pairs with their scores; without the footer of the step, which names versions of libraries."""
+    fields = [field for table in (pairs, scores) for field in table.schema]
+    return pa.table([*pairs.columns, *scores.columns], schema=pa.schema(fields))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,17 @@ def kept_mask(rows: pa.Table) -> npt.NDArray[np.bool_]:
     if "failed" in rows.column_names:
         kept = pc.and_(kept, pc.is_null(rows.column("failed")))
     return kept.to_numpy()
+
+
+def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa.ChunkedArray | None) -> Any:
+    """The column ``rejected`` of n rows, a string array: the earlier reason, or the one that a filter gave.
+
+    codes: see :func:`paraforge.selection.filters.apply_filters`. reasons: names of the codes from 1.
+    rejected: the column as it was, None for none.
+    """
+    chosen = pa.array(codes.astype(np.int32) - 1, mask=codes == 0)
+    given = pa.DictionaryArray.from_arrays(chosen, pa.array(reasons, pa.string())).cast(pa.string())
+    return given if rejected is None else pc.coalesce(rejected.cast(pa.string()), given)
 
 
 def count_rows(rows: pa.Table) -> Counts:

@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paraforge.errors import IncompleteError
 from paraforge.files import hash_json
 from paraforge.progress import Progress
-from paraforge.selection.fate import Counts, count_rows, kept_mask
+from paraforge.selection.fate import Counts, count_rows, fate_of, kept_mask
 from paraforge.selection.filters import Filter, Mask, apply_filters, numbers
 from paraforge.selection.filters.bounds import ScoreFilter
 from paraforge.selection.filters.decile import decile_column
@@ -243,10 +242,7 @@ class Selection:
     def _write(
         self, index: int, rows: pa.Table, codes: npt.NDArray[np.uint16], names: list[str], directory: Path
     ) -> tuple[ShardRecord, Counts]:
-        chosen = pa.array(codes.astype(np.int32) - 1, mask=codes == 0)
-        reasons = pa.DictionaryArray.from_arrays(chosen, pa.array(names, pa.string())).cast(pa.string())
-        if "rejected" in rows.column_names:
-            reasons = pc.coalesce(rows.column("rejected"), reasons)
+        reasons = fate_of(codes, names, rows["rejected"] if "rejected" in rows.column_names else None)
         tenths = [decile_field(score) for score in self.parts]
         table = pa.table(
             [reasons, *(rows.column(one.name) for one in tenths)],

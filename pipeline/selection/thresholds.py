@@ -17,20 +17,26 @@ from paraforge.selection.parameters import SelectParameters
 
 logger = logging.getLogger(__name__)
 
-_MAIN_SCORE = "paraphrase_score"
+MAIN_SCORE = "paraphrase_score"
 _NO_SAMPLE = "there is no sample of wrong pairs next to the scores: run 'dvc repro score', or give a number"
 _NO_PAIRS = "no wrong pairs can be made of this corpus, as no two rows differ: give a number"
 _UNCERTAIN = 2.0
 """Times the share that was asked for: where as many wrong pairs may pass, a warning says so."""
 
 
-def settle(parameters: SelectParameters, wrong_pairs: pa.Table | None) -> SelectParameters:
-    """The parameters with a number for every minimum that is a share of the wrong pairs. Raises
-    ConfigurationError: there are no wrong pairs to find one by; every filter is named."""
+def settle(
+    parameters: SelectParameters, wrong_pairs: pa.Table | None, option: str | None = None
+) -> SelectParameters:
+    """The parameters with a number for every minimum that is a share of the wrong pairs.
+
+    option: what a filter was asked for by, where that is not its place in params.yaml.
+
+    Raises ConfigurationError: there are no wrong pairs to find one by; every filter is named.
+    """
     problems = []
     filters = []
     for place, one in enumerate(parameters.filters):
-        where = f"select.filters.{place} ({one.reason})"
+        where = f"{option or f'select.filters.{place}'} ({one.reason})"
 
         def find(score: str, share: float, where: str = where) -> float:
             if wrong_pairs is None:
@@ -85,13 +91,15 @@ def verdict(
     asked: Mapping[str, float],
     wrong_pairs: pa.Table | None,
     cuts: Mapping[str, Sequence[float]],
+    scores: Sequence[str] = (MAIN_SCORE,),
 ) -> dict[str, Any]:
     """What the manifest says of the scores: how well they tell wrong pairs, and what the minima let pass.
 
     parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
+    scores: what is judged beside the scores with a minimum.
 
     Returns ``wrong_pairs``, their number; ``trained_on_corpus``; ``asked``; ``scores``, the
-    :class:`~paraforge.scoring.verdict.Verdict` of the paraphrase score and of each score with a minimum.
+    :class:`~paraforge.scoring.verdict.Verdict` of each score.
     Empty without a sample.
     """
     if wrong_pairs is None:
@@ -103,7 +111,7 @@ def verdict(
         "asked": dict(asked),
         "scores": {
             name: asdict(judge(wrong_pairs, name, found.get(name)))
-            for name in dict.fromkeys([_MAIN_SCORE, *found])
+            for name in dict.fromkeys([*scores, *found])
             if f"{RIGHT}{name}" in wrong_pairs.column_names
         },
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +117,7 @@ def test_workers_give_identical_files(tmp_path: Path, monkeypatch: pytest.Monkey
             {"vectors": tmp_path / "vectors"},
             {"reference": 0, "translation": 1},
             workers=workers,
-        )
+        ).rows
         assert rows == 8000 // 2
     assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
 
@@ -153,6 +155,14 @@ def test_wrong_input(tmp_path: Path, vectors: Path, case: str) -> None:
         (("--header", "--reference", "en"), InputError, "no column 'en'"),
         (("--vectors", "nothing.txt"), InputError, "no such file or directory of word vectors"),
         (("--sentence-transformer", "nothing"), InputError, r"modules\.json"),
+        (("--minimum", "0.4", "--wrong-pairs", "0.01"), ConfigurationError, "not both"),
+        (("--minimum", "nan"), ConfigurationError, "--minimum nan"),
+        (("--wrong-pairs", "1"), ConfigurationError, "--wrong-pairs 1"),
+        (("--wrong-pairs", "-0.1"), ConfigurationError, "--wrong-pairs -0.1"),
+        (("--wrong-pairs", "nan"), ConfigurationError, "--wrong-pairs nan"),
+        (("--wrong-pairs", "0.01"), ConfigurationError, "--wrong-pairs.*no two rows differ"),
+        (("--minimum", "0.4", "--by", "digits"), ConfigurationError, "--by digits: one of paraphrase_score"),
+        (("--by", "cosine"), ConfigurationError, "--sentence-transformer"),
     ],
 )
 def test_wrong_options(
@@ -161,12 +171,17 @@ def test_wrong_options(
     (tmp_path / "pairs.tsv").write_text("the cat\tthe dog\n")
     with pytest.raises(error, match=message):
         run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--vectors", vectors, *options)
+    assert not (tmp_path / "scored.parquet").exists()
 
 
 def test_parquet_without_the_column(tmp_path: Path, vectors: Path) -> None:
     pq.write_table(pa.table({"reference": ["a"], "translation": [1]}), tmp_path / "pairs.parquet")
     with pytest.raises(InputError, match="is int64, not text"):
         run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors)
+    table = pa.table({"reference": ["a"], "translation": ["b"], "rejected": [False]})
+    pq.write_table(table, tmp_path / "flags.parquet")
+    with pytest.raises(InputError, match="'rejected' is bool, not text"):
+        run(tmp_path / "flags.parquet", tmp_path / "o.parquet", "--vectors", vectors)
     with pytest.raises(InputError, match="no column 'mt' for translation; it has reference, translation"):
         run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors, "--translation", "mt")
 
@@ -203,3 +218,91 @@ def test_without_vectors_the_built_in_scorer_scores(tmp_path: Path) -> None:
     scorer = WordScorer.open(general.DIRECTORY)
     assert found == pytest.approx(scorer.similarity(*zip(*pairs, strict=True)).tolist(), abs=1e-6)
     assert found[0] > 0.6 > 0.2 > found[1]
+
+
+def own_pairs(count: int, wrong: int = 0, seed: int = 1) -> list[tuple[str, str]]:
+    """Sentences of the grammar of the sample, the last ones with translations of others."""
+    drawn = random.Random(seed)
+    nouns = ["dog", "cat", "horse", "bird", "child", "woman", "farmer", "doctor", "teacher", "singer"]
+    verbs = ["sees", "likes", "hears", "finds", "follows"]
+    places = ["garden", "kitchen", "street", "forest", "school", "station", "market", "church"]
+    references = []
+    for _ in range(count):
+        first, second = drawn.sample(nouns, 2)
+        references.append(f"The {first} {drawn.choice(verbs)} a {second} near the {drawn.choice(places)}.")
+    translations = [text.replace("near", "close to").replace("The", "One") for text in references]
+    right = count - wrong
+    return list(zip(references, translations[:right] + translations[right:][::-1], strict=True))
+
+
+def invoked(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def test_the_verdict_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(tsv(own_pairs(400)), encoding="utf-8")
+    said = invoked(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    assert re.search(r"The paraphrase score separates true from wrong pairs with (0\.99\d|1\.000)", said)
+    assert re.search(r"0\.\d+ would let one in 100 through and keep (more than 99|9\d|100) % of", said)
+    assert "rejected" not in pq.read_schema(tmp_path / "scored.parquet").names
+
+
+@pytest.mark.parametrize("option", [("--minimum", "0.8"), ("--wrong-pairs", "0.05")])
+def test_refused_pairs_have_a_reason_and_stay(tmp_path: Path, option: tuple[str, str]) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(tsv(own_pairs(400, wrong=100)), encoding="utf-8")
+    invoked(path, tmp_path / "all.parquet")
+    said = invoked(path, tmp_path / "marked.parquet", *option)
+    everything, marked = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("all", "marked"))
+    assert marked.drop_columns("rejected").equals(everything)
+    minimum = np.float32(re.search(r"paraphrase score below (0\.\d+)", said)[1])  # type: ignore[index]
+    scores = marked["paraphrase_score"].to_numpy()
+    expected = [None if score >= minimum else "paraphrase_score" for score in scores]
+    assert marked["rejected"].to_pylist() == expected
+    assert f"{(scores < minimum).sum()} refused" in said
+    if option[0] == "--wrong-pairs":
+        assert sum(reason is not None for reason in expected[300:]) > 80
+        assert sum(reason is not None for reason in expected[:300]) < 10
+
+
+def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> None:
+    pairs = own_pairs(200) + own_pairs(200, wrong=200)
+    table = pa.table(
+        {
+            "source": pa.array(["good"] * 200 + ["bad"] * 200).dictionary_encode(),
+            "reference": [reference for reference, _ in pairs],
+            "translation": [translation for _, translation in pairs],
+            "rejected": ["duplicate", None] * 200,
+        }
+    )
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    said = invoked(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--minimum", "0.8")
+    assert "hardly tells right from wrong in bad" in said
+    found = pq.read_table(tmp_path / "o.parquet")
+    assert found["rejected"].to_pylist()[::2] == ["duplicate"] * 200
+    assert found["rejected"].to_pylist()[1:200:2] == [None] * 100
+    assert found["source"].to_pylist() == table["source"].to_pylist()
+
+
+@pytest.mark.parametrize("pairs", [[("A dog runs.", "One dog runs.")], [("It rains.", "It rains.")] * 50])
+def test_no_wrong_pairs_no_verdict(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+    (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
+    said = invoked(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--minimum", "0.2")
+    assert "No verdict on the scores: no two rows of a source differ" in said
+    assert pq.read_table(tmp_path / "scored.parquet")["rejected"].null_count == len(pairs)
+
+
+def test_a_source_for_each_pair_is_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.scoring.score_file._MOST_SOURCES", 100)
+    pairs = own_pairs(300)
+    table = pa.table(
+        {
+            "source": [str(number) for number in range(300)],
+            "reference": [reference for reference, _ in pairs],
+            "translation": [translation for _, translation in pairs],
+        }
+    )
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    assert "separates true from wrong" in invoked(tmp_path / "pairs.parquet", tmp_path / "o.parquet")

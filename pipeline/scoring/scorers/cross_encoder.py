@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.errors import InputError, require
+from paraforge.files import read_json_or_none
 from paraforge.scoring.scorer import Scorer, ScorerChoice
 from paraforge.scoring.scorers.sentence_transformer import EXTRA, PACKAGE
 from paraforge.shards.column import column
@@ -70,15 +73,19 @@ class CrossEncoderScore(Scorer):
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, for most models 0 to 1; null where a side has no token."""
-        sides = pairs.reference.to_pylist(), pairs.translation.to_pylist()
-        there, back = (self._judge(*texts) for texts in (sides, sides[::-1]))
-        scores = (there + back) / 2 if self._entailment is None else np.minimum(there, back)
+        scores = self.similarity(pairs.reference.to_pylist(), pairs.translation.to_pylist())
         empty = (pairs.reference_tokens.lengths == 0) | (pairs.translation_tokens.lengths == 0)
         return {"cross_encoder": pa.array(scores.astype(np.float32), mask=empty)}
 
-    def _judge(self, first: list[str], second: list[str]) -> Any:
+    def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
+        """What the model says of each pair, both ways as said, (pairs,) float64."""
+        there, back = self._judge(first, second), self._judge(second, first)
+        scores = (there + back) / 2 if self._entailment is None else np.minimum(there, back)
+        return np.asarray(scores, dtype=np.float64)
+
+    def _judge(self, first: Sequence[str], second: Sequence[str]) -> Any:
         """The number of each pair in this order, (pairs,)."""
-        if not first:
+        if not len(first):
             return np.empty(0, dtype=np.float32)
         scores = self._model.predict(
             list(zip(first, second, strict=True)),
@@ -89,6 +96,13 @@ class CrossEncoderScore(Scorer):
         )
         scores = np.asarray(scores, dtype=np.float32)
         return scores if self._entailment is None else scores[:, self._entailment]
+
+
+def is_cross_encoder(directory: Path) -> bool:
+    """Whether a directory has a model that classifies texts, or gives a number for them."""
+    described = read_json_or_none(directory / "config.json")
+    names = described.get("architectures") if isinstance(described, dict) else None
+    return any(str(name).endswith("ForSequenceClassification") for name in names or ())
 
 
 def check_directory(directory: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -122,6 +123,8 @@ class IntervalParameters(FilterParameters):
     def _ordered(self) -> IntervalParameters:
         if self.minimum is None and self.maximum is None:
             raise ValueError("neither minimum nor maximum is given")
+        if any(isinstance(bound, float) and math.isnan(bound) for bound in (self.minimum, self.maximum)):
+            raise ValueError("a bound is not a number")
         if isinstance(self.minimum, float) and self.maximum is not None and self.minimum > self.maximum:
             raise ValueError(f"minimum {self.minimum:g} is above maximum {self.maximum:g}")
         return self
@@ -188,6 +191,10 @@ class BoundsParameters(IntervalParameters):
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
         """See :class:`~paraforge.selection.filters.FilterParameters`."""
+        return self.built()
+
+    def built(self) -> ScoreFilter:
+        """The filter, which looks at one pair at a time. Raises ValueError: it is not settled."""
         return ScoreFilter(self.reason, (self.score,), self._bounds(), self.missing)
 
     def _bounds(self) -> Bounds:

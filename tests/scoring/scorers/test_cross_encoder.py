@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 from paraforge.errors import InputError
+from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.evaluation.similarity.comparing import similarities
+from paraforge.loading import load, open_model
 from paraforge.scoring.pairs import Pairs
 from paraforge.scoring.scorers.cross_encoder import CrossEncoderScore
 
@@ -55,6 +58,18 @@ def test_it_is_the_librarys_both_ways(tmp_path: Path, labels: list[str]) -> None
         both = [(reference, translation), (translation, reference)]
         said = np.asarray(model.predict(both, apply_softmax=len(labels) > 1))
         assert score == pytest.approx(said.mean() if len(labels) == 1 else said[:, 1].min(), abs=1e-5)
+
+
+def test_it_can_be_evaluated_and_gives_no_vectors(tmp_path: Path) -> None:
+    directory = save_model(tmp_path / "model", ["similarity"])
+    opened = open_model(str(directory))
+    pairs = SentencePairs("pairs", "pairs", *map(list, zip(*TEXTS, strict=True)), np.zeros(len(TEXTS)))
+    expected = [score for score in scores(directory) if score is not None]
+    found = similarities(opened.model, pairs)[[0, 1, 3]]
+    assert opened.kind == "cross-encoder"
+    assert found == pytest.approx(expected, abs=1e-6)
+    with pytest.raises(InputError, match="gives no vectors"):
+        load(directory)
 
 
 def test_what_is_no_judge_is_refused(tmp_path: Path) -> None:
