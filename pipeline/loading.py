@@ -30,8 +30,8 @@ _SENTENCE_TRANSFORMERS = "modules.json"
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 _KNOWN = (
     f"Give a trained model, a directory of word vectors ({TABLE_NAME}), of SIF ({SIF_DESCRIPTION}) or of "
-    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a cross-encoder, a vector file, or one of {general.NAME} "
-    f"(the built-in scorer), {', '.join(BASELINES)}."
+    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a cross-encoder, a vector file, or one of "
+    f"{general.NAME} (the built-in scorer), {', '.join(BASELINES)}."
 )
 
 
@@ -95,7 +95,8 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
 
     name: a directory (a trained model, word vectors, SIF, sentence-transformers, a cross-encoder; told apart
         by the file that describes it), a vector file, which is averaged, `general`, which is the built-in
-        scorer, or a name of `BASELINES`. Behind a directory of trained decoders may be what to read them by, e.g. `@unrolled:3`.
+        scorer, or a name of `BASELINES`. Behind a directory of trained decoders may be what to read them by,
+        e.g. `@unrolled:3`.
     sentences: what a TF-IDF baseline is fitted on.
 
     Raises:
