@@ -33,7 +33,7 @@ from paraforge.translation.sentences import Workplace, choose_engine, sentences_
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-class RandomDeath(WorkerPlugin):  # type: ignore[misc]
+class RandomDeath(WorkerPlugin):  # type: ignore[misc]  # distributed has no types
     """Kills its worker after an exponential life, and notes when work began, ended and was cut off."""
 
     name = "random-death"

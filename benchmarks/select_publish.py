@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
@@ -53,7 +54,7 @@ WIETING2021 = {
 }
 
 
-def sentences(random: np.random.Generator, vocabulary: pa.Array, lengths: np.ndarray) -> pa.Array:  # type: ignore[type-arg]
+def sentences(random: np.random.Generator, vocabulary: pa.Array, lengths: npt.NDArray[np.int32]) -> pa.Array:
     """Sentences of the given lengths whose words follow Zipf's law."""
     ranks = np.floor(np.exp(random.random(int(lengths.sum())) * np.log(len(vocabulary)))).astype(np.int32) - 1
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import json
 import os
 import shutil
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from paraforge.errors import InputError
 
@@ -40,24 +43,52 @@ def remove_unfinished() -> None:
 
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Path]:
     """Give a temporary file name beside ``path``; on success sync it and rename it to ``path``. If the block
-    raises, the temporary file is removed and ``path`` is as it was."""
+    raises, the temporary file is removed and ``path`` is as it was.
+
+    keep: the temporary file is ``PATH.part``, and is left if the block raises or the process is killed.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
-    unfinished_paths.add(temporary)
+    name = f"{target.name}.part" if keep else f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"
+    temporary = target.with_name(name)
+    if not keep:
+        unfinished_paths.add(temporary)
     try:
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        if not keep:
+            temporary.unlink(missing_ok=True)
         raise
     finally:
         unfinished_paths.discard(temporary)
     sync_directory(target.parent)
+
+
+@contextmanager
+def text_output(path: Path | None, keep: bool = False) -> Iterator[TextIO]:
+    """Open a text for writing, UTF-8 with Unix line ends; a file (``.gz``: compressed) as by
+    :func:`atomic_path`.
+
+    path: None is standard output. keep: leave ``PATH.part`` if the block raises.
+    """
+    if path is None:
+        stream = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n")
+        try:
+            yield stream
+            stream.flush()
+        finally:
+            stream.detach()  # standard output is not ours to close
+        return
+    with atomic_path(path, keep) as temporary, temporary.open("wb") as raw:
+        # No name and no time in the header: the same text gives the same bytes.
+        binary = gzip.GzipFile("", "wb", 6, raw, 0) if path.suffix == ".gz" else raw
+        with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as file:
+            yield file
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:

@@ -76,7 +76,7 @@ def _leave_out(rules: Rules, corpus: PreparedCorpus, parameters: SelectParameter
 
 
 class _NoPairs:
-    """Filters that are asked here need no other pairs."""
+    """In place of all pairs, for filters that look at one pair at a time: they ask for the columns alone."""
 
     column_names: tuple[str, ...] = ()
 
@@ -84,6 +84,7 @@ class _NoPairs:
 def _add(rules: Rules, corpus: PreparedCorpus, one: FilterParameters) -> None:
     built: Filter | None = None
     if not one.needs_all_pairs and set(one.columns()) <= set(corpus.layout.columns):
+        # The rest of AcceptedPairs is for filters that need all pairs, which are not asked here.
         built = one.prepare(_NoPairs())  # type: ignore[arg-type]
     if isinstance(built, ScoreFilter) and set(built.columns) <= set(corpus.layout.scores):
         _add_score_filter(rules, corpus, built)

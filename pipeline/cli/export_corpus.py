@@ -22,7 +22,7 @@ def export_corpus(
     """Write a published corpus as text for other programs.
 
     paranmt is the form of the released ParaNMT corpora: reference, translation and paraphrase score,
-    divided by tabs, without a header. 'paraforge configure corpus=paranmt-tsv' reads it. jsonl has an
+    separated by tabs, without a header. 'paraforge configure corpus=paranmt-tsv' reads it. jsonl has an
     object a line. Refused pairs are a corpus of their own: data/rejected.
 
     \b
@@ -48,10 +48,10 @@ def export_corpus(
     }
     target = None if str(output) == "-" else output
     check_output_file(target, force, kinds[chosen])
-    rows, mended = export_text(
+    rows, changed = export_text(
         open_published(corpus), target, "jsonl" if chosen == "jsonl" else "paranmt", names
     )
-    if mended:
-        typer.echo(f"in {mended:,} texts a tab or line end became a blank", err=True)
+    if changed:
+        typer.echo(f"in {changed:,} texts a tab or line end became a blank", err=True)
     if target is not None:
         typer.echo(f"{output}: {rows:,} pairs", err=True)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import io
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +13,7 @@ import pyarrow.parquet as pq
 from paraforge.corpus.output import write_text
 from paraforge.corpus.statement import Rows
 from paraforge.errors import InputError
-from paraforge.files import atomic_path
+from paraforge.files import text_output
 from paraforge.progress import progress
 from paraforge.publication.datasets import Dataset
 
@@ -38,8 +34,8 @@ def export_text(
 ) -> tuple[int, int]:
     """Write all pairs of a corpus, in its order, to a file (`.gz`: compressed) or to standard output.
 
-    `paranmt` is the form of the released corpora: reference, translation and paraphrase score, divided by
-    tabs, without a header; `corpus=paranmt-tsv` reads it. A missing score is an empty field. `jsonl` is an
+    `paranmt` is the form of the released corpora: reference, translation and paraphrase score, separated
+    by tabs, without a header; `corpus=paranmt-tsv` reads it. A missing score is an empty field. `jsonl` is an
     object a line, with null where a value is missing or not a number.
 
     columns: of `jsonl`, all by default. Memory does not grow with the corpus.
@@ -53,16 +49,16 @@ def export_text(
         remedy = f"It has {', '.join(known)}."
         raise InputError(f"no column {', '.join(unknown)}", corpus.directory, remedy=remedy)
     batches = _batches(corpus, names)
-    with _text_output(output) as file:
+    with text_output(output) as file:
         if form == "jsonl":
             schema = pa.schema([corpus.schema.field(name) for name in names])
             return write_text(Rows(schema, batches), file, form), 0
-        mended = 0
+        changed = 0
         for batch in batches:
-            lines, changed = _three_columns(batch)
+            lines, count = _three_columns(batch)
             file.writelines(lines)
-            mended += changed
-    return corpus.rows, mended
+            changed += count
+    return corpus.rows, changed
 
 
 def _batches(corpus: Dataset, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -90,23 +86,3 @@ def _three_columns(batch: pa.RecordBatch) -> tuple[Iterator[str], int]:
     parts += [known.cast(pa.large_string()), pa.scalar("\t", pa.large_string())]
     joined = pc.binary_join_element_wise(*parts, null_handling="replace", null_replacement="")
     return (f"{line}\n" for line in joined.to_pylist()), changed
-
-
-@contextlib.contextmanager
-def _text_output(path: Path | None) -> Iterator[IO[str]]:
-    """A file that is there as a whole or not at all, or standard output."""
-    if path is None:
-        yield sys.stdout
-        return
-    with atomic_path(path) as temporary:
-        if path.suffix != ".gz":
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                yield file
-            return
-        # No name and no time in the header: the same corpus gives the same bytes.
-        with (
-            temporary.open("wb") as raw,
-            gzip.GzipFile("", "wb", 6, raw, 0) as packed,
-            io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file,
-        ):
-            yield file

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import io
 import math
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
 
 from paraforge.decoding.translator import Hypotheses, Translator
 from paraforge.errors import IncompleteError, InputError
-from paraforge.files import sync_directory
+from paraforge.files import text_output
 from paraforge.progress import progress
 from paraforge.text.compression import compression_of
 from paraforge.text.lines import MAX_LINE_BYTES, line_blocks
+from paraforge.text.text_blocks import PIPE
 
-PIPE = Path("-")
 _MARKS = ("output_truncated", "empty", "non_finite", "runaway")
 
 
@@ -76,7 +71,7 @@ def translate_lines(
     """
     counts: Counter[str] = Counter()
     with (
-        _open_output(output) as file,
+        text_output(None if output == PIPE else output, keep=True) as file,
         progress(total=None, unit="sentences", description=doing) as bar,
     ):
         for result in translator.translate(sentences):
@@ -112,29 +107,3 @@ def _say(counts: Counter[str]) -> None:
     marked = [f"{counts[mark]} {mark}" for mark in ("source_truncated", *_MARKS) if counts[mark]]
     text = f"{counts['sentences']} sentences, {counts['hypotheses']} hypotheses"
     print(", ".join([text, *marked]), file=sys.stderr)
-
-
-@contextlib.contextmanager
-def _open_output(path: Path) -> Iterator[TextIO]:
-    if path == PIPE:
-        stream = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n")
-        try:
-            yield stream
-            stream.flush()
-        finally:
-            stream.detach()  # standard output is not ours to close
-        return
-    part = path.with_name(f"{path.name}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("wb") as raw:
-        # No name and no time in the header: the same input gives the same bytes.
-        packed = gzip.GzipFile("", "wb", 6, raw, 0) if path.suffix == ".gz" else None
-        with io.TextIOWrapper(packed or raw, encoding="utf-8", newline="\n", write_through=False) as file:
-            yield file
-            file.flush()
-            if packed is not None:
-                packed.close()
-            raw.flush()
-            os.fsync(raw.fileno())
-    part.replace(path)
-    sync_directory(path.parent)

@@ -15,9 +15,10 @@ from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.shards.work import replaced_directory
+from paraforge.text.text_blocks import PIPE
 from paraforge.translation.calibration.loss import MINIMUM, SENTENCES, SHARE, sample_size
 from paraforge.translation.population import blocks, survey
-from paraforge.translation.text_file import PIPE, read_sentences
+from paraforge.translation.text_file import read_sentences
 
 Item = TypeVar("Item")
 _SEED = 1
