@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.decoding.remote.fake_server import FakeServer
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +51,15 @@ def tiny_ctranslate2(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactor
     from tests.models.tiny import write_ctranslate2
 
     return write_ctranslate2(tiny_fairseq, tmp_path_factory.mktemp("ctranslate2"))
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    """A running translation server, its address and key in the environment."""
+    from tests.decoding.remote.fake_server import serving
+
+    with serving(monkeypatch) as found:
+        yield found
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,17 +1,24 @@
-"""Small files in every format and compression, and blocks as lists of rows."""
+"""Small files in every format and compression, blocks as lists of rows, and a checked run of ingest."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import lzma
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import zstandard
 
 from paraforge.bitext.block import Block
+from paraforge.bitext.ingest import ingest
+from paraforge.bitext.ingest_counts import IngestReport
+from paraforge.bitext.parameters import IngestParameters
 from paraforge.bitext.reasons import NAMES
+from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -38,3 +45,33 @@ def rows_of(blocks: Iterable[Block]) -> list[tuple[object, ...]]:
         reasons = [NAMES[code - 1] if code else None for code in block.codes.tolist()]
         rows += zip(block.lines.tolist(), *texts, reasons, strict=True)
     return rows
+
+
+Row = dict[str, Any]
+
+
+def tsv(path: Path | str, name: str = "a", **options: Any) -> dict[str, Any]:
+    """A source of `ingest`: the reference, then the other side."""
+    source = {"name": name, "format": "tsv", "path": str(path), "columns": {"source_text": 1, "reference": 0}}
+    return source | options
+
+
+def run(
+    base: Path, *sources: dict[str, Any], workers: int = 1, in_process_rows: int = 20_000, **options: Any
+) -> tuple[IngestReport, list[Row]]:
+    """Ingest below ``base``, check that all counts agree, and give the report and all rows."""
+    parameters = IngestParameters.model_validate({"sources": list(sources), "rows_per_shard": 100, **options})
+    resources = Resources(work=base / "work", workers=workers, in_process_rows=in_process_rows)
+    report = ingest(parameters, base / "ingested", resources)
+    rows = [row for table in ShardDirectory(base / "ingested").tables() for row in table.to_pylist()]
+    assert report.rows == len(rows) == report.kept + sum(report.rejected.values())
+    assert Counter(row["rejected"] for row in rows if row["rejected"]) == report.rejected
+    for name, source in report.sources.items():
+        assert source.rows == source.kept + sum(source.rejected.values())
+        assert source.rows == sum(row["source"] == name for row in rows)
+    return report, rows
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    """The bytes of a directory's files."""
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}

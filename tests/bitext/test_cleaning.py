@@ -1,4 +1,4 @@
-"""Cleaning: what is mended, what is refused, and in which order reasons are looked for."""
+"""Cleaning: what is repaired, what is refused, and in which order reasons are looked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ingest killed at random moments: what it finished is taken over, and the result has the same bytes."""
+"""Ingest killed at random moments: what it finished is reused, and the result has the same bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from paraforge.bitext.ingest import ingest
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.shards.resources import Resources
-from tests.bitext.helpers import write
+from tests.bitext.helpers import content, write
 
 pytestmark = pytest.mark.skipif(
     "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs a server that forks"
@@ -54,10 +54,6 @@ def run_in_child(section: IngestParameters, base: Path, kill_after: float | None
         child.kill()
     child.join()
     return child.exitcode == 0
-
-
-def content(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from paraforge.planning.progress import Progress
 from paraforge.planning.record import compare_plan, plan_path
 from paraforge.planning.table import plan_json, plan_text
 from paraforge.translation.translate import translate
-from tests.decoding.remote.fake_server import Json, Reply, serving, translated
+from tests.decoding.remote.fake_server import FakeServer, Json, Reply, translated
 from tests.project import ROOT
 from tests.translation.test_population import write_corpus
 
@@ -241,24 +241,23 @@ def main_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("counts", [True, False])
-def test_a_server_is_paid_by_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counts: bool) -> None:
+def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: bool) -> None:
     """Of the sample, which is small, the server counts 50 and 10 tokens a sentence."""
     pytest.importorskip("openai")
     content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
     content["resources"] |= {"work": str(tmp_path / "work")}
     parameters = check_parameters(content, where="test")
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
-    with serving(monkeypatch) as server:
 
-        def behave(sentence: str, body: Json, nth: int) -> Reply:
-            reply = translated(sentence, body)
-            return reply if counts else Reply({"choices": reply.body["choices"]})
+    def behave(sentence: str, body: Json, nth: int) -> Reply:
+        reply = translated(sentence, body)
+        return reply if counts else Reply({"choices": reply.body["choices"]})
 
-        server.behave = behave
-        plan = make_plan(
-            parameters, corpus, tmp_path, devices=[1], seconds=9, token_prices=(2.0, 10.0), sentences=10_000
-        )
-        assert len(server.bodies) == 384
+    server.behave = behave
+    plan = make_plan(
+        parameters, corpus, tmp_path, devices=[1], seconds=9, token_prices=(2.0, 10.0), sentences=10_000
+    )
+    assert len(server.bodies) == 384
     tokens = plan.tokens
     assert tokens is not None and tokens.counted == counts
     if counts:

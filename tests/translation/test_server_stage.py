@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,6 @@ from tests.decoding.remote.fake_server import (
     Reply,
     choice,
     completion,
-    serving,
     translated,
     translation_of,
 )
@@ -36,11 +34,9 @@ pytest.importorskip("openai")
 SENTENCES = [f"věta číslo {number} je tady" for number in range(90)]
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.decoding.remote.throttle._FIRST_PAUSE", 0.01)
-    with serving(monkeypatch) as found:
-        yield found
 
 
 def run(root: Path) -> ShardDirectory:
@@ -63,7 +59,7 @@ def test_a_dead_server_an_interrupt_and_a_resumed_run(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each sentence is paid for once, but those under way when the server died; the bytes are those of a run
-    without misfortune."""
+    without failures."""
     write_corpus(tmp_path / "ingested", SENTENCES + SENTENCES[:5], rows=40)
     configure_logging("translate", tmp_path / "logs")
     stop = threading.Event()
