@@ -5,7 +5,7 @@ python -m benchmarks.engines run ... --device cuda      (adds bounds, idle share
 python -m benchmarks.engines table engines.jsonl
 python -m benchmarks.engines agreement --model models/nmt --bitext FILE.tsv.gz
 
-Every finished cell is a line of the results file; a run goes on where the last one ended.
+Every finished cell is a line of the results file; a run resumes where the last one ended.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def run(
     model: Path = typer.Option(..., help="directory of the model"),
     bitext: list[Path] = typer.Option(..., help="TSV.gz: English, foreign"),
     results: Path = typer.Option(
-        Path("engines.jsonl"), help="JSON lines; a run goes on where the last ended"
+        Path("engines.jsonl"), help="JSON lines; a run resumes where the last ended"
     ),
     sentences: int = typer.Option(1000, help="sentences to translate; 0 is all"),
     beam: list[int] = typer.Option([1, 4, 12]),

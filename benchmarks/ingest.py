@@ -40,7 +40,7 @@ _REPEATED, _BLANK = 50, 1_000
 
 
 class Layout(str, Enum):
-    """How the bitext lies in files."""
+    """How the bitext is stored in files."""
 
     moses = "moses"
     tsv = "tsv"

@@ -3,7 +3,7 @@
     python -m benchmarks.lexicon make /tmp/zipf --pairs 10000000
     python -m benchmarks.lexicon run /tmp/zipf --workers 2
 
-Words are drawn by Zipf's law. Half of the reference's words stand in the translation too, and the others are
+Words are drawn by Zipf's law. Half of the reference's words are in the translation too, and the others are
 drawn anew, except planted words: such a word becomes its planted partner three times in ten. A planted pair
 is recalled if the partner is among the first five paraphrases.
 """
@@ -59,7 +59,7 @@ def word_names(words: int) -> list[str]:
 
 
 def planted_partners(words: int, seed: int) -> npt.NDArray[np.int64]:
-    """Partner of each word, or the word itself: pairs of like frequency, but for very frequent words."""
+    """Partner of each word, or the word itself: pairs of similar frequency, but for very frequent words."""
     random = np.random.default_rng(seed)
     first = np.unique(np.geomspace(100, words // 2 - 1, PLANTED).astype(np.int64) * 2)
     partner = np.arange(words)

@@ -118,7 +118,7 @@ def control_error(
     outputs: Sequence[str],
     scorer: str | None,
 ) -> float | None:
-    """Share of the outputs that are not what was asked, 0 to 1; None where nothing was, or it cannot be told.
+    """Share of the outputs that are not what was asked, 0 to 1; None where nothing was, or it is not known.
 
     scorer: the model whose scores the buckets of similarity are of.
     """
@@ -141,7 +141,7 @@ def main(
     model: Annotated[Path, typer.Argument(help="of the stage paraphraser")],
     text: Annotated[str, typer.Option(help="captions, news or corpus (with --pairs)")] = "captions",
     pairs: Annotated[Path | None, typer.Option(help="tagged pairs that the model was trained on")] = None,
-    sentences: Annotated[int, typer.Option(help="the first so many")] = 200,
+    sentences: Annotated[int, typer.Option(help="number of first sentences")] = 200,
     scorer: Annotated[str | None, typer.Option(help="whose scores the buckets of similarity are of")] = None,
     name: Annotated[str, typer.Option(help="of the model in the results")] = "transformer",
     examples: Annotated[int, typer.Option(help="sentences shown with what each way gave")] = 0,

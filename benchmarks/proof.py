@@ -102,7 +102,7 @@ def describe(name: str, table: pa.Table, seed: int) -> pa.Table:
 
 
 def trained(pairs: pa.Table, count: int, seed: int, place: Path) -> dict[str, float]:
-    """STS figures of a model trained on so many of the pairs, drawn at random."""
+    """STS figures of a model trained on a number of the pairs, drawn at random."""
     rows = np.sort(np.random.default_rng(seed).choice(pairs.num_rows, count, replace=False))
     drawn = pairs.take(pa.array(rows))
     file = place / "pairs.tsv"

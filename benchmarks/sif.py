@@ -1,4 +1,4 @@
-"""W, R and WR of SIF over plain averaging (Arora 2017, Table 5), on word vectors made from the data at hand.
+"""W, R and WR of SIF over plain averaging (Arora 2017, Table 5), on word vectors made from the data.
 
 python -m benchmarks.sif vectors vectors.txt     # unsupervised vectors from English text (PPMI and SVD)
 python -m benchmarks.sif compare vectors.txt models/embeddings/word

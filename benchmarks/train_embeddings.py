@@ -164,7 +164,7 @@ def quality(
     dimension: int = 300,
     threads: int = 2,
     device: str = "cpu",
-    limit: Annotated[int | None, typer.Option(help="train on so many pairs, drawn by seed")] = None,
+    limit: Annotated[int | None, typer.Option(help="train on this many pairs, drawn by seed")] = None,
     sources: Sources = ",".join(SOURCES),
     store: Store = None,
     output: Annotated[Path | None, typer.Option(help="save the model here")] = None,

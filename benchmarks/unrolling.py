@@ -6,7 +6,7 @@ python -m benchmarks.unrolling run --work $W --only bow-bow --only gru-bow --upd
 python -m benchmarks.unrolling table --work $W
 
 PARAFORGE_DATA names the data. All combinations see the same triples in the same order, with the same
-parameters. Each trained model is kept; a killed run goes on from its last checkpoint, and what is finished is
+parameters. Each trained model is kept; a killed run resumes from its last checkpoint, and what is finished is
 not done again. No test set chooses anything: every number of steps is shown.
 """
 

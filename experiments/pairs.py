@@ -45,7 +45,7 @@ def data_directory() -> Path:
 def paraphrases(source: str) -> Iterator[PairBlock]:
     """All pairs of one source.
 
-    captions: any two of an image's five captions, images whose English stands in an STS or SICK set left out.
+    captions: any two of an image's five captions, images whose English is in an STS or SICK set left out.
     bible: two pairs of versions a verse. news: any two of two human references and eight systems.
     tatoeba: English sentences of one Czech sentence, up to six pairs of them.
     ppdb: lexical pairs. paranmt: pairs of the released corpora.

@@ -88,7 +88,7 @@ class Pool:
         """Some of the pairs, cut into these units.
 
         sources: names, or the first part of names before a `/`; None: all.
-        limit: so many of them, drawn at random. decile: of the corpus' pairs alone.
+        limit: number of them, drawn at random. decile: of the corpus' pairs alone.
         """
         keep = np.ones(len(self.codes), dtype=bool)
         if sources is not None:

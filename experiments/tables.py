@@ -25,7 +25,7 @@ class Pairs(_Section):
 
     Attributes:
         sources: names, or the first part of names before a `/`; None: all.
-        limit: so many of them, drawn at random. decile: of the corpus' pairs alone.
+        limit: number of them, drawn at random. decile: of the corpus' pairs alone.
     """
 
     sources: list[str] | None = None

@@ -18,7 +18,7 @@ _COUNTED = (
 
 
 class Progress(Protocol):
-    """What a step may tell about how far it is."""
+    """What a step may report about its progress."""
 
     def update(self, amount: int) -> None:
         """Say that ``amount`` more units are done."""

@@ -56,7 +56,7 @@ TRAINED_ON = {
 }
 """What each part is called, its licence, and where it comes from."""
 RAREST = 2_000
-"""A part of a word that is not in the vocabulary gets a vector as long as those of so many rarest ones."""
+"""Number of rarest words whose vectors give the length of the vector of an unknown part of a word."""
 _PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 _PAIRS_A_SYNSET = 3
 
@@ -65,7 +65,7 @@ def synsets(directory: Path) -> Iterator[tuple[list[str], str]]:
     """Words of each of WordNet's synonym sets, and its definition."""
     for part in _PARTS_OF_SPEECH:
         for line in (directory / f"data.{part}").read_text(encoding="utf-8").split("\n"):
-            if not line or line.startswith("  "):  # the licence stands before the sets
+            if not line or line.startswith("  "):  # the licence comes before the sets
                 continue
             fields, _, gloss = line.partition("|")
             numbers = fields.split()

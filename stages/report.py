@@ -10,7 +10,7 @@ from stages.common import parameters_of, run_stage
 
 
 def main() -> None:
-    """Write reports/report.html of data/corpus and of what lies beside it."""
+    """Write reports/report.html of data/corpus and of what is next to it."""
     parameters = parameters_of("report")
     write_report(
         Path("data/corpus"),

@@ -31,7 +31,7 @@ def open_evaluation(
         draw = draw_pairs(datasets, corpus, per_band or PAIRS_PER_BAND, SEED if seed is None else seed)
         return create_store(database, draw), True
     store = AnnotationStore(database)
-    other = "Go on without this option, or name another --database to begin anew."
+    other = "Continue without this option, or name another --database to start again."
     if corpus is not None:
         asked = bool(len(store.draw.origin.manifests) > 1) if with_rejected is None else with_rejected
         found = origin_of(open_for_annotation(corpus, asked), corpus).manifests

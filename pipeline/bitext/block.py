@@ -16,7 +16,7 @@ from paraforge.errors import InputError
 from paraforge.text.lines import FAULTS, LineBlock
 
 REJECT_MALFORMED = (
-    "Mend it, or set ingest.cleaning.malformed to 'reject' to have such rows counted and left out."
+    "Correct it, or set ingest.cleaning.malformed to 'reject' to have such rows counted and left out."
 )
 
 
@@ -68,12 +68,12 @@ def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
     try:
         return pa.array(values, pa.string()), broken
     except (UnicodeEncodeError, pa.ArrowInvalid):
-        mended = []
+        repaired = []
         for row, value in enumerate(values):
             clean = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             broken[row] = any("\ud800" <= character <= "\udfff" for character in value)
-            mended.append(clean)
-        return pa.array(mended, pa.string()), broken
+            repaired.append(clean)
+        return pa.array(repaired, pa.string()), broken
 
 
 def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool, what: str = "score") -> pa.Array:

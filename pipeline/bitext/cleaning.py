@@ -28,7 +28,7 @@ _WHITE_SPACE = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
     "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
-# All characters below U+0300 are in form C whatever stands beside them, and their bytes are below 0xCC.
+# All characters below U+0300 are in form C whatever is beside them, and their bytes are below 0xCC.
 _FIRST_COMBINING_BYTE = 0xCC
 _BLANK = {"source_text": "blank_source", "reference": "blank_reference", "translation": "blank_translation"}
 
@@ -41,8 +41,8 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], changes: 
     The order is that of :data:`reasons.REASONS`, the first reason found stays. Duplicates and contaminated
     rows are found elsewhere: they need more than the block.
 
-    block: as read. settings: what to mend and to refuse. paths: the file of each text column, for errors.
-    changes: where rows mended are counted: ``line_breaks``, ``control_characters``, ``normalised``,
+    block: as read. settings: what to repair and to refuse. paths: the file of each text column, for errors.
+    changes: where repaired rows are counted: ``line_breaks``, ``control_characters``, ``normalised``,
         ``trimmed``.
 
     Returns the cleaned block. Texts of refused rows are cut to 4,096 characters. Raises InputError:
@@ -109,12 +109,12 @@ def _control_characters(
                 REJECT_MALFORMED,
             )
         block.codes[rows[null]] = CODES["null_byte"]
-    mended = pc.replace_substring_regex(found, _BREAKS, " ")
-    # Breaks at the ends are trimmed later and are nothing to tell of.
+    repaired = pc.replace_substring_regex(found, _BREAKS, " ")
+    # Breaks at the ends are trimmed later and are not counted.
     inner = pc.match_substring_regex(found, r"[^\s][\t\n\x0b\x0c\r]+\s*[^\s]")
     changes["line_breaks"] += int(pc.sum(inner).as_py() or 0)
-    without = pc.replace_substring_regex(mended, _CONTROLS, "")
-    has_controls = pc.not_equal(without, mended).to_numpy(zero_copy_only=False)
+    without = pc.replace_substring_regex(repaired, _CONTROLS, "")
+    has_controls = pc.not_equal(without, repaired).to_numpy(zero_copy_only=False)
     if settings.control_characters == "reject":
         refused = rows[has_controls]
         refused = refused[block.codes[refused] == 0]

@@ -1,4 +1,4 @@
-"""Downloads a file over HTTP: whole or not at all, going on where a broken connection stopped."""
+"""Downloads a file over HTTP: whole or not at all, resuming where a broken connection stopped."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from paraforge.versions import INGEST
 
 # Shards a job writes: opening the ranked groups costs as much as writing half a shard.
 _SHARDS_A_JOB = 8
-# Whether other processes are worth their start is told in rows of steps that take far longer a row than
-# reading does: so many bytes of input cost about as much as one of those.
+# Whether other processes are worth their start is measured in rows of steps that take far longer a row than
+# reading does: this many bytes of input cost about as much as one of those.
 _BYTES_A_ROW = 8_000
 
 
@@ -38,7 +38,7 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
     shard does not mix sources. Refused rows stay, with their reason. ``line`` counts through all files of a
     source.
 
-    Killed, it goes on where it was: files read and shards written are taken over. The result does not depend
+    A killed run resumes where it was: files read and shards written are reused. The result does not depend
     on ``resources``.
 
     parameters: section ``ingest``. output: directory to publish, replaced as a whole.

@@ -1,4 +1,4 @@
-"""What ingest read, mended and refused: counts for each source and for the whole, which have to add up."""
+"""What ingest read, repaired and refused: counts for each source and for the whole, which have to add up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class IngestReport:
     """What ingest did: ``rows`` = ``kept`` + the sum of ``rejected``, for each source and for the whole.
 
     rows: rows read. kept: rows not refused. rejected: refused rows by reason.
-    changes: rows or lines mended, by what was mended. shards: shards written.
+    changes: rows or lines repaired, by what was repaired. shards: shards written.
     sources: the same for each source, and its files. seconds: time taken. pairs_per_second: rows / seconds.
     """
 
@@ -116,14 +116,14 @@ def log_report(report: IngestReport) -> None:
     """A line for each source and one for the whole."""
     for name, source in report.sources.items():
         told = "".join(f", {count:,} {reason}" for reason, count in source.rejected.items())
-        mended = "".join(f", {count:,} {what}" for what, count in source.changes.items())
+        repaired = "".join(f", {count:,} {what}" for what, count in source.changes.items())
         logger.info(
             "%s: %s rows, %s kept%s%s",
             name,
             f"{source.rows:,}",
             f"{source.kept:,}",
             told,
-            f"; mended{mended[1:]}" if mended else "",
+            f"; repaired{repaired[1:]}" if repaired else "",
         )
     logger.info(
         "%s pairs in %.1f s (%s pairs/s): %s kept, %s refused, %d shards",

@@ -77,7 +77,7 @@ def read_pair_file(
     format: `tsv`; `ppdb`: fields separated by `|||`; `auto`: by the first line.
     columns: the two fields, from 0; by default 0 and 1, but 1 and 2 of PPDB's own entries, which begin with
         `[NP]` or the like.
-    limit: so many pairs at most.
+    limit: the most pairs.
 
     A blank line is a pair of two blank sides. A byte order mark is no part of the first field.
 

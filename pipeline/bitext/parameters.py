@@ -24,7 +24,7 @@ class Cleaning(Section):
     )
     normalise: bool = Field(True, description="Unicode normalisation form C")
     max_characters: int = Field(2000, ge=1, description="longest side, in characters")
-    max_words: int = Field(250, ge=1, description="longest side, in words divided by spaces")
+    max_words: int = Field(250, ge=1, description="longest side, in words separated by spaces")
     max_line_bytes: int = Field(
         1 << 20, ge=1 << 10, le=1 << 28, description="longest line that is read whole; memory grows with it"
     )

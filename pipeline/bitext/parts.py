@@ -47,7 +47,7 @@ class FileReport:
 
     rows: rows read, refused ones included. last_line: line number of the last row.
     rejected: refused rows by reason, duplicates and contaminated rows not among them.
-    changes: rows or lines mended, by what was mended.
+    changes: rows or lines repaired, by what was repaired.
     """
 
     rows: int
@@ -71,7 +71,7 @@ def key_schema(kind: str) -> pa.Schema:
 def read_parts(
     file: SourceFile, cleaning: Cleaning, kind: str, digests: dict[str, str], directory: Path
 ) -> FileReport:
-    """Read, clean and key a file into ``directory``; takes over what an earlier run finished there.
+    """Read, clean and key a file into ``directory``; reuses what an earlier run finished there.
 
     cleaning: how to clean it. kind: ``bitext`` or ``paraphrases``.
     digests: SHA-256 of its files when the run began.

@@ -7,7 +7,7 @@ REASONS: dict[str, str] = {
     "invalid_utf8": "the line is not UTF-8",
     "null_byte": "the text has a NUL character",
     "overlong_line": "the line has more bytes than max_line_bytes; the rest of it was not read",
-    "contaminated": "the row stands in the source's list drop_rows",
+    "contaminated": "the row is in the source's list drop_rows",
     "not_selected": "the source's condition 'where' leaves the row out",
     "control_characters": "a side has a control character other than tabs and line breaks",
     "blank_source": "the foreign side is blank",

@@ -41,7 +41,7 @@ class SourceFile:
 
     @property
     def main_path(self) -> Path:
-        """The file that errors are told of."""
+        """The file that errors name."""
         return next(iter(self.paths.values()))
 
     def path_of(self, column: str) -> Path:
@@ -150,7 +150,7 @@ def _check_first_rows(file: SourceFile, cleaning: Cleaning) -> None:
 
 
 class _Problems:
-    """Everything that is wrong with the sources; a variable that is not set is told of once."""
+    """Everything that is wrong with the sources; a variable that is not set is named once."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []

@@ -44,7 +44,7 @@ def paraphrase(
     beam: int = typer.Option(8, min=1, max=128, help="width of the beam; at least --nbest is taken"),
     diversity: float = typer.Option(1.0, min=0, help="of diverse: nats for a token of an earlier group"),
     temperature: float = typer.Option(1.0, min=0.01, help="of sample: logits are divided by it"),
-    top_k: int = typer.Option(10, min=0, help="of sample: among so many most probable tokens; 0: all"),
+    top_k: int = typer.Option(10, min=0, help="of sample: among this many most probable tokens; 0: all"),
     seed: int = typer.Option(1, help="of sample: another seed draws others"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),

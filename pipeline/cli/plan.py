@@ -25,7 +25,7 @@ def plan(
     ),
     input_price: float = typer.Option(None, min=0, help="price of a million input tokens of a server"),
     output_price: float = typer.Option(None, min=0, help="price of a million output tokens of a server"),
-    sentences: int = typer.Option(None, min=1, help="plan for so many sentences of the corpus' lengths"),
+    sentences: int = typer.Option(None, min=1, help="plan for this many sentences of the corpus' lengths"),
     simulate: bool = typer.Option(
         False, "--simulate", help="also simulate preemptible devices, by size of a task"
     ),

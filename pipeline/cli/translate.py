@@ -63,7 +63,7 @@ def translate(
     Before anything is translated in int8 or int16, a sample of up to 1,000 sentences, at most one in 40, is
     translated both ways. Unless it shows that the float32 model finds its own translations less than 0.02
     nats a token more probable, everything is translated in float32; so is a text of fewer than 8,000
-    sentences, too short to tell. 'paraforge model check --bitext' checks any model by hand.
+    sentences, too short to measure. 'paraforge model check --bitext' checks any model by hand.
 
     What the engine server has answered is kept in OUTPUT.*.answers until OUTPUT is complete: the same command
     asks for the rest only.

@@ -1,4 +1,4 @@
-"""``paraforge work``: what lies in the work directory, and removing what no stage uses any more."""
+"""``paraforge work``: what is in the work directory, and removing what no stage uses any more."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def prune(
     project: Path = typer.Argument(Path(), metavar="PROJECT", help="directory of the project"),
     steps: list[str] = typer.Option([], "--step", help="only this step; may be given several times"),
     unfinished: bool = typer.Option(
-        False, "--unfinished", help="also what a run left that has not finished: it then begins anew"
+        False, "--unfinished", help="also what a run left that has not finished: it then begins again"
     ),
     everything: bool = typer.Option(False, "--all", help="also what the last run used"),
     memory: bool = typer.Option(

@@ -1,4 +1,4 @@
-"""From a stream of sentences to batches of like length and back, with sentences that fail set apart."""
+"""From a stream of sentences to batches of similar length and back; sentences that fail are separated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 # Sentences that are sorted by length together: enough for batches without padding.
 WINDOW = 4096
-# After so many failures in a row it is the engine that is broken, not the sentences.
+# After this many failures in a row it is the engine that is broken, not the sentences.
 _FAILURES_IN_A_ROW = 1000
 _LONGEST_REASON = 200
 
@@ -70,7 +70,7 @@ class BatchEngine(Protocol):
 def translate_in_batches(
     engine: BatchEngine, sentences: Iterable[str], window: int = WINDOW
 ) -> Iterator[Hypotheses]:
-    """Translate a stream, one result a sentence and in their order, in batches of like length.
+    """Translate a stream, one result a sentence and in their order, in batches of similar length.
 
     Which sentences share a batch depends on the stream, ``window`` and ``engine.batch_tokens`` alone, never
     on time or on the number of threads, so the same stream gives the same bytes.

@@ -89,7 +89,7 @@ class VarietySettings(EngineSettings):
         description="what a token costs that an earlier group took at this step, in nats; not in the score",
     )
     temperature: float = Field(1.0, gt=0, description="sampling: logits are divided by it")
-    top_k: int = Field(0, ge=0, description="sampling: among so many most probable tokens; 0: all")
+    top_k: int = Field(0, ge=0, description="sampling: among this many most probable tokens; 0: all")
     top_p: float = Field(
         1.0, gt=0, le=1, description="sampling: among the fewest tokens that have this probability together"
     )

@@ -73,8 +73,8 @@ class TrainingData:
         }
 
     def leakage_filter(self) -> LeakageFilter:
-        """Looks for pairs with a sentence of any of the sets. Sets are told apart by role and content, not by
-        their files' names; one that is given in several roles counts once."""
+        """Looks for pairs with a sentence of any of the sets. Sets are distinguished by role and content,
+        not by their files' names; one that is given in several roles counts once."""
         roles: dict[str, list[str]] = {}
         sets: dict[str, SentencePairs] = {}
         for role, members in self.sets_by_role.items():

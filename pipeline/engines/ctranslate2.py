@@ -72,8 +72,9 @@ def _device(placement: Placement) -> tuple[str, int]:
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Replace compute type ``auto`` by the fastest of the device, and refuse one that it has not. Raises
-    InputError: the device has no such compute type, or there is no such device."""
+    """Replace compute type ``auto`` by the fastest of the device, and refuse one that it does not have.
+
+    Raises InputError: the device has no such compute type, or there is no such device."""
     library = _library()
     device, number = _device(placement)
     try:

@@ -48,7 +48,7 @@ _WORDS = _ENGLISH.split()
 
 
 class InjectedFailure(RuntimeError):
-    """What the engine raises on a sentence that it was told to fail on."""
+    """What the engine raises on a sentence that it is set to fail on."""
 
 
 class Fake(EngineSettings):

@@ -34,7 +34,7 @@ REMOTE = True
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """The options without those of a beam, which a server has not, so that they change no key."""
+    """The options without those of a beam, which a server does not have, so that they change no key."""
     return options.with_changes(compute_type="float32", beam=options.nbest, length_penalty=1.0)
 
 

@@ -72,7 +72,7 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     """SHA-256 of what the engine reads, after checking that its parts belong together.
 
     Raises InputError: the vocabulary is not that of the embeddings or of the SentencePiece model, or the
-    model has parts that the search has not.
+    model has parts that the search does not have.
     """
     from paraforge.models.model_file import ModelFile
     from paraforge.torch_search.vocabulary import open_vocabulary
@@ -94,8 +94,9 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> TorchTranslator:
-    """Load a model. Raises InputError: it is damaged, has parts that the search has not, or a setting cannot
-    be."""
+    """Load a model.
+
+    Raises InputError: it is damaged, has parts that the search does not have, or a setting cannot be."""
     assert model is not None
     return TorchTranslator(model, options, placement, settings)
 
@@ -180,7 +181,7 @@ class TorchTranslator:
         missing = [piece for piece in pieces if piece not in numbers]
         if missing:
             raise InputError(
-                f"hypotheses cannot begin with {' '.join(missing)}: the model's vocabulary has it not",
+                f"hypotheses cannot begin with {' '.join(missing)}: not in the model's vocabulary",
                 model.path,
             )
         return tuple(numbers[piece] for piece in pieces)
@@ -254,7 +255,7 @@ class TorchTranslator:
                     first = str(error).splitlines()[0]
                     raise DeviceLostError(
                         f"the device {self._device} does not answer any more ({first}). What was finished is "
-                        "kept; run the same command to go on, on another device if it happens again"
+                        "kept; run the same command to resume, on another device if it happens again"
                     ) from error
                 if not is_out_of_memory(error) or len(part) == 1:
                     raise

@@ -89,7 +89,7 @@ class AdaGrad:
         self.steps += 1
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
-        """Rows as they stand."""
+        """Rows as they are."""
         return take(self._parameters[name], rows)
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
@@ -147,7 +147,7 @@ class Adam:
         self.steps += 1
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
-        """Rows as they stand; deferred: after the steps that they missed."""
+        """Rows as they are; deferred: after the steps that they missed."""
         self._catch_up(name, rows, self.steps - 1)
         return take(self._parameters[name], rows)
 

@@ -40,9 +40,7 @@ class LexiconParameters(BaseModel):
         False, description="smooth the ordinary PMI of words that do share a sentence as well"
     )
     maximum_paraphrases: int | None = Field(None, ge=1, description="entries kept for a word; null keeps all")
-    classes: ClassKind = Field(
-        "words", description="what is counted: words as they stand, or classes of them"
-    )
+    classes: ClassKind = Field("words", description="what is counted: words as they are, or classes of them")
     language: str = Field("en", pattern=r"^[a-z]{2,3}$", description="language of the lemmas (ISO 639-1)")
     spacy_model: str = Field("en_core_web_sm", description="spaCy pipeline that tags parts of speech")
     word_lists: list[FilePath] = Field(

@@ -188,7 +188,7 @@ def write_description(
     metrics: Mapping[str, Any] | None = None,
     imported_from: str | None = None,
 ) -> dict[str, Any]:
-    """Write ``model.json`` for what lies in ``output`` and return it.
+    """Write ``model.json`` for what is in ``output`` and return it.
 
     output: directory with everything else in it.
     origin: trained, fairseq, ctranslate2, opus-mt, transformers or none.

@@ -21,7 +21,7 @@ from paraforge.files import read_json
 
 VERSION = 6
 _NAME = "TransformerSpec"
-# In the order of CTranslate2's numbering; bfloat16, which numpy has not, as its bits.
+# In the order of CTranslate2's numbering; bfloat16, which numpy lacks, as its bits.
 _TYPES = ("float32", "int8", "int16", "int32", "float16", "uint16")
 _BFLOAT16 = 5
 Buffer = bytes | mmap.mmap
@@ -29,7 +29,7 @@ Buffer = bytes | mmap.mmap
 
 @dataclass(frozen=True)
 class Variable:
-    """Where a variable lies in the file: number of its type, shape, offset in bytes."""
+    """Where a variable is in the file: number of its type, shape, offset in bytes."""
 
     kind: int
     shape: tuple[int, ...]

@@ -34,7 +34,7 @@ PAIRS_PER_BLOCK = 10_000
 
 @dataclass(frozen=True)
 class PreparedBitext:
-    """What :func:`prepare_bitext` made of a bitext; everything lies in one directory.
+    """What :func:`prepare_bitext` made of a bitext; everything is in one directory.
 
     pairs: accepted rows of the bitext. trained: pairs that are trained on. held_out: pairs for validation.
     set_aside: pairs in neither, because their source is held out, could be, or is too long to be.
@@ -69,7 +69,7 @@ def prepare_bitext(
     a finished one is taken as it is.
 
     bitext: see :func:`~paraforge.nmt.training.train_model`. directory: of this training.
-    parameters: of the training. symbols: each becomes a piece of its own, wherever it stands.
+    parameters: of the training. symbols: each becomes a piece of its own, wherever it occurs.
 
     Raises InputError: no pairs, or no vocabulary can be trained on them.
     """

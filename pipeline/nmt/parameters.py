@@ -29,7 +29,7 @@ class NmtVocabularyParameters(_Section):
     kind: Literal["unigram", "bpe"] = Field("unigram", description="how SentencePiece chooses pieces")
     character_coverage: float = Field(1.0, gt=0, le=1, description="share of characters that get a piece")
     byte_fallback: bool = Field(False, description="spell unknown characters in bytes")
-    sample: int = Field(1_000_000, ge=1, description="train it on about so many pairs, chosen by hash")
+    sample: int = Field(1_000_000, ge=1, description="train it on about this number of pairs, chosen by hash")
 
 
 class ArchitectureParameters(_Section):
@@ -70,7 +70,7 @@ class NmtTrainingParameters(_Section):
         2048, ge=64, description="tokens of a batch, padding included (of the longer side)"
     )
     accumulate: int = Field(
-        2, ge=1, le=1024, description="batches of an update; up to so many processes share them"
+        2, ge=1, le=1024, description="batches of an update; at most as many processes share them"
     )
     learning_rate: float = Field(0.001, gt=0, description="the highest, reached after warm-up")
     warmup_updates: int = Field(800, ge=0, description="updates until then")
@@ -85,8 +85,10 @@ class NmtTrainingParameters(_Section):
         description="of matrix products (weights and sums stay float32); auto: bfloat16 where the "
         "processor has it",
     )
-    maximum_updates: int = Field(100_000, ge=1, description="end after so many updates")
-    maximum_epochs: int | None = Field(None, ge=1, description="end after so many passes over the pairs")
+    maximum_updates: int = Field(100_000, ge=1, description="end after this number of updates")
+    maximum_epochs: int | None = Field(
+        None, ge=1, description="end after this number of passes over the pairs"
+    )
     maximum_minutes: float | None = Field(
         None,
         gt=0,
@@ -98,19 +100,19 @@ class NmtTrainingParameters(_Section):
 class NmtValidationParameters(_Section):
     """Held-out pairs: chosen by a hash of the Czech sentence, never trained on."""
 
-    held_out: int = Field(1000, ge=1, le=10_000, description="about so many pairs, at most a tenth of all")
-    every_updates: int = Field(0, ge=0, description="validate after so many updates; 0: after each epoch")
+    held_out: int = Field(1000, ge=1, le=10_000, description="about so many, at most a tenth of all pairs")
+    every_updates: int = Field(0, ge=0, description="updates between validations; 0: after each epoch")
     beam: int = Field(
         4, ge=1, le=64, description="beam size during training; the final figures are at final_beam"
     )
     final_beam: int = Field(12, ge=1, le=64, description="beam size of the final BLEU and chrF")
     patience: int = Field(
-        0, ge=0, description="end when BLEU has not improved for so many validations; 0: never"
+        0, ge=0, description="end when BLEU has not improved for this number of validations; 0: never"
     )
     average: int = Field(
         5,
         ge=1,
-        description="average the weights of so many last validations, if that raises BLEU; 1: the best one",
+        description="number of last validations whose weights are averaged, if that raises BLEU; 1: none",
     )
 
 

@@ -47,7 +47,7 @@ def training_environment(settings: Mapping[str, Any]) -> dict[str, str]:
 
 @contextmanager
 def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator[list[subprocess.Popen[str]]]:
-    """The training processes; they are told to end, and waited for, if the block is left before they end."""
+    """The training processes; they are asked to end, and waited for, if the block is left before they end."""
     environment = training_environment(settings)
     processes: list[subprocess.Popen[str]] = []
     with (directory / LOG).open("a", encoding="utf-8") as log:
@@ -121,7 +121,7 @@ def follow(
     if code != 0 or ended.get("event") != "end":
         raise IncompleteError(
             f"the training process died ({code}): {_last_words(log)}; {log} has more; the same command "
-            "goes on from the last checkpoint"
+            "resumes from the last checkpoint"
         )
     return str(ended["reason"]), history
 
@@ -133,7 +133,7 @@ def _last_words(log: Path) -> str:
 
 
 def _messages(processes: Sequence[subprocess.Popen[str]]) -> Iterator[dict[str, Any]]:
-    """The reports of the first process; all are told to end as soon as this one is."""
+    """The reports of the first process; all are asked to end as soon as this one is."""
     assert processes[0].stdout is not None
     for line in processes[0].stdout:
         yield json.loads(line)

@@ -44,12 +44,12 @@ class Ranks:
 
 
 def rank_count(batches: int, threads: int) -> int:
-    """Processes for updates of so many batches: the largest divisor of their number up to ``threads``."""
+    """Processes for updates of this many batches: the largest divisor of their number up to ``threads``."""
     return max(count for count in range(1, max(1, min(batches, threads)) + 1) if batches % count == 0)
 
 
 def join(rank: int, count: int, rendezvous: Path, configuration: Any) -> Ranks:
-    """Meet the other processes at a file, and tell fairseq.
+    """Meet the other processes at a file, and set fairseq up for it.
 
     rank: of this process, from 0. count: of all processes.
     rendezvous: a file that does not exist yet, the same for all.

@@ -26,7 +26,7 @@ from paraforge.text.paths import expand
 
 logger = logging.getLogger(__name__)
 
-# What only a training that goes on needs: gigabytes.
+# What only a training that resumes needs: gigabytes.
 _SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
 
 
@@ -54,7 +54,7 @@ def build_nmt(
     """Make ``output`` (``models/nmt``) as the parameters say, and write the training curve to ``plot``.
 
     Raises InputError: the bitext or the ready model is not usable; WorkLockedError: another process is
-    training in the same work directory; Interrupted: SIGTERM or Ctrl-C; the same command goes on.
+    training in the same work directory; Interrupted: SIGTERM or Ctrl-C; the same command resumes.
     """
     started = time.monotonic()
     languages = (parameters.source_language, parameters.target_language)

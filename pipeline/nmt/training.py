@@ -47,23 +47,23 @@ def train_model(
     resources: Resources,
     symbols: Sequence[str] = (),
 ) -> TrainingResult:
-    """Train until a limit is reached, going on from the last checkpoint in ``directory`` if there is one.
+    """Train until a limit is reached, resuming from the last checkpoint in ``directory`` if there is one.
 
     bitext: shards with ``source_text``, ``reference`` and, if any, ``rejected`` and ``held_out``.
     directory: work directory of this training alone. parameters: what decides the result.
     resources: devices and threads. symbols: of the sources, each of which is a piece of its own.
 
-    Raises Interrupted: SIGTERM or Ctrl-C; the next call goes on from there; InputError: nothing to train on;
+    Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes from there; InputError: nothing to train on;
     IncompleteError: the training process died.
     """
     prepared = prepare_bitext(bitext, directory, parameters, symbols)
     logger.info(
-        "%d pairs to train on, %d held out, %d set aside, %d too long",
+        "%d pairs to train on, %d held out, %d skipped, %d too long",
         *(prepared.trained, prepared.held_out, prepared.set_aside, prepared.too_long),
     )
     settings = trainer_settings(directory, parameters, prepared, resources)
     write_json(directory / "settings.json", settings)
-    # The reason of an end stands in the last checkpoint too, so a finished training ends at once.
+    # The last checkpoint has the reason of an end too, so a finished training ends at once.
     with training_processes(directory, settings) as processes:
         reason, history = follow(processes, parameters.training.maximum_updates, directory / LOG)
     return TrainingResult(reason, history, prepared)

@@ -27,7 +27,7 @@ LAST = "checkpoint_last.pt"
 
 
 class TrainingRun:
-    """One model in training: fairseq's objects, the history of validations, and where everything lies."""
+    """One model in training: fairseq's objects, the history of validations, and its paths."""
 
     def __init__(self, directory: Path, settings: dict[str, Any], rank: int = 0) -> None:
         """Build model and optimiser, or restore them from the last checkpoint.

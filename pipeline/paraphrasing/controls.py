@@ -63,7 +63,7 @@ class Controls:
 
     def bucket(self, name: str, asked: str) -> int:
         """The bucket that a user means by ``low``, ``medium``, ``high``, its number from 1, or a value with a
-        decimal point that lies in it.
+        decimal point inside it.
 
         Raises ConfigurationError: there is no such bucket, or the model knows none of them.
         """

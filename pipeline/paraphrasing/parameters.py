@@ -45,7 +45,7 @@ class TemplateParameters(_Section):
         min_length=1,
         description="link-grammar, stanza, or a file of sentences and trees, tabs between; null: none",
     )
-    pairs: int = Field(200_000, ge=1, description="about so many pairs are parsed, chosen by hash")
+    pairs: int = Field(200_000, ge=1, description="about this number of pairs are parsed, chosen by hash")
     minimum: int = Field(20, ge=1, description="outputs that a template has to have to be learnt")
     most: int = Field(200, ge=1, description="templates, the most frequent ones")
 

@@ -72,7 +72,7 @@ class Forecast:
 
     device_hours, low, high: of all devices together, without waiting for the last task.
     walls: by number of devices. disk: bytes, by what they are for. tasks: tasks, of ``task_seconds`` each.
-    task_seconds: seconds of a task, which is what a kill costs at most.
+    task_seconds: seconds of a task, the most that is lost if the run is killed.
     """
 
     device_hours: float

@@ -87,7 +87,7 @@ def measure(
     """Translate blocks that have the lengths of the whole.
 
     open_translator: loads the model; timed. population: what is to be translated.
-    seconds: no block is begun after so many, but for the second.
+    seconds: no block begins later than this, but for the second.
     precision: half of the interval's width, relative to the rate, that is enough.
     sentences_per_task: the largest block. device: where the model is, to see what it takes there.
     paid: whether sentences are paid for: then a few hundred have to do. clock: seconds, rising.

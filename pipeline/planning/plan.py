@@ -145,7 +145,7 @@ def make_plan(
     model: directory of the model. devices: numbers of devices to compare. price: of a device for an hour.
     seconds: what the sample may take. precision: relative half width of the interval that is enough.
     rate: sentences a second of a device, if it is known; then nothing is translated.
-    sentences: plan for so many distinct sentences with the same lengths instead of the corpus' own.
+    sentences: plan for this number of distinct sentences, with the same lengths instead of the corpus' own.
     token_prices: of a million input and output tokens of a server, where they are known.
 
     Raises InputError: nothing to translate, or engine, model and device do not go together.

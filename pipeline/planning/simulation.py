@@ -69,7 +69,7 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
 
     sentences: distinct sentences to translate.
     sentences_per_task: sentences of a task; the last one has the rest.
-    cluster: devices and their misfortunes.
+    cluster: devices and their failures.
     """
     dice = random.Random(seed)
     tasks = math.ceil(sentences / sentences_per_task)
@@ -82,7 +82,7 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
     ends = [_life(cluster, dice) for _ in range(cluster.devices)]
     lost = cost = start = idle = paid = 0.0
     interruptions = done = 0
-    # (time, order, device, what): a device that is ready, or that has done a task of so many sentences.
+    # (time, order, device, what): a device that is ready, or that has done a task of this many sentences.
     events: list[tuple[float, int, int, int]] = []
     order = 0
     asleep: dict[int, float] = {}
@@ -118,7 +118,7 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
             schedule(ready, device, 0)
 
     def rouse(device: int, now: float) -> float:
-        """When a device that had nothing to do can go on; it may have been replaced while it waited."""
+        """When a device that had nothing to do can continue; it may have been replaced while it waited."""
         nonlocal idle, start
         since = asleep.pop(device)
         while ends[device][0] <= now:
@@ -184,7 +184,7 @@ def _speed(cluster: Cluster, dice: random.Random) -> float:
 
 
 def _life(cluster: Cluster, dice: random.Random) -> tuple[float, bool]:
-    """Seconds until a device's next misfortune, and whether that takes the device away."""
+    """Seconds until a device's next failure, and whether that takes the device away."""
     taken = dice.expovariate(1.0) * cluster.preemption_hours * _HOUR
     crashed = dice.expovariate(1.0) * cluster.crash_hours * _HOUR
     return (taken, True) if taken <= crashed else (crashed, False)
@@ -200,7 +200,7 @@ def average(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def expected(sentences: int, sentences_per_task: int, cluster: Cluster, runs: int = 5) -> Outcome:
-    """Mean outcome of several runs with other misfortunes."""
+    """Mean outcome of several runs with other failures."""
     return average([simulate(sentences, sentences_per_task, cluster, seed) for seed in range(1, runs + 1)])
 
 
@@ -214,7 +214,7 @@ def compare_task_sizes(
 ) -> list[tuple[int, Outcome]]:
     """Outcome of each size of a task.
 
-    Where there would be more than 100,000 tasks, so many of them are simulated and the rest is in proportion.
+    Where there would be more than 100,000 tasks, 100,000 of them are simulated and the rest is in proportion.
     Tasks that take longer than a device lives on average are left out.
     """
     found = []
@@ -244,6 +244,6 @@ def best_task_size(compared: Sequence[tuple[int, Outcome]], tolerance: float = 0
     return next(size for size, outcome in compared if outcome.device_hours <= (1 + tolerance) * least)
 
 
-def without_misfortune(cluster: Cluster) -> Cluster:
+def without_failures(cluster: Cluster) -> Cluster:
     """The same cluster, and nothing happens to it."""
     return replace(cluster, spread=0.0, slow_share=0.0, preemption_hours=math.inf, crash_hours=math.inf)

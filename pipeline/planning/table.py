@@ -44,7 +44,7 @@ def plan_text(plan: Plan, price: float | None) -> str:
         lines.append(f"memory         {size(facts.memory)} a worker{on_device}")
     lines += [
         f"tasks          {found.tasks:,} of {facts.sentences_per_task:,} sentences, "
-        f"{found.task_seconds:.1f} s each: what a kill costs at most",
+        f"{found.task_seconds:.1f} s each: the work lost if the run is killed",
         *_tokens(plan),
         "",
         _table(plan, price),

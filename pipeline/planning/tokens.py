@@ -27,14 +27,14 @@ class Tokens:
     output_price: float | None = None
 
     def cost(self, sentences: int) -> float | None:
-        """Price of so many sentences; None where no price is known."""
+        """Price of this many sentences; None where no price is known."""
         if self.input_price is None and self.output_price is None:
             return None
         each = self.input * (self.input_price or 0) + self.output * (self.output_price or 0)
         return sentences * each / _MILLION
 
     def described(self, sentences: int) -> dict[str, Any]:
-        """As JSON values, for so many sentences."""
+        """As JSON values, for this many sentences."""
         return {
             "input_tokens": round(self.input * sentences),
             "output_tokens": round(self.output * sentences),

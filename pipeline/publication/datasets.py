@@ -82,7 +82,7 @@ def open_published(directory: Path) -> Dataset:
 
 
 def published_tables(dataset: Dataset, columns: Sequence[str], rows: int = 50_000) -> Iterator[pa.Table]:
-    """Columns of a published dataset, so many rows at a time, under their present names. Raises InputError: a
+    """Columns of a published dataset, some rows at a time, under their present names. Raises InputError: a
     file is damaged."""
     stored = {now: name for name, now in dataset.renamed.items()}
     names = [stored.get(name, name) for name in columns]

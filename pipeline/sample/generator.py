@@ -89,7 +89,7 @@ class SentenceGenerator:
         return Sentence(pattern, filled, cs, tuple(found), tuple(alternatives))
 
     def renderings(self, pattern: Pattern, filled: dict[str, Filling], draws: int) -> list[str]:
-        """The different English renderings that so many draws give, in the order of their coming."""
+        """The different English renderings in this many draws, in the order of their first draw."""
         return list(dict.fromkeys(self._render(pattern, filled)[0] for _ in range(draws)))
 
     def _render(self, pattern: Pattern, filled: dict[str, Filling]) -> tuple[str, Chooser]:

@@ -63,7 +63,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Adjective:
-    """A Czech adjective; `modifies` are tags of nouns it stands before, `describes` those it is said of."""
+    """A Czech adjective; `modifies` are tags of nouns it comes before, `describes` those it is said of."""
 
     lemma: str
     comparative: str | None
@@ -87,7 +87,7 @@ class Verb:
     verbal_noun: str | None
     english: tuple[EnglishVerb, ...]
     tags: Tags
-    objects: str  # tags of the nouns that it is done to, divided by commas
+    objects: str  # tags of the nouns that it is done to, separated by commas
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Lexicon:
         return len(self.nouns) + len(self.adjectives) + len(self.verbs) + len(self.adverbs)
 
     def nouns_with(self, tags: str) -> tuple[Noun, ...]:
-        """Nouns with any of the tags (divided by commas)."""
+        """Nouns with any of the tags (separated by commas)."""
         wanted = frozenset(tags.split(","))
         return tuple(noun for noun in self.nouns if noun.tags & wanted)
 

@@ -68,7 +68,7 @@ class SlotFiller:
         self, slots: Sequence[Slot], generator: random.Random, register: str | None = None
     ) -> dict[str, Filling] | None:
         """Fillings by slot name, or None where the draw would repeat a word or find none that fits. With a
-        `register`, only adjectives that have it as a tag stand before nouns."""
+        `register`, only adjectives that have it as a tag come before nouns."""
         self._register = register
         filled: dict[str, Filling] = {}
         used: list[str] = []

@@ -43,7 +43,7 @@ _PENDING: Final = 1 << 22
 _BIN: Final = 0.01
 _FARTHEST: Final = 5.0
 _BINS: Final = round(2 * _FARTHEST / _BIN) + 1
-# A source begins as if so many pairs of equal length and this deviation had come before: human translations
+# A source begins as if this many pairs of equal length and this deviation had come before: human translations
 # of the same text deviate by 0.14 to 0.21.
 _PRIOR_PAIRS: Final = 100
 _PRIOR_DEVIATION: Final = 0.2
@@ -152,7 +152,7 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
 
 def counted_shards(rows: Sequence[int]) -> list[int]:
-    """Numbers of the shards that are counted of a corpus whose shards have so many rows."""
+    """Numbers of the shards that are counted of a corpus whose shards have these numbers of rows."""
     step = -(-sum(rows) // MOST_ROWS)
     return list(range(0, len(rows), max(1, step)))
 

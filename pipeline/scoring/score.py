@@ -129,7 +129,7 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
 def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
     """The function from shard to shard.
 
-    devices: worker n takes device n, counted round. arguments: the other ones of :func:`build_scorers`.
+    devices: worker n takes device n modulo their number. arguments: the other ones of :func:`build_scorers`.
     """
     scorers = build_scorers(**arguments, device=devices[worker_number() % len(devices)])
     return lambda table: score_table(table, scorers)

@@ -64,7 +64,7 @@ def score_file(
 ) -> ScoredFile:
     """Score every pair of a file, and wrong pairs made of these.
 
-    input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; divided by tabs alone, no quoting).
+    input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; separated by tabs alone, no quoting).
     output: Parquet file to write; for a TSV `line`, `reference`, `translation` and the scores, for a Parquet
         file all its columns and the scores, which replace columns of the same name.
     scorer_arguments: of :func:`~paraforge.scoring.score.build_scorers`.

@@ -83,7 +83,7 @@ class Scorer(ABC):
 
 
 FEWEST_WORDS = 1000
-"""Distinct words that the references must have to tell what a word is, where no general scorer helps."""
+"""Distinct words that the references must have to show what a word is, where no general scorer helps."""
 
 
 class CorpusScorer(Scorer):

@@ -19,7 +19,7 @@ from paraforge.text.compression import open_bytes
 logger = logging.getLogger(__name__)
 
 _LARGEST_DIMENSION: Final = 20_000
-_FIX_LINE: Final = "Mend or remove the line; each has a word and then {} numbers, parted by spaces."
+_FIX_LINE: Final = "Correct or remove the line; each has a word and then {} numbers, separated by spaces."
 
 
 def read_vector_file(path: Path) -> Iterator[VectorBlock]:
@@ -139,7 +139,7 @@ def _read_text(source: VectorSource, dimension: int | None) -> Iterator[RawBlock
 
 
 def _dimension_of(line: bytes) -> int:
-    """How many numbers stand at the end of a line, its first field, the word, apart."""
+    """How many numbers a line ends with, without its first field, the word."""
     dimension = 0
     for field in reversed(line.split()[1:]):
         if not is_number(field):
@@ -169,7 +169,7 @@ def _parse_lines(lines: list[bytes], dimension: int, source: VectorSource) -> Ra
 
 
 def _floats(text: bytes) -> FloatArray | None:
-    """The numbers of a text parted by spaces, float32; None if something in it is not a number."""
+    """The numbers of a text separated by spaces, float32; None if something in it is not a number."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         try:
@@ -181,7 +181,7 @@ def _floats(text: bytes) -> FloatArray | None:
 
 
 def _split_unusual(line: bytes, dimension: int, source: VectorSource, position: int) -> tuple[bytes, bytes]:
-    """Word and numbers of a line that is not parted by single spaces, or whose word has spaces."""
+    """Word and numbers of a line that is not separated by single spaces, or whose word has spaces."""
     fields = line.split()
     extra = len(fields) - dimension - 1
     if extra < 0 or any(is_number(field) for field in fields[1 : extra + 1]):

@@ -20,7 +20,7 @@ _LONGEST_LINE: Final = 1 << 21
 
 @dataclass(frozen=True)
 class RawBlock:
-    """Some words of a file as they stand, and their vectors: words x dimension, float32, all finite."""
+    """Some words of a file, unchanged, and their vectors: words x dimension, float32, all finite."""
 
     words: list[bytes]
     vectors: FloatArray

@@ -165,7 +165,7 @@ def sample_sizes(
 ) -> dict[str, int]:
     """Rows to draw of each source: its share of ``most``, but at least ``of_a_source`` or all that it has.
 
-    Where there are so many sources that this would be more than twice ``most``, small ones get less.
+    Where there are more sources than fit, and this would be more than twice ``most``, small ones get less.
     """
     total = sum(sources.values())
     least = min(of_a_source, most // max(1, len(sources)))

@@ -93,7 +93,7 @@ def verdict(
     cuts: Mapping[str, Sequence[float]],
     scores: Sequence[str] = (MAIN_SCORE,),
 ) -> dict[str, Any]:
-    """What the manifest says of the scores: how well they tell wrong pairs, and what the minima let pass.
+    """What the manifest says of the scores: how well they find wrong pairs, and what the minima let pass.
 
     parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
     scores: what is judged beside the scores with a minimum.

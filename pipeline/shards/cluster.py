@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A shard that kills its worker this often is given up; the rest goes on.
+# A shard that kills its worker this often is given up; the others continue.
 ATTEMPTS = 3
 # Tasks that the scheduler holds, in all and a worker.
 _LEAST_OUT = 64

@@ -39,7 +39,7 @@ class GroupRanker:
 
     A ranker lives in a directory and survives its process: rows up to the last :meth:`commit` need not be
     added again (:attr:`rows` says how many there are), ranked partitions are not ranked again, and a
-    finished ranker is opened as it is. Give each input a directory of its own: nothing here can tell
+    finished ranker is opened as it is. Give each input a directory of its own: nothing here can know
     that the keys of another run differ.
 
     Example:

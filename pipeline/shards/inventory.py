@@ -1,4 +1,4 @@
-"""What lies in the work directory, what of it the last runs used, and removing the rest."""
+"""What is in the work directory, what of it the last runs used, and removing the rest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Entry:
 
     name: its key, below the step's directory. paths: its files and directories.
     bytes: what they take on the disk and nothing else would: a file that is linked elsewhere takes none.
-    state: ``current``: the last finished run used it; ``unfinished``: it is of a later run, which can go on
+    state: ``current``: the last finished run used it; ``unfinished``: it is of a later run, which can resume
         from it; ``old``: of earlier parameters or input.
     """
 
@@ -45,7 +45,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class StepWork:
-    """What lies in a step's directory; ``holder`` tells which process holds it."""
+    """What is in a step's directory; ``holder`` gives the process that holds it."""
 
     name: str
     path: Path

@@ -75,5 +75,5 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
 
 
 def threads_for(resources: Resources, rows: int) -> int:
-    """Threads for a corpus of so many rows: one for a small corpus, which is done before threads pay."""
+    """Threads for a corpus of this many rows: one for a small corpus, which is done before threads pay."""
     return 1 if rows <= resources.in_process_rows else resources.worker_count()

@@ -44,7 +44,7 @@ class Failed:
 
 
 def report_rows(rows: int) -> None:
-    """Say from inside a job that so many of its rows are done, for a display that moves. A job that never
+    """Report from inside a job how many of its rows are done, for a display that moves. A job that never
     calls this counts its rows when it is done."""
     report = _report.get()
     if report is not None:
@@ -91,12 +91,12 @@ class Jobs:
     ) -> Iterator[tuple[int, ResultT | Failed]]:
         """Call ``function(*arguments[i])`` for every i; yields (i, result) as they get done, in any order.
 
-        Jobs have to be idempotent: one whose worker dies is run again on another. A long job may tell how far
-        it is with :func:`report_rows`, in the unit of ``sizes``.
+        Jobs have to be idempotent: one whose worker dies is run again on another. A long job may report
+        its progress with :func:`report_rows`, in the unit of ``sizes``.
 
         function: importable top-level function. arguments: one tuple a job.
         description: what the progress display says. unit: what ``sizes`` count.
-        sizes: how much work each job is; one each by default. All 0: not known, the jobs tell.
+        sizes: how much work each job is; one each by default. All 0: not known, the jobs report it.
         done: work that is done already, for the display.
 
         Raises:
@@ -196,7 +196,7 @@ class Jobs:
                         yield index, Failed(_reason(error), error)
                     future.release()
         finally:
-            # Where the connection is lost there is nothing to cancel, and nobody to tell.
+            # Where the connection is lost there is nothing to cancel, and nobody to inform.
             with contextlib.suppress(Exception):
                 if pending:
                     client.cancel(list(pending), force=True)
@@ -204,7 +204,7 @@ class Jobs:
 
 
 class _Counter:
-    """What the display is told: each job's amount, no more and no less, also of jobs that were run twice."""
+    """What the display shows: each job's amount, no more and no less, also of jobs that were run twice."""
 
     def __init__(self, amounts: list[int], bar: Progress) -> None:
         self._amounts = amounts
@@ -213,7 +213,7 @@ class _Counter:
         self._lock = threading.Lock()
 
     def tell(self, index: int, rows: int) -> None:
-        """Job ``index`` has done so many rows since it began."""
+        """Job ``index`` has done this many rows since it began."""
         with self._lock:
             if rows > self._seen[index]:
                 self._bar.update(rows - self._seen[index])

@@ -97,7 +97,7 @@ def run_step(
 ) -> StepReport:
     """Run ``step`` over row-aligned shard directories and publish the result in ``output``.
 
-    Shards finished by an earlier run are verified and taken over. Nothing is published unless every shard is
+    Shards finished by an earlier run are verified and reused. Nothing is published unless every shard is
     there.
 
     step: what to do.

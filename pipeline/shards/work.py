@@ -48,7 +48,7 @@ class WorkDirectory:
         self.path = root / step
 
     def file(self, key: str) -> Path:
-        """Where the shard with this key lies, if it is finished."""
+        """Where the shard with this key is, if it is finished."""
         return self.path / f"{key}.parquet"
 
     def _record_file(self, key: str) -> Path:

@@ -12,7 +12,7 @@ from paraforge.text.paths import FilePath, UserFile, expand
 
 
 class BackgroundParameters(BaseModel):
-    """The sentences that inverse document frequencies are taken over."""
+    """The sentences that inverse document frequencies are computed from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,7 +45,7 @@ class StatisticsParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sample: int = Field(100_000, ge=1, description="references of each source that Table 1 is taken over")
+    sample: int = Field(100_000, ge=1, description="references of each source that Table 1 is computed from")
     seed: int = Field(1, description="of the samples")
     background: BackgroundParameters = Field(default_factory=BackgroundParameters)
     parses: list[ParseFile] = Field(default_factory=list, description="files of parses")

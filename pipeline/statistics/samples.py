@@ -28,7 +28,7 @@ class SampledSource:
     """References of one source, or of a shard's part of it, drawn for Table 1.
 
     tokens: of each reference, over a vocabulary of its own. lines: line of each in its source.
-    scores: paraphrase score of each, NaN where it has none. texts: as they stand; kept only for a parser.
+    scores: paraphrase score of each, NaN where it has none. texts: unchanged; kept only for a parser.
     """
 
     tokens: TokenColumn

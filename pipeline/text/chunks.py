@@ -39,8 +39,8 @@ class Chunks:
     """The distinct chunks of a column, numbered, one of which may be the empty string.
 
     strings: pyarrow string array. starts: int64, what each starts with (`moses.Following`).
-    starts_open: starts with a comma or an apostrophe, so its tokens depend on whether it stands first.
-    ends_open: ends with a comma or an apostrophe, so they depend on whether it stands last.
+    starts_open: starts with a comma or an apostrophe, so its tokens depend on whether it is first.
+    ends_open: ends with a comma or an apostrophe, so they depend on whether it is last.
     ends_with_stop: ends with a full stop, so they depend on what follows.
     starts_quoted, ends_quoted: starts, ends with an apostrophe.
     irregular: has white space or a control character in it.

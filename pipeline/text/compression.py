@@ -68,7 +68,7 @@ def compression_of(path: Path) -> str | None:
 def refuse_binary(path: Path, head: bytes | None = None) -> None:
     """Refuse at once what can never be UTF-8 text.
 
-    head: its first bytes after decompression; by default those of the file as it stands.
+    head: its first bytes after decompression; by default those of the file itself.
 
     Raises InputError: a zip archive, UTF-16.
     """

@@ -22,7 +22,7 @@ _SENTENCES_AT_ONCE = 50_000
 
 @dataclass(frozen=True)
 class Background:
-    """How many of so many sentences have a word.
+    """How many of a number of sentences have a word.
 
     name: what it was taken from. documents: sentences.
     counts: sentences with each word; words in none are not in it.
@@ -52,7 +52,7 @@ def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.
 
 
 def count_documents(tokens: TokenColumn) -> dict[str, int]:
-    """In how many sentences each word stands."""
+    """Number of sentences with each word."""
     counts = sentence_counts(tokens.ids, tokens.offsets, len(tokens.vocabulary))
     return {tokens.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
 
@@ -120,7 +120,7 @@ Counts = npt.NDArray[np.int64]
 
 @compiled
 def sentence_counts(ids: npt.NDArray[np.int32], offsets: Counts, words: int) -> Counts:
-    """In how many sentences each of `words` words stands; a word counts once a sentence."""
+    """Number of sentences with each of `words` words; a word counts once a sentence."""
     counts = np.zeros(words, np.int64)
     last = np.full(words, -1, np.int64)
     for sentence in range(len(offsets) - 1):

@@ -173,7 +173,7 @@ class _Splitter:
 
 
 def _beginning(line: bytes) -> bytes:
-    """The first bytes of a line that may go on, cut between characters."""
+    """The first bytes of a line that may be longer, cut between characters."""
     kept = line[:_KEPT_BYTES]
     lead = len(kept) - 1
     while lead > len(kept) - 4 and lead > 0 and kept[lead] & 0xC0 == 0x80:

@@ -1,4 +1,4 @@
-"""sacremoses' English tokens of one whitespace-delimited chunk, given what stands around it.
+"""sacremoses' English tokens of one whitespace-delimited chunk, given its neighbours.
 
 A sentence is a sequence of *chunks*, its maximal runs without white space. `MosesTokenizer(lang="en")` with
 `escape=False` and `aggressive_dash_splits=False` is a chain of substitutions over the whole sentence, yet
@@ -6,7 +6,7 @@ nearly all of it looks at one chunk alone. Rule by rule (names as in sacremoses 
 
 * `DEDUPLICATE_SPACE`, `ASCII_JUNK`: every run of white space becomes one space, then control characters
   vanish. A chunk with a control character may become shorter, empty, or leave two spaces behind it: such a
-  sentence is *irregular*. In a regular one, all chunks are parted by exactly one space when the next rule
+  sentence is *irregular*. In a regular one, all chunks are separated by exactly one space when the next rule
   starts.
 * `PAD_NOT_ISALNUM` looks at one character. It inserts spaces.
 * `replace_multidots` looks at a run of dots, which no space interrupts. It writes a space after the run, but
@@ -53,7 +53,7 @@ class Following(IntEnum):
     NOTHING = 3
 
 
-# A context is one number: what follows, plus FIRST if no chunk stands before.
+# A context is one number: what follows, plus FIRST for the first chunk.
 FIRST: Final = 4
 CONTEXTS: Final = 8
 
@@ -117,7 +117,7 @@ class ChunkTokenizer:
 
     def tokens(self, chunk: str, context: int) -> tuple[str, ...]:
         """The lower-cased tokens of `chunk` (not empty, no white space, no control character). `context` is a
-        `Following`, plus FIRST where no chunk stands before."""
+        `Following`, plus FIRST for the first chunk."""
         key = (chunk, context)
         tokens = self._young.get(key)
         if tokens is None:

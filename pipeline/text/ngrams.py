@@ -22,8 +22,8 @@ def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int
     translation: tokens of the translations, over the same vocabulary, for the same rows.
     highest: the longest n-gram to count.
 
-    Returns highest x rows, int64. Row n - 1: how many n-grams of each pair stand in both sides, each counted
-    as often as it stands in the side that has it less often.
+    Returns highest x rows, int64. Row n - 1: how many n-grams of each pair are in both sides, each counted
+    as often as it is in the side that has it less often.
 
     Raises ValueError: other rows or another vocabulary.
     """
@@ -43,7 +43,7 @@ def _count_shared(reference: TokenColumn, translation: TokenColumn, shared: IntA
     tokens = np.concatenate([reference.ids, translation.ids]).astype(np.int64)
     row = np.concatenate([reference.row_numbers, translation.row_numbers])
     in_translation = np.arange(len(tokens)) >= len(reference.ids)
-    # How many tokens of the same text stand behind each token.
+    # How many tokens of the same text follow each token.
     ends = np.concatenate([reference.offsets[1:], translation.offsets[1:] + len(reference.ids)])
     lengths = np.concatenate([reference.lengths, translation.lengths])
     behind = np.repeat(ends, lengths) - np.arange(len(tokens)) - 1

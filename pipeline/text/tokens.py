@@ -34,7 +34,7 @@ class TokenColumn:
 
     ids: int32, all tokens of all rows one after the other, as indices into `vocabulary`.
     offsets: int64, rows + 1; row k has the tokens offsets[k] to offsets[k + 1]. A null text has none.
-    vocabulary: the distinct tokens, in no particular order; some may stand in no row of this column.
+    vocabulary: the distinct tokens, in no particular order; some may be in no row of this column.
     """
 
     ids: npt.NDArray[np.int32]

@@ -69,8 +69,8 @@ class Trigrams:
 
 class WordsAndTrigrams:
     """The character trigrams of each token by itself, one space before and one behind, and then the token
-    twice, so that a common word weighs about as much as its trigrams; a word is told from a trigram by a tab
-    before it."""
+    twice, so that a common word weighs about as much as its trigrams; a tab before a word
+    marks it off from a trigram."""
 
     name = "word_trigram"
     fixed_vocabulary = None

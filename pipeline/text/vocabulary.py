@@ -25,7 +25,7 @@ class Vocabulary:
         self.units = list(units)
         self._ids = {unit: number for number, unit in enumerate(self.units)}
         if len(self._ids) != len(self.units):
-            raise ValueError("a unit stands twice in the vocabulary")
+            raise ValueError("a unit is twice in the vocabulary")
         if unknown not in self._ids:
             raise ValueError(f"no unknown unit {unknown!r} in the vocabulary")
         self.unknown = unknown

@@ -33,7 +33,7 @@ class Arena:
 
     def state(self, shape: Shape) -> SearchState:
         """A state of a shape, for :func:`~paraforge.torch_search.state.blank` or ``resized``. It
-        lies where the last one did; what was in it may be there still."""
+        uses the memory of the last one; what was in it may be there still."""
         tensors = {}
         for name, (sizes, kind) in layout(shape, self._dtype).items():
             tensors[name] = self._stretch(name, math.prod(sizes), kind).view(sizes)

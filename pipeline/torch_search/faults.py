@@ -29,7 +29,7 @@ _NO_MEMORY = (
 
 
 class DeviceLostError(EngineError):
-    """The device does not answer any more. No sentence is at fault, and no other sentence can go on."""
+    """The device does not answer any more. No sentence is at fault, and none can be translated."""
 
     ends_process = True
 

@@ -1,6 +1,6 @@
 """CUDA graphs: the hundreds of kernels of a step, recorded once a shape and started by one call.
 
-Behind ``resources.cuda_graphs``. It has to be seen to work on the GPU at hand before it is trusted: compare
+Behind ``resources.cuda_graphs``. It has to be seen to work on your GPU before it is trusted: compare
 a run with it and one without, which give the same translations.
 """
 
@@ -20,10 +20,10 @@ from paraforge.torch_search.state import SearchState, Shape
 logger = logging.getLogger(__name__)
 
 # Shapes come again in the same order with every window of sentences, so throwing the oldest recording away
-# would throw each away before it is used: when so many are there, other shapes run as they are.
+# would throw each away before it is used: when there are this many, other shapes run as they are.
 _MOST_GRAPHS = 256
 # While it records, torch's allocator gives nothing back of what it keeps for later, so memory may seem to be
-# out when it is not. So often recording goes on with all of it given back.
+# out when it is not. So often recording is tried again with all of it given back.
 _OUT_OF_MEMORY = 2
 
 
@@ -116,7 +116,7 @@ class RecordedSteps:
                     graph.capture_end()
                 except RuntimeError as error:  # says that what was recorded is of no use
                     logger.debug("the recording was broken off: %s", error)
-                    # Some versions of torch have the allocator go on as if it were still recording.
+                    # Some versions of torch let the allocator continue as if it were still recording.
                     with contextlib.suppress(Exception):
                         torch._C._cuda_endAllocateToPool(device.index or 0, self._pool)
                 raise

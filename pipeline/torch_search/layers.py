@@ -103,7 +103,7 @@ class Weights:
         width).
     projection: to the target vocabulary, filled up with types of probability 0.
     start_from_zero: the decoder's first input is zeros instead of an embedding (Marian).
-    unbiased: where the projection's bias is 0 for so many types and minus infinity for the rest: their
+    unbiased: where the projection's bias is 0 for the first types and minus infinity for the rest: their
         number.
     """
 

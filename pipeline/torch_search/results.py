@@ -109,7 +109,7 @@ class Findings:
     """What a search found for a batch: copied to the host, and made into hypotheses when it is asked for.
 
     Making them takes a good part of the time that the device takes to find them, so it is left to whoever
-    wants them, and the thread that feeds the device goes on.
+    wants them, and the thread that feeds the device continues.
     """
 
     def __init__(self, harvests: Sequence[Harvest]) -> None:

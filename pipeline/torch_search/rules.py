@@ -1,4 +1,4 @@
-"""What a search is told beside weights and sentences."""
+"""What a search is given beside weights and sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Rules:
     beam: hypotheses of a sentence that are followed at a time.
     length_penalty: a hypothesis' score is its log-probability / length ** length_penalty.
     start: the decoder's first input. end: end-of-sentence. banned: types that no hypothesis has.
-    free: so many first tokens of a forced prefix (language tags) are no part of score and length.
+    free: this many first tokens of a forced prefix (language tags) are no part of score and length.
     settings: what else the user chose.
     """
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from paraforge.torch_search.settings import SearchSettings
 
-_BITS = 23  # a float32 has room for so many, and 1 is never reached
+_BITS = 23  # as many as a float32 has room for, so 1 is never reached
 
 
 def sentence_seed(seed: int, tokens: list[int]) -> int:

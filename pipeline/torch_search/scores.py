@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-# The maxima of so many types are compared before the types themselves are.
+# The maxima of this many types are compared before the types themselves are.
 _CHUNK = 16
 
 
@@ -41,7 +41,7 @@ def force(log_probabilities: Tensor, prefix: Tensor, lengths: Tensor, position: 
 
     log_probabilities: batch x beam x vocabulary. prefix: batch x places, tokens.
     lengths: batch, how many of them. position: 1, of the next token.
-    free: so many first tokens cost nothing (language tags are no part of the text).
+    free: this many first tokens cost nothing (language tags are no part of the text).
     """
     token = prefix.index_select(1, position.clamp(max=prefix.shape[1] - 1))[:, None]  # batch x 1 x 1
     forced = (position < lengths)[:, None, None]

@@ -43,7 +43,7 @@ class Pace:
     look_every: steps between two looks at what has finished.
     keep: sentences are gathered into a smaller batch when no more than this share of it is left.
     room: target positions by which the cache grows; on a GPU it doubles instead.
-    batch_sizes: sizes that a batch may have, ascending, going on like the last two; none for any. A GPU that
+    batch_sizes: sizes that a batch may have, ascending, continued like the last two; none for any. A GPU that
         replays recorded steps wants few.
     source_multiple: source positions are filled up to a multiple of this; of more where they are many, an
         eighth of them at most, so that there are few shapes.
@@ -57,7 +57,7 @@ class Pace:
     source_multiple: int = 1
 
     def batch(self, sentences: int) -> int:
-        """Size of a batch for so many sentences."""
+        """Size of a batch for this many sentences."""
         if not self.batch_sizes:
             return sentences
         last, step = self.batch_sizes[-1], self.batch_sizes[-1] - (0, *self.batch_sizes)[-2]
@@ -65,14 +65,14 @@ class Pace:
         return next((size for size in self.batch_sizes if size >= sentences), beyond)
 
     def source(self, positions: int, most: int) -> int:
-        """Source positions of a batch whose longest sentence has so many, of at most ``most``."""
+        """Source positions of a batch whose longest sentence has this many, of at most ``most``."""
         multiple = self.source_multiple
         while multiple > 1 and 16 * multiple <= positions:
             multiple *= 2
         return max(positions, min(-(-positions // multiple) * multiple, most))
 
     def capacity(self, positions: int, most: int) -> int:
-        """Room for so many positions, of at most ``most``."""
+        """Room for this many positions, of at most ``most``."""
         room = self.room
         if self.doubling:
             # Not cut to ``most``: attention on a GPU wants sizes that are multiples of 8.
@@ -148,8 +148,8 @@ class Search:
         """Prepare a search.
 
         pace: how it is run.
-        allocate: gives a state of a shape; a new one unless told otherwise.
-        step: what makes a step; :func:`advance` unless told otherwise.
+        allocate: gives a state of a shape; a new one by default.
+        step: what makes a step; :func:`advance` by default.
         """
         self.weights, self.rules, self.pace = weights, rules, pace or Pace()
         self._allocate = allocate or self.new_state

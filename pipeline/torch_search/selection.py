@@ -1,4 +1,4 @@
-"""Choosing what each hypothesis goes on with, and setting apart those that have come to an end."""
+"""Choosing the next token of each hypothesis, and separating those that have ended."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from paraforge.torch_search.state import SearchState
 class Choice:
     """What is chosen at a step, batch x beam each.
 
-    total: sum of log-probabilities of the hypotheses that go on; minus infinity where there is none.
-    token: what they go on with. parent: which hypotheses they continue.
+    total: sum of log-probabilities of the hypotheses that continue; minus infinity where there is none.
+    token: the next one of each. parent: which hypotheses they continue.
     ended_total: sum of log-probabilities, end-of-sentence included, of those that end; minus infinity where
         none does. By falling sums in each group.
     ended_parent: which hypotheses these are.
@@ -67,7 +67,7 @@ def _group(
         index = taken.unsqueeze(1).expand(-1, width, -1)
         penalties = torch.full(index.shape, -rules.settings.diversity, device=total.device)
         log_probabilities = log_probabilities.scatter_add(2, index, penalties)
-    # Half of twice the width may be ends of sentences; the other half goes on.
+    # Half of twice the width may be ends of sentences; the other half continues.
     sums, hypotheses, tokens = best_candidates(log_probabilities, total, 2 * width)
     if taken is not None:
         repeated = (tokens.unsqueeze(2) == taken.unsqueeze(1)).sum(2)

@@ -16,7 +16,7 @@ class SearchSettings(VarietySettings):
         description="at most target_factor * source tokens + target_extra target tokens; 0: as many as any",
     )
     target_extra: int = Field(0, ge=0)
-    no_repeat_ngram: int = Field(0, ge=0, description="no n-gram of so many tokens twice; 0: it may be")
+    no_repeat_ngram: int = Field(0, ge=0, description="no n-gram of this many tokens twice; 0: no limit")
     forced_prefix: str = Field(
         "", description="text that every hypothesis begins with; part of it, in text, score and length"
     )

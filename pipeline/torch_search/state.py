@@ -45,7 +45,7 @@ class Shape:
     batch: sentences. beam: hypotheses of a sentence that are followed at a time. groups: of the beam.
     source: source positions. capacity: target positions that there is room for.
     prefix: target positions that may be forced.
-    history: whether the tokens so far are kept at hand (for the repetition guard).
+    history: whether the tokens so far are kept (for the repetition guard).
     layers, heads, head_width: of the decoder.
     """
 
@@ -174,7 +174,7 @@ def resized(state: SearchState, rows: Tensor | None, shape: Shape, allocate: All
     state: to take from; unchanged, unless ``allocate`` gives the same memory.
     rows: the sentences to take, one for each of ``shape.batch``; None for all.
     shape: of the new state, with no less capacity.
-    allocate: gives a state of that shape; what is in it is overwritten. It may lie where ``state`` lies, if
+    allocate: gives a state of that shape; what is in it is overwritten. It may be in ``state``'s memory, if
         each of its tensors begins where the tensor of the same name begins.
     """
     other = allocate(shape)

@@ -66,7 +66,7 @@ def open_vocabulary(folder: Path, file: ModelFile) -> Vocabulary:
     values = file.configuration
     if values.get("decoder_start_token", "") is None and not file.scalar("decoder/start_from_zero_embedding"):
         raise InputError(
-            "its decoder begins with a language token, which the engine 'torch' has not learnt",
+            "its decoder begins with a language token, which the engine 'torch' does not support",
             folder,
             remedy="Take the engine 'ctranslate2'.",
         )
@@ -86,7 +86,7 @@ def open_vocabulary(folder: Path, file: ModelFile) -> Vocabulary:
         ("unk_token", unknown, sources),
     ):
         if token not in known:
-            raise InputError(f"{name} of config.json is {token!r}, which the vocabulary has not", folder)
+            raise InputError(f"{name} of config.json is {token!r}, which is not in the vocabulary", folder)
     return Vocabulary(
         source=sources,
         target=target,

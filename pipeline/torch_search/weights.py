@@ -124,7 +124,7 @@ def layers_of(file: ModelFile, side: str) -> int:
 
 def check_architecture(file: ModelFile) -> None:
     """Check that the search can run a model, from the list of its variables alone. Raises InputError: it has
-    parts that the search has not."""
+    parts that the search does not have."""
     for name in file.variables:
         last = name.rpartition("/")[2]
         strange = last in _MUST_BE_ZERO and file.scalar(name) != 0
@@ -162,7 +162,7 @@ def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> W
     file: as :class:`~paraforge.models.model_file.ModelFile` has opened it. device: where to put them.
     dtype: type in which products are computed: float32, bfloat16 or float16.
 
-    Raises InputError: a weight is missing, or the model has parts that the search has not.
+    Raises InputError: a weight is missing, or the model has parts that the search does not have.
     """
     check_architecture(file)
     loader = _Loader(file, device, dtype)
@@ -204,7 +204,7 @@ def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> W
 def _joined(parts: list[Linear]) -> Linear:
     biases = [part.bias for part in parts if part.bias is not None]
     if biases and len(biases) != len(parts):
-        raise InputError("some layers have biases that others have not")
+        raise InputError("some layers have biases and others have none")
     return Linear(torch.cat([part.weight for part in parts]), torch.cat(biases) if biases else None)
 
 

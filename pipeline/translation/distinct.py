@@ -200,7 +200,7 @@ def _own_rows(
         earlier[outside[hit]] = places[hit]
     first[earlier >= 0] = -1
     own = waits & (first == rows)
-    # A first row that is not translated itself, because it came with a translation, stands for nothing here:
+    # A first row that is not translated itself, because it came with a translation, counts for nothing here:
     # the first of the rows that name it takes its place.
     inside = (first >= start) & (first < start + table.num_rows)
     led = np.zeros(table.num_rows, np.bool_)

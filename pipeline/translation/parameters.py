@@ -49,7 +49,7 @@ class _Section(DecodingOptions):
         4000,
         ge=1,
         le=1_000_000,
-        description="distinct sentences that are translated and saved together: what a kill may cost",
+        description="distinct sentences that are translated and saved together: the most that a kill loses",
     )
 
     @model_validator(mode="after")

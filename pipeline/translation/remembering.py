@@ -37,7 +37,7 @@ _ROUNDS = 3
 
 @dataclass
 class Tasks:
-    """What a run translates; a run that was killed finds it here, and goes on with the same tasks.
+    """What a run translates; a run that was killed finds it here, and resumes with the same tasks.
 
     key: what it is for: corpus, model, engine, options, size of a task.
     unknown: sentences that the memory did not know.

@@ -119,7 +119,7 @@ def _resolved(
                 f"what is fastest differs: {kinds}", remedy="Name one of them in translate.compute_type."
             )
         return found[devices[0]]
-    # Workers of a cluster may have devices that this machine has not: they check for themselves.
+    # Workers of a cluster may have devices that this machine lacks: they check for themselves.
     if options.compute_type != "auto":
         return options
     try:
@@ -152,7 +152,7 @@ def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
 class Workplace:
     """Processes for translation and what each of them uses; no result depends on it.
 
-    workers: processes; None leaves it to the cluster. devices: worker n takes device n, counted round.
+    workers: processes; None leaves it to the cluster. devices: worker n takes device n modulo their number.
     threads: CPU threads of a process.
     batch_tokens: source tokens of a batch; 0 lets the engine choose.
     graphs: whether the engine torch uses CUDA graphs.

@@ -30,7 +30,7 @@ from paraforge.translation.sentences import (
 
 logger = logging.getLogger(__name__)
 
-# Reasons of failures that are told apart in the report.
+# Reasons of failures that the report counts separately.
 _REASONS = 20
 _FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 
@@ -101,9 +101,9 @@ def translate(
 ) -> TranslationReport:
     """Translate the rows of a corpus that have no translation, and publish complete rows.
 
-    No sentence that the translation memory knows is translated. Killed, it goes on where it was, at a cost of
-    ``sentences_per_task`` sentences at most. The result does not depend on ``resources``, but for the
-    rounding that ``batch_tokens`` and the device bring with them.
+    No sentence that the translation memory knows is translated. A killed run resumes where it was; at most
+    ``sentences_per_task`` sentences are translated again. The result does not depend on ``resources``, but
+    for the rounding that ``batch_tokens`` and the device bring with them.
 
     parameters: section ``translate``. ingested: shards with the columns that ingest writes.
     model: directory of the model; not looked at where there is nothing to translate.

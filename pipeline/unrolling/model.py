@@ -139,7 +139,7 @@ class DecoderModel:
                 yield first + rows[start : start + BATCH_SENTENCES], bags
 
     def save(self, directory: Path) -> None:
-        """Write the model; what stood at `directory` is replaced as a whole."""
+        """Write the model; what `directory` had is replaced as a whole."""
         with replaced_directory(directory) as temporary:
             write_json(
                 temporary / DESCRIPTION,

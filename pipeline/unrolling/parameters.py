@@ -111,7 +111,7 @@ class DecodersParameters(_Section):
     )
     representation: RepresentationParameters | None = Field(
         None,
-        description="what development sets judge, and what the model gives if it is not told otherwise; "
+        description="what development sets judge, and what the model gives by default; "
         "null: the space of the decoder's objective, unrolled of gru and context of bow",
     )
 

@@ -139,5 +139,5 @@ def _check(block: Block, path: Path) -> None:
         }.get(reason, reason),
         path,
         int(block.lines[row]),
-        "Mend the line, or name the columns with --sentence-column and --document-columns.",
+        "Correct the line, or name the columns with --sentence-column and --document-columns.",
     )

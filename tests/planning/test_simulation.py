@@ -16,11 +16,11 @@ from paraforge.planning.simulation import (
     expected,
     simulate,
     undisturbed_seconds,
-    without_misfortune,
+    without_failures,
 )
 
 
-def test_without_misfortune_it_is_arithmetic() -> None:
+def test_without_failures_it_is_arithmetic() -> None:
     # 10 tasks of 100 sentences at 10 a second, 1 s beside each: 11 s; three workers do four rounds.
     cluster = Cluster(devices=3, rate=10, task_seconds=1, start_seconds=5)
     found = simulate(1000, 100, cluster)
@@ -81,7 +81,7 @@ def test_the_best_size_follows_young(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_large_corpora_are_simulated_in_part() -> None:
-    cluster = without_misfortune(Cluster(100, 1000, 0.1, 0))
+    cluster = without_failures(Cluster(100, 1000, 0.1, 0))
     ((_, whole),) = compare_task_sizes(10**9, cluster, (500,), runs=1)
     assert whole.device_hours == pytest.approx(10**9 / 500 * 0.6 / 3600, rel=0.01)
     assert compare_task_sizes(10**6, Cluster(1, 1, preemption_hours=0.5), (1000, 4000), runs=1)[-1][0] == 1000
@@ -89,7 +89,7 @@ def test_large_corpora_are_simulated_in_part() -> None:
 
 @settings(deadline=None)
 @given(st.integers(0, 2000), st.integers(1, 300), st.integers(1, 9), st.floats(0.5, 500), st.floats(0, 3))
-def test_without_misfortune_there_is_a_formula(
+def test_without_failures_there_is_a_formula(
     sentences: int, size: int, devices: int, rate: float, task_seconds: float
 ) -> None:
     cluster = Cluster(devices, rate, task_seconds, start_seconds=7)

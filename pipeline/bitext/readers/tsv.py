@@ -1,4 +1,4 @@
-"""Tab-separated files: columns are divided by tabs and nothing else; quotes are text."""
+"""Tab-separated files: columns are separated by tabs and nothing else; quotes are text."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _places(
         elif column < len(first):
             places[name] = column
         else:
-            doubt = "Columns are divided by tabs: is it divided by something else?"
+            doubt = "Columns are separated by tabs: does this file have another separator?"
             raise InputError(
                 f"no column {column} for {name}: the first line has {len(first)}, counted from 0",
                 path,

@@ -16,7 +16,7 @@ from paraforge.decoding.translator import Hypothesis
 from paraforge.errors import one_line
 
 _WORD = re.compile(r"\w+")
-# A copy of so many words is no name, number or title.
+# A copy of this many words is no name, number or title.
 _LEAST_COPIED = 5
 _COPIED_SHARE = 0.9
 _QUOTED = 120
@@ -54,7 +54,7 @@ _EXPLANATION = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# What translators add has a bracket or a colon that the sentence has not.
+# What translators add has a bracket or a colon that is not in the sentence.
 _ASIDE = re.compile(
     r"[(\[]\s*(translator['’]?s )?(note|lit\.|literal|alternatively|or alternatively|or, more)\b",
     re.IGNORECASE,

@@ -68,7 +68,7 @@ def _strings(texts: Sequence[str] | Any) -> list[str]:
 
 
 def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str, Any] | None = None) -> None:
-    """Write a model with its word vectors and counts; what stood at `directory` is replaced as a whole. On
+    """Write a model with its word vectors and counts; what `directory` had is replaced as a whole. On
     disk: `sif.json` (format, sizes, weighting, `about`), `words.json` and `model.safetensors`."""
     import torch
 

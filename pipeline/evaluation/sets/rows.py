@@ -60,7 +60,7 @@ def read_score(field: str, path: Path, line: int) -> float:
         return math.nan
     value = finite_number(field)
     if value is None:
-        remedy = "Mend the line; a row without a score has nothing in its place."
+        remedy = "Correct the line; a row without a score has nothing in its place."
         raise InputError(f"the score {field[:40]!r} is no number", path, line, remedy)
     return value
 
@@ -71,14 +71,14 @@ def collect(rows: Iterable[Row], layout: Layout, path: Path, name: str, group: s
     for number, fields in rows:
         count = len(fields)
         if count < layout.needed or (layout.exact is not None and count != layout.exact):
-            remedy = "Mend the line: a tab too many or too few, or a line break inside a sentence."
+            remedy = "Correct the line: a tab too many or too few, or a line break inside a sentence."
             raise InputError(
                 f"{count} fields, {layout.exact or layout.needed} are expected", path, number, remedy
             )
         score = read_score(fields[layout.gold], path, number)
         left, right = fields[layout.first].strip(), fields[layout.second].strip()
         if not math.isnan(score) and not (left and right):
-            remedy = "Mend the line, or take its score away."
+            remedy = "Correct the line, or remove its score."
             raise InputError("a scored pair with a blank sentence", path, number, remedy)
         part = "" if layout.split is None else fields[layout.split].strip()
         first, second, gold = parts.setdefault(part, ([], [], []))

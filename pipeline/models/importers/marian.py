@@ -28,7 +28,7 @@ from paraforge.models.sentencepiece import load_processor, pieces_of
 from paraforge.models.subwords import copy_subwords
 
 _NORM = r"ln_(scale|bias)(_pre)?"
-# What is taken over from model.npz; a weight of another name has a part in the model that would be lost.
+# What is copied from model.npz; a weight of another name has a part in the model that would be lost.
 _WEIGHTS = re.compile(
     r"special:model\.yml|Wemb|Wpos"
     rf"|(encoder|decoder)_(Wemb|(emb|top)_{_NORM})"
@@ -95,7 +95,7 @@ def _parts(folder: Path) -> tuple[Path, list[Path]]:
         ) from error
     files = []
     for name in names:
-        # Marian itself writes paths of the machine that trained, unless it is told otherwise.
+        # Marian itself writes paths of the machine that trained, by default.
         beside = folder / Path(name).name
         moved = Path(name).is_absolute() or not (folder / name).is_file()
         file = (

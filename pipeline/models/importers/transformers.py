@@ -128,7 +128,7 @@ def _check_marian(path: Path, tensors: WeightFiles) -> None:
     """Refuse a Marian configuration that another start of the decoder was put into.
 
     Marian's decoder starts from zeros, for which Transformers has padding's embedding, the last one. The
-    converter counts on that, so a model of fairseq in Marian's clothes would come out spoilt.
+    converter counts on that, so a model of fairseq saved in Marian's format would come out spoilt.
     """
     config = read_json(path / "config.json")
     if config.get("model_type") != "marian":

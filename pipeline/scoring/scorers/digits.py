@@ -24,7 +24,7 @@ _MAY_HAVE_DIGITS: Final = r"[0-9]|[^\x00-\x7f]"
 class DigitMismatch(Scorer):
     """True where the multisets of the two sides' digit strings differ.
 
-    A digit string is a maximal run of decimal digits (of any script) in the text as it stands, so "5,300" has
+    A digit string is a maximal run of decimal digits (of any script) in the unchanged text, so "5,300" has
     "5" and "300", and "5300" is something else. "two" has none.
     """
 

@@ -55,7 +55,7 @@ class Calibration:
     """What was found out on the sample and what followed from it.
 
     chosen: compute type of the run. limit: nats a token that may be lost.
-    loss: of the compute type that was asked for; None where there was too little text to tell.
+    loss: of the compute type that was asked for; None where there was too little text to measure it.
     """
 
     chosen: str

@@ -30,7 +30,7 @@ MINIMUM = 200
 # Sentences of the text for one of the sample, which takes as long as four: int8, float32 and scores.
 SHARE = 40
 _RUINED = 0.01
-# A hypothesis that the model finds so many nats a token less probable than the other one is no translation.
+# A hypothesis that the model finds this many nats a token less probable than the other one is no translation.
 _HOPELESS = 1.0
 # 95 % of a normal distribution are below.
 _SIGMAS = 1.645
