@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import io
@@ -10,7 +11,7 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -89,6 +90,14 @@ def text_output(path: Path | None, keep: bool = False) -> Iterator[TextIO]:
         binary = gzip.GzipFile("", "wb", 6, raw, 0) if path.suffix == ".gz" else raw
         with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as file:
             yield file
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a CSV file with a header atomically; a missing value is an empty field."""
+    with text_output(path) as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:

@@ -21,14 +21,11 @@ TRAINED = "paragram=corpus"
 
 
 def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
-    """Copy the code into ``directory``, make it a DVC project and write small parameters.
+    """Make ``directory`` a project of DVC with small parameters.
 
     Some sentences fail and some hypotheses are defective, so that every kind of count is above zero.
     """
-    # What numba has compiled is copied, too: it takes half a minute.
-    for name in ("pipeline", "stages", "configs", "inputs"):
-        shutil.copytree(ROOT / name, directory / name, symlinks=True, ignore=shutil.ignore_patterns("*.pyc"))
-    shutil.copy(ROOT / "dvc.yaml", directory)
+    copy_code(directory)
     parameters = yaml.safe_load(compose(ROOT / "configs", [*CHOICES, *overrides]))
     parameters["ingest"]["sources"][0]["pairs"] = pairs
     parameters["ingest"]["rows_per_shard"] = 200
@@ -36,8 +33,23 @@ def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
     parameters["paragram"]["dimension"] = 16
     parameters["resources"]["workers"] = 1
     write_parameters(directory, parameters)
-    run("dvc", "init", "--no-scm", "--quiet", cwd=directory)
     return directory
+
+
+def copy_code(directory: Path) -> None:
+    """Make a project of DVC with the stages. The library is imported from this checkout, so that what Python
+    and numba have compiled is used again."""
+    for name in ("stages", "configs", "inputs"):
+        shutil.copytree(
+            ROOT / name, directory / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    (directory / "pipeline").mkdir()
+    shutil.copy(ROOT / "pipeline" / "versions.py", directory / "pipeline")
+    shutil.copy(ROOT / "dvc.yaml", directory)
+    # As 'dvc init --no-scm' leaves it.
+    (directory / ".dvc" / "tmp").mkdir(parents=True)
+    (directory / ".dvc" / "config").write_text("[core]\n    no_scm = True\n")
+    (directory / ".dvcignore").touch()
 
 
 def read_parameters(directory: Path) -> dict[str, Any]:
@@ -59,16 +71,12 @@ def environment() -> dict[str, str]:
         **os.environ,
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
         "DVC_NO_ANALYTICS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 
 def project_environment(directory: Path) -> dict[str, str]:
-    """The environment in which ``python -m stages.X`` and ``paraforge`` use the project's own code."""
-    (directory / ".import").mkdir(exist_ok=True)
-    if not (directory / ".import" / "paraforge").exists():
-        (directory / ".import" / "paraforge").symlink_to(directory / "pipeline")
-    path = os.pathsep.join([str(directory / ".import"), str(directory)])
+    """The environment in which ``python -m stages.X`` runs the project's stages with this checkout's code."""
+    path = os.pathsep.join([str(ROOT / ".mypy"), str(directory)])
     return {**environment(), "PYTHONPATH": path, "COLUMNS": "200"}
 
 

@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from paraforge.configuration import Parameters
 from tests.documentation import LANGUAGES, PAGES, Block, blocks, write_readers_files
-from tests.project import ROOT, environment, run
+from tests.project import ROOT, copy_code, environment, run
 
 # The sample corpus with fewer pairs, translated by the engine that needs no model, so that enough are kept
 # for every command; next to it a model that is trained for seconds, for the commands that want one.
@@ -43,16 +43,12 @@ def rebuilt(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
         if not (root / "finished").is_file():
             shutil.rmtree(root, ignore_errors=True)
             root.mkdir()
-            for name in ("pipeline", "stages", "configs", "inputs", "scripts"):
-                shutil.copytree(
-                    ROOT / name, root / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
-                )
-            for name in ("dvc.yaml", "Makefile"):
-                shutil.copy(ROOT / name, root)
+            copy_code(root)
+            shutil.copytree(ROOT / "scripts", root / "scripts")
+            shutil.copy(ROOT / "Makefile", root)
             (root / ".venv" / "bin").mkdir(parents=True)
             (root / ".venv" / "bin" / "activate").touch()
             write_readers_files(root)
-            run("dvc", "init", "--no-scm", "--quiet", cwd=root)
             run("paraforge", "configure", *SMALL, cwd=root)
             run("dvc", "repro", cwd=root)
             (root / "finished").touch()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from pathlib import Path
 
 import typer
@@ -38,7 +36,7 @@ def similarity(
     """
     from paraforge.cli.outputs import check_output_file, text_lines
     from paraforge.cli.settings import column_pair, quiet_pipe
-    from paraforge.files import atomic_path
+    from paraforge.files import text_output
     from paraforge.inference.similarity import cosines_of_files, cosines_of_table
     from paraforge.interrupts import graceful_interrupts
     from paraforge.loading import load_fixed
@@ -49,13 +47,6 @@ def similarity(
     cosines = (
         cosines_of_table(opened, first, pair) if second is None else cosines_of_files(opened, first, second)
     )
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(quiet_pipe())
-        stack.enter_context(graceful_interrupts())
-        target = sys.stdout
-        if output is not None:
-            temporary = stack.enter_context(atomic_path(output))
-            target = stack.enter_context(temporary.open("w", encoding="utf-8"))
+    with quiet_pipe(), graceful_interrupts(), text_output(output) as target:
         for block in cosines:
             target.write("".join(f"{cosine:.6f}\n" for cosine in block.tolist()))
-        target.flush()

@@ -3,7 +3,6 @@ directory."""
 
 from __future__ import annotations
 
-import csv
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameter
 from paraforge.errors import InputError
 from paraforge.evaluation.similarity.comparing import Model
 from paraforge.evaluation.similarity.sts import GroupScore, SetScore, evaluate_sts
-from paraforge.files import atomic_path, hash_json, read_json, sha256_file, write_json
+from paraforge.files import hash_json, read_json, sha256_file, write_csv, write_json
 from paraforge.learning.devices import check_device
 from paraforge.learning.loop import Trainer
 from paraforge.learning.runs import MODEL, open_or_build, run_once
@@ -279,10 +278,13 @@ def _signature(store: PairStore, data: TrainingData, leakage: Mapping[str, Any] 
 
 def write_curve(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
     """Loss and development score over the pairs seen, as CSV."""
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["pairs_seen", "epoch", "loss", "development_pearson"])
-        for entry in history:
-            score = "" if entry["score"] is None else f"{entry['score']:.4f}"
-            loss = "" if entry["loss"] is None else f"{entry['loss']:.6f}"
-            writer.writerow([entry["pairs"], entry["epoch"], loss, score])
+    rows = [
+        {
+            "pairs_seen": entry["pairs"],
+            "epoch": entry["epoch"],
+            "loss": None if entry["loss"] is None else f"{entry['loss']:.6f}",
+            "development_pearson": None if entry["score"] is None else f"{entry['score']:.4f}",
+        }
+        for entry in history
+    ]
+    write_csv(path, ["pairs_seen", "epoch", "loss", "development_pearson"], rows)

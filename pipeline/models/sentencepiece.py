@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path
+from paraforge.files import atomic_path, text_output
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ def write_dictionary(processor: Any, path: Path) -> int:
         )
     types = len(pieces) + len(SPECIAL_TYPES)
     fillers = -types % PADDING_FACTOR
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with text_output(path) as file:
         # The counts are for subsampling, which translation does not do.
         file.writelines(f"{piece} 1\n" for piece in pieces)
         file.writelines(f"{FILLER}{index:04d} 0\n" for index in range(fillers))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 import os
 import uuid
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paraforge.files import atomic_path, write_json
+from paraforge.files import write_csv, write_json
 from paraforge.nmt.binarisation import PreparedBitext, prepare_bitext
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.processes import LOG, follow, training_processes
@@ -174,7 +173,5 @@ def precision(wanted: str, device: str) -> str:
 
 def write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:
     """Write the training curve for ``dvc plots``; one row a validation, losses in bits per token."""
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, HISTORY_COLUMNS, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(history)
+    shown = ({name: entry[name] for name in HISTORY_COLUMNS if name in entry} for entry in history)
+    write_csv(path, HISTORY_COLUMNS, shown)

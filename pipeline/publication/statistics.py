@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.files import atomic_path
+from paraforge.files import write_csv
 from paraforge.selection.fate import Counts, count_rows, kept_mask
 from paraforge.selection.filters import numbers
 from paraforge.shards.lineage import LINEAGE, sampling_keys
@@ -155,18 +154,5 @@ def merge(parts: Iterable[Statistics], examples_per_band: int) -> Statistics:
 
 def write_plots(statistics: Statistics, directory: Path) -> None:
     """Write ``bands.csv`` and ``scores.csv`` for ``dvc plots show``."""
-    counts = statistics.counts
-    reasons = [{"reason": name, "pairs": number} for name, number in counts.rejected.most_common()]
-    reasons += [
-        {"reason": f"failed: {name}", "pairs": number} for name, number in counts.failed.most_common()
-    ]
-    reasons.append({"reason": "kept", "pairs": counts.kept})
-    _write_csv(directory / "bands.csv", statistics.bands())
-    _write_csv(directory / "scores.csv", statistics.scores())
-
-
-def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    for name, rows in (("bands", statistics.bands()), ("scores", statistics.scores())):
+        write_csv(directory / f"{name}.csv", list(rows[0]), rows)

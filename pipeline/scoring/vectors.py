@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path, read_json, write_json
+from paraforge.files import atomic_path, read_json, text_output, write_json
 from paraforge.scoring.vector_files import read_vector_file
 
 logger = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ class WordVectors:
         path: file to write.
         header: begin with word2vec's line of words and dimension; GloVe and paragram files have none.
         """
-        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        with text_output(Path(path)) as file:
             if header:
                 file.write(f"{len(self)} {self.dimension}\n")
             for first in range(0, len(self), _BLOCK_ROWS):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from paraforge.files import atomic_path
+from paraforge.files import write_csv
 from paraforge.shards.store import write_parquet
 from paraforge.shards.work import replaced_directory
 from paraforge.statistics.counts import HEAT_X, HEAT_Y, SCALES, Decile, Moments, plain_bands, rounded
@@ -149,12 +148,5 @@ def write_tables(statistics: Statistics, directory: Path, plots: Path) -> None:
             write_parquet(pa.Table.from_pylist(rows, schema=schema), temporary / f"{name}.parquet")
     for name in ("sources", "histograms", "deciles"):
         rows, schema = tables[name]
-        _write_csv(plots / f"statistics_{name}.csv", rows, schema.names)
-    _write_csv(plots / "statistics_bands.csv", tables["bands"][0], BANDS_SCHEMA.names)
-
-
-def _write_csv(path: Path, rows: Rows, columns: Sequence[str]) -> None:
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        write_csv(plots / f"statistics_{name}.csv", schema.names, rows)
+    write_csv(plots / "statistics_bands.csv", BANDS_SCHEMA.names, tables["bands"][0])
