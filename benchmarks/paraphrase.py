@@ -1,15 +1,16 @@
 """How good paraphrases are, and whether they are what was asked for, beside a copy of the source.
 
-python -m benchmarks.paraphrase models/paraphraser --text captions --sentences 200
+python -m benchmarks.paraphrase models/paraphraser --text captions --sentences 500
+python -m benchmarks.paraphrase models/paraphraser --text news --back-translation models/nmt
 python -m benchmarks.paraphrase models/paraphraser --text corpus --pairs work/paraphraser/pairs-KEY
 """
 
 from __future__ import annotations
 
 import gzip
-import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,8 +21,12 @@ from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.scorers import compare
 from experiments.pairs import data_directory
+from paraforge.decoding.translator import DecodingOptions, Placement
+from paraforge.engines import open_translator
 from paraforge.errors import InputError
 from paraforge.loading import open_model
+from paraforge.paraphrasing.controls import untagged
+from paraforge.paraphrasing.curve import measured
 from paraforge.paraphrasing.paraphraser import Paraphraser
 from paraforge.parsing.brackets import template_of
 from paraforge.parsing.parser import open_parser
@@ -30,20 +35,39 @@ from paraforge.text.tokens import tokenize
 
 # iBLEU (Sun and Zhou 2012): 0.8 BLEU - 0.2 self-BLEU.
 ALPHA = 0.8
-_TAGS = re.compile("^(⟦[^⟧]*⟧)+ ")
-Texts = tuple[list[str], list[list[str]]]
+SEEDS = 3
+PARSER = "link-grammar"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """n sources; references of each, equally many; the foreign text of each, or none."""
+
+    sources: list[str]
+    references: list[list[str]]
+    foreign: list[str] = field(default_factory=list)
+
+    def first(self, count: int) -> Texts:
+        """The first ``count`` of them."""
+        return Texts(self.sources[:count], self.references[:count], self.foreign[:count])
 
 
 def captions(directory: Path) -> Texts:
-    """The first caption of each image of test_2016, and the other four."""
+    """The caption of each image of test_2016 that was translated into Czech, and the other four."""
+    pairs = _tsv(directory / "bitext" / "multi30k.test_2016_flickr.en-cs.tsv.gz")
     rows = _tsv(directory / "captions" / "test_2016.en5.tsv.gz")
-    return [row[0] for row in rows], [row[1:] for row in rows]
+    others = []
+    for (source, _), row in zip(pairs, rows, strict=True):
+        left = list(row)
+        left.remove(source)
+        others.append(left)
+    return Texts([row[0] for row in pairs], others, [row[1] for row in pairs])
 
 
 def news(directory: Path) -> Texts:
     """Reference A of newstest2021, and reference B."""
     rows = _tsv(directory / "mt_outputs" / "newstest2021.cs-en.tsv.gz")[1:]
-    return [row[1] for row in rows], [[row[2]] for row in rows]
+    return Texts([row[1] for row in rows], [[row[2]] for row in rows], [row[0] for row in rows])
 
 
 def held_out(shards: Path) -> Texts:
@@ -53,7 +77,7 @@ def held_out(shards: Path) -> Texts:
         for table in ShardDirectory(shards).tables(["source_text", "reference", "held_out"])
         for row in table.filter(table["held_out"]).to_pylist()
     ]
-    return [_TAGS.sub("", row["source_text"]) for row in rows], [[row["reference"]] for row in rows]
+    return Texts([untagged(row["source_text"]) for row in rows], [[row["reference"]] for row in rows])
 
 
 def _tsv(path: Path) -> list[list[str]]:
@@ -72,43 +96,34 @@ def distinct(texts: Sequence[str], order: int) -> float:
 
 
 def judge(
-    sources: Sequence[str], references: Sequence[Sequence[str]], outputs: Sequence[str]
-) -> dict[str, float]:
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+    outputs: Sequence[str],
+    transformer: str | None = None,
+) -> dict[str, float | None]:
     """BLEU and chrF against the references, BLEU against the source, iBLEU, similarity to the source by the
-    built-in scorer (0 to 1), and the share of distinct words and bigrams."""
+    built-in scorer and by a sentence-transformer (0 to 1), unigram overlap with it, and the share of distinct
+    words and bigrams."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
     streams = [list(column) for column in zip(*references, strict=True)]
     bleu = BLEU().corpus_score(list(outputs), streams).score
     own = BLEU().corpus_score(list(outputs), [list(sources)]).score
-    scores = compare(open_model("general").model, list(sources), list(outputs))
+    means = {name: float(np.nanmean(values)) for name, values in measured(sources, outputs).items()}
+    cosine = None
+    if transformer is not None:
+        cosine = float(np.nanmean(compare(open_model(transformer).model, list(sources), list(outputs))))
     return {
         "bleu": bleu,
         "chrf": CHRF().corpus_score(list(outputs), streams).score,
         "self_bleu": own,
         "ibleu": ALPHA * bleu - (1 - ALPHA) * own,
-        "similarity": float(np.nanmean(scores)),
+        **means,
+        "transformer_similarity": cosine,
         "distinct_1": distinct(outputs, 1),
         "distinct_2": distinct(outputs, 2),
     }
-
-
-def overlaps(sources: Sequence[str], outputs: Sequence[str]) -> np.ndarray[Any, Any]:
-    """Unigram overlap of each pair, as the column ``overlap_1`` has it."""
-    from collections import Counter
-
-    found = []
-    for pair in zip(sources, outputs, strict=True):
-        first, second = (Counter(tokenize(text)) for text in pair)
-        found.append((first & second).total() / max(1, min(first.total(), second.total())))
-    return np.array(found)
-
-
-def lengths(sources: Sequence[str], outputs: Sequence[str]) -> np.ndarray[Any, Any]:
-    """Tokens of each output to those of its source."""
-    counts = [[max(1, len(tokenize(text))) for text in texts] for texts in (outputs, sources)]
-    return np.array(counts[0]) / np.array(counts[1])
 
 
 def control_error(
@@ -116,25 +131,48 @@ def control_error(
     asked: Mapping[str, str],
     sources: Sequence[str],
     outputs: Sequence[str],
-    scorer: str | None,
+    scorer: str | None = None,
 ) -> float | None:
-    """Share of the outputs that are not what was asked, 0 to 1; None where nothing was, or it is not known.
+    """Share of the outputs that are not what was asked, 0 to 1; None where nothing was, or several things.
 
-    scorer: the model whose scores the buckets of similarity are of.
+    scorer: the model whose scores the buckets of similarity are of; by default the built-in one.
     """
-    ((name, value),) = asked.items() or [("", "")]
-    if name == "template":
-        trees = open_parser("link-grammar").parse(outputs)
-        got = [tree is not None and template_of(tree) == value for tree in trees]
-        return 1 - float(np.mean(got))
-    if name == "similarity" and scorer is not None:
-        measured = compare(open_model(scorer).model, list(sources), list(outputs)).astype(np.float64)
-    elif name in ("overlap", "length"):
-        measured = (overlaps if name == "overlap" else lengths)(sources, outputs)
-    else:
+    if len(asked) != 1:
         return None
-    buckets = model.controls.buckets(name, measured)
-    return float(np.mean(buckets != model.controls.bucket(name, value)))
+    ((name, value),) = asked.items()
+    if name == "template":
+        trees = open_parser(PARSER).parse(outputs)
+        return 1 - float(np.mean([tree is not None and template_of(tree) == value for tree in trees]))
+    if name == "similarity" and scorer is not None:
+        found = compare(open_model(scorer).model, list(sources), list(outputs)).astype(np.float64)
+    else:
+        found = measured(sources, outputs)[name]
+    return float(np.mean(model.controls.buckets(name, found) != model.controls.bucket(name, value)))
+
+
+def ways_of(model: Paraphraser, templates: int) -> dict[str, tuple[dict[str, str], dict[str, Any]]]:
+    """What is asked and how is searched, by name."""
+    ways: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+        "beam": ({}, {}),
+        "diverse, best of 4": ({}, {"search": "diverse", "nbest": 4}),
+        "sampled": ({}, {"search": "sample"}),
+    }
+    for control, edges in model.controls.edges.items():
+        names = ("low", "medium", "high") if len(edges) == 2 else tuple(map(str, range(1, len(edges) + 2)))
+        ways |= {f"{control} {bucket}": ({control: bucket}, {}) for bucket in names}
+    if {"overlap", "similarity"} <= model.controls.edges.keys():
+        ways["overlap low, similarity high"] = ({"overlap": "low", "similarity": "high"}, {})
+    ways |= {
+        template: ({"template": template}, {}) for template in list(model.controls.templates)[:templates]
+    }
+    return ways
+
+
+def back_translated(model: Path, foreign: Sequence[str], threads: int) -> list[str]:
+    """What a translation model makes of the foreign texts, with a beam of 12."""
+    translator = open_translator("ctranslate2", model, DecodingOptions(beam=12), Placement("cpu", threads))
+    results = translator.translate(foreign)
+    return [result.hypotheses[0].text if result.hypotheses else "" for result in results]
 
 
 def main(
@@ -142,72 +180,69 @@ def main(
     text: Annotated[str, typer.Option(help="captions, news or corpus (with --pairs)")] = "captions",
     pairs: Annotated[Path | None, typer.Option(help="tagged pairs that the model was trained on")] = None,
     sentences: Annotated[int, typer.Option(help="number of first sentences")] = 200,
-    scorer: Annotated[str | None, typer.Option(help="whose scores the buckets of similarity are of")] = None,
+    scorer: Annotated[str | None, typer.Option(help="of the buckets of similarity, if not built in")] = None,
+    transformer: Annotated[str | None, typer.Option(help="sentence-transformer that also judges")] = None,
+    back_translation: Annotated[Path | None, typer.Option(help="translation model, judged beside it")] = None,
     name: Annotated[str, typer.Option(help="of the model in the results")] = "transformer",
-    examples: Annotated[int, typer.Option(help="sentences shown with what each way gave")] = 0,
+    templates: Annotated[int, typer.Option(help="that are asked for, the most frequent ones")] = 4,
+    examples: Annotated[Path | None, typer.Option(help="TSV of the first twenty, as they are")] = None,
     threads: int = 1,
-    seed: int = 1,
 ) -> None:
-    """Judge copy, beam, diverse beam and samples without control, then the beam along each control: also how
-    often the beam without control is not what was asked for."""
+    """Judge copy, back-translation, beam, diverse beam and samples (mean of three seeds) without control,
+    then the beam along each control: also how often the beam without control is not what was asked for."""
     if text == "corpus":
         if pairs is None:
             raise InputError("--text corpus needs --pairs")
-        sources, references = held_out(pairs)
+        texts = held_out(pairs)
     else:
-        sources, references = {"captions": captions, "news": news}[text](data_directory())
-    sources, references = sources[:sentences], references[:sentences]
+        texts = {"captions": captions, "news": news}[text](data_directory())
+    texts = texts.first(sentences)
+    sources, references = texts.sources, texts.references
     opened = Paraphraser(model, "cpu", threads)
-    controls = opened.controls
-    ways: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
-        "beam": ({}, {}),
-        "diverse, best of 4": ({}, {"search": "diverse", "nbest": 4}),
-        "sampled": ({}, {"search": "sample", "seed": seed}),
-    }
-    for control in controls.edges:
-        for bucket in ("low", "high"):
-            ways[f"{control} {bucket}"] = ({control: bucket}, {})
-    for template in list(controls.templates)[:3]:
-        ways[template] = ({"template": template}, {})
     print(f"{hardware()}\n{len(sources)} sentences of {text}")
-    append(
-        "paraphrasing",
-        f"{text}, copy",
-        judge(sources, references, sources),
-        text=text,
-        sentences=len(sources),
-        model="",
-    )
-    shown: dict[str, list[str]] = {}
-    for way, (asked, search) in ways.items():
-        begin = time.perf_counter()
-        found = opened.paraphrase(sources, **asked, **search)
-        seconds = time.perf_counter() - begin
-        outputs = [row[0] if row else "" for row in found]
-        shown[way] = outputs
-        errors = [
-            control_error(opened, asked, sources, texts, scorer) if asked else None
-            for texts in (outputs, shown["beam"])
-        ]
-        append(
-            "paraphrasing",
-            f"{text}, {way}",
-            {
-                **judge(sources, references, outputs),
-                "control_error": errors[0],
-                "uncontrolled_error": errors[1],
-                "distinct_paraphrases": float(np.mean([len(set(row)) for row in found])),
-                "sentences_per_second": len(sources) / seconds,
-            },
-            seeds=[seed],
-            model=name,
-            text=text,
-            sentences=len(sources),
+
+    def record(way: str, figures: Mapping[str, float | None], **more: Any) -> None:
+        more = {"model": name, **more}
+        append("paraphrasing", f"{text}, {way}", figures, text=text, sentences=len(sources), **more)
+
+    record("copy", judge(sources, references, sources, transformer), model="")
+    shown = {}
+    if back_translation is not None and texts.foreign:
+        shown["back-translation"] = back_translated(back_translation, texts.foreign, threads)
+        figures = judge(sources, references, shown["back-translation"], transformer)
+        record("back-translation", figures, model="")
+    for way, (asked, search) in ways_of(opened, templates).items():
+        seeds = range(1, SEEDS + 1) if search.get("search") == "sample" else [1]
+        found = []
+        for seed in seeds:
+            begin = time.perf_counter()
+            rows = opened.paraphrase(sources, **asked, **search, **({"seed": seed} if len(seeds) > 1 else {}))
+            seconds = time.perf_counter() - begin
+            outputs = [row[0] if row else "" for row in rows]
+            shown.setdefault(way, outputs)
+            found.append(
+                {
+                    **judge(sources, references, outputs, transformer),
+                    "control_error": control_error(opened, asked, sources, outputs, scorer),
+                    "uncontrolled_error": control_error(opened, asked, sources, shown["beam"], scorer),
+                    "distinct_paraphrases": float(np.mean([len(set(row)) for row in rows])),
+                    "sentences_per_second": len(sources) / seconds,
+                }
+            )
+        columns = {key: [row[key] for row in found] for key in found[0] if found[0][key] is not None}
+        deviations = (
+            {key: float(np.std(column, ddof=1)) for key, column in columns.items()} if len(seeds) > 1 else {}
         )
-    for number in range(min(examples, len(sources))):
-        print(f"\n{sources[number]}")
-        for way, outputs in shown.items():
-            print(f"  {way:24} {outputs[number]}")
+        means = {key: float(np.mean(column)) for key, column in columns.items()}
+        record(way, means, seeds=list(seeds), deviations=deviations or None)
+    if examples is not None:
+        rows = [
+            (source, way, outputs[number])
+            for number, source in enumerate(sources[:20])
+            for way, outputs in shown.items()
+        ]
+        lines = ["source\tway\tparaphrase", *("\t".join(row) for row in rows)]
+        examples.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":

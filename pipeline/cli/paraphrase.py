@@ -67,7 +67,6 @@ def paraphrase(
 
     from paraforge.cli.translate import translate_file
     from paraforge.errors import ConfigurationError
-    from paraforge.paraphrasing.controls import tagged
     from paraforge.paraphrasing.paraphraser import Paraphraser, Search
 
     if search not in get_args(Search):
@@ -75,7 +74,8 @@ def paraphrase(
 
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
         opened = Paraphraser(model, device, threads)
-        prefix = opened.prefix(
+        sources = opened.sources(
+            sentences,
             similarity=similarity,
             overlap=overlap,
             length=length,
@@ -92,6 +92,6 @@ def paraphrase(
             top_k=top_k,
             seed=seed,
         )
-        return translator, (tagged(prefix, sentence) for sentence in sentences)
+        return translator, sources
 
     translate_file(input_path, output_path, force, prepare, "paraphrase")

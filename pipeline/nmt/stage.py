@@ -170,13 +170,14 @@ def _is_whole(model: Path) -> bool:
     return True
 
 
-def publish(model: Path, output: Path) -> None:
-    """Give a finished model to ``output``, which is replaced as a whole."""
+def publish(model: Path, output: Path, others: Mapping[str, Path] | None = None) -> None:
+    """Give a finished model to ``output``, which is replaced as a whole; others go to directories in it."""
     with replaced_directory(output) as temporary:
-        for path in sorted(model.rglob("*")):
-            target = temporary / path.relative_to(model)
-            if path.is_dir():
-                target.mkdir(parents=True, exist_ok=True)
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                link_or_copy(path, target)
+        for name, finished in {".": model, **(others or {})}.items():
+            for path in sorted(finished.rglob("*")):
+                target = temporary / name / path.relative_to(finished)
+                if path.is_dir():
+                    target.mkdir(parents=True, exist_ok=True)
+                else:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    link_or_copy(path, target)

@@ -1,12 +1,14 @@
 """Controls of a paraphrase: what can be asked for, and the tags that ask for it in front of a source.
 
-A tag is a piece of the vocabulary of its own: ``⟦overlap1⟧`` is the lowest third of lexical overlap, and the
-template ``(S (NP) (VP) (.))`` is ``⟦(S⟧⟦NP⟧⟦VP⟧⟦.⟧``.
+A tag is a piece of the vocabulary of its own: ``⟦overlap1⟧`` is the lowest third of lexical overlap, the
+template ``(S (NP) (VP) (.))`` is ``⟦(S⟧⟦NP⟧⟦VP⟧⟦.⟧``, and the parse ``(S (NP) (VP (PP)) (.))`` is
+``⟦(S⟧⟦NP⟧⟦(VP⟧⟦PP⟧⟦)⟧⟦.⟧``.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +26,9 @@ FORMAT = 1
 # In the order of the tags.
 BUCKETED = ("similarity", "overlap", "length")
 _OPEN, _CLOSE = "⟦", "⟧"
+_BRACKET = re.compile(r"\([^\s()]+|\)")
+_TAG = re.compile(f"{_OPEN}[^{_CLOSE}]*{_CLOSE}")
+_TAGGED = re.compile(f"^({_TAG.pattern})+ ")
 _PLAIN = str.maketrans({_OPEN: "[", _CLOSE: "]"})
 _NEAREST = 5
 
@@ -37,11 +42,13 @@ class Controls:
         missing cannot be asked for.
     templates: templates that were learnt, with the number of training outputs of each.
     parser: name of the parser that they are of.
+    labels: of full parses, where sources were tagged with them; a parse generator makes one of a template.
     """
 
     edges: dict[str, list[float]] = field(default_factory=dict)
     templates: dict[str, int] = field(default_factory=dict)
     parser: str | None = None
+    labels: list[str] = field(default_factory=list)
 
     def symbols(self) -> list[str]:
         """Every tag."""
@@ -50,8 +57,9 @@ class Controls:
             for name, edges in self.edges.items()
             for bucket in range(len(edges) + 1)
         ]
-        labels = {tag: None for template in self.templates for tag in _template_tags(template)}
-        return [*buckets, *sorted(labels)]
+        labels = {tag for template in self.templates for tag in _TAG.findall(tree_tags(template))}
+        labels |= {f"{_OPEN}{begin}{label}{_CLOSE}" for label in self.labels for begin in ("", "(")}
+        return [*buckets, *sorted(labels), *([f"{_OPEN}){_CLOSE}"] if self.labels else [])]
 
     def buckets(self, name: str, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The bucket of each value, from 0; -1 for NaN.
@@ -62,8 +70,8 @@ class Controls:
         return np.where(np.isnan(values), -1, found)
 
     def bucket(self, name: str, asked: str) -> int:
-        """The bucket that a user means by ``low``, ``medium``, ``high``, its number from 1, or a value with a
-        decimal point inside it.
+        """The bucket that a user means: ``low``, ``medium``, ``high``, its number from 1, or a value in it,
+        which has a decimal point.
 
         Raises ConfigurationError: there is no such bucket, or the model knows none of them.
         """
@@ -112,10 +120,10 @@ class Controls:
 
         return sorted(self.templates, key=likeness)[:_NEAREST]
 
-    def prefix(self, wanted: Mapping[str, int], template: str | None = None) -> str:
-        """The tags for buckets by name and for a template, to be put in front of :func:`plain` text."""
+    def prefix(self, wanted: Mapping[str, int], tree: str | None = None) -> str:
+        """The tags for buckets by name and for a template or a parse, which go in front of the text."""
         tags = [_bucket_tag(name, wanted[name]) for name in BUCKETED if name in wanted]
-        return "".join([*tags, *(_template_tags(template) if template else ())])
+        return "".join([*tags, tree_tags(tree) if tree else ""])
 
     def as_json(self) -> dict[str, Any]:
         """What ``controls.json`` holds."""
@@ -140,7 +148,7 @@ class Controls:
                 raise InputError("written by a newer version", path, remedy="Upgrade paraforge.")
             edges = {name: [float(edge) for edge in content["edges"][name]] for name in content["edges"]}
             templates = {str(name): int(count) for name, count in content["templates"].items()}
-            return cls(edges, templates, content["parser"])
+            return cls(edges, templates, content["parser"], list(map(str, content.get("labels", []))))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"damaged: {error!r}", path) from error
 
@@ -153,6 +161,11 @@ def plain(text: str) -> str:
 def tagged(prefix: str, text: str) -> str:
     """A source as the model reads it; a blank one stays blank, whatever is asked."""
     return f"{prefix} {plain(text)}" if prefix and text.strip() else plain(text)
+
+
+def untagged(source: str) -> str:
+    """The text of a source that :func:`tagged` gave."""
+    return _TAGGED.sub("", source)
 
 
 def bucket_edges(values: NDArray[np.float64], buckets: int) -> list[float]:
@@ -179,6 +192,31 @@ def _bucket_tag(name: str, bucket: int) -> str:
     return f"{_OPEN}{name}{bucket + 1}{_CLOSE}"
 
 
-def _template_tags(template: str) -> list[str]:
-    root, *labels = top_two_levels(template).split()
-    return [f"{_OPEN}({root}{_CLOSE}", *(f"{_OPEN}{label}{_CLOSE}" for label in labels)]
+def tree_tags(tree: str) -> str:
+    """A tree without words, as tags. A phrase without phrases in it is one tag; any other has a tag that
+    opens it and one that closes it, which is left out at the end of the tree.
+
+    tree: as :func:`~paraforge.parsing.brackets.skeleton` writes it.
+    """
+    pieces = _BRACKET.findall(tree)
+    tags = []
+    for place, piece in enumerate(pieces):
+        if piece == ")":
+            # Of a phrase that opened: one without phrases in it is a single tag.
+            if pieces[place - 1] == ")":
+                tags.append(piece)
+        else:
+            tags.append(piece[1:] if place and pieces[place + 1] == ")" else piece)
+    while tags and tags[-1] == ")":
+        tags.pop()
+    return "".join(f"{_OPEN}{tag}{_CLOSE}" for tag in tags)
+
+
+def tags_in(text: str) -> str:
+    """The tags of a text alone, such as a parse generator's."""
+    return "".join(_TAG.findall(text))
+
+
+def labels_of(tree: str) -> set[str]:
+    """Labels of all phrases of a tree."""
+    return {piece[1:] for piece in _BRACKET.findall(tree) if piece != ")"}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,17 @@ from paraforge.errors import IncompleteError, InputError
 from paraforge.evaluation.leakage import LeakageFilter
 from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.interrupts import check_interrupt
-from paraforge.paraphrasing.controls import BUCKETED, Controls, bucket_edges, learnt_templates, plain, tagged
+from paraforge.paraphrasing.controls import (
+    BUCKETED,
+    Controls,
+    bucket_edges,
+    labels_of,
+    learnt_templates,
+    plain,
+    tagged,
+    tree_tags,
+    untagged,
+)
 from paraforge.paraphrasing.parameters import ParaphraserParameters
 from paraforge.parsing.brackets import template_of
 from paraforge.parsing.parse import Parses, parse_sentences
@@ -40,6 +51,7 @@ _SIDES = ("reference", "translation")
 _COLUMNS = (*_SIDES, "paraphrase_score", "overlap_1", "reference_tokens", "translation_tokens")
 _SCHEMA = pa.schema([("source_text", pa.string()), ("reference", pa.string()), ("held_out", pa.bool_())])
 _RECORD = "prepared.json"
+_PARSES = "parses"
 # Pairs that the edges of buckets are computed from.
 _SAMPLED = 1_000_000
 
@@ -69,11 +81,21 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class PreparedPairs:
-    """Shards to train on, what can be asked of the model, and counts."""
+    """Shards to train on, what can be asked of the model, counts, and what a parse generator is trained on:
+    texts with templates, and parses; None where sources have no full parses."""
 
     shards: ShardDirectory
     controls: Controls
     report: dict[str, Any] = field(default_factory=dict)
+    parses: ShardDirectory | None = None
+
+    def held_out_sources(self, count: int) -> list[str]:
+        """The first ``count`` held-out sources, without tags."""
+        tables = self.shards.tables(["source_text", "held_out"])
+        sources = (
+            text for table in tables for text in table.filter(table["held_out"])["source_text"].to_pylist()
+        )
+        return [untagged(source) for source in itertools.islice(sources, count)]
 
 
 def prepare_pairs(
@@ -112,14 +134,20 @@ def prepare_pairs(
         parses = None if parser is None else parse_sentences(first.to_parse(), parser, resources)
         controls = first.controls(parses)
         with replaced_directory(directory) as temporary:
-            writer = ShardWriter(temporary, _SCHEMA)
-            counts = _write(dataset, parameters, leakage, first, controls, parses, writer)
-            writer.close({"step": "paraphraser"})
+            folders = [temporary, *([temporary / _PARSES] if controls.labels else [])]
+            writers = [ShardWriter(folder, _SCHEMA) for folder in folders]
+            counts = _write(dataset, parameters, leakage, first, controls, parses, writers)
+            for writer in writers:
+                writer.close({"step": "paraphraser"})
             report = {**asdict(counts), **_parse_counts(parses)}
             write_json(temporary / _RECORD, {"controls": controls.as_json(), "report": report})
             write_json(temporary / "controls.json", controls.as_json())
+    controls = Controls.read(directory)
     return PreparedPairs(
-        ShardDirectory(directory), Controls.read(directory), read_json(directory / _RECORD)["report"]
+        ShardDirectory(directory),
+        controls,
+        read_json(directory / _RECORD)["report"],
+        ShardDirectory(directory / _PARSES) if controls.labels else None,
     )
 
 
@@ -217,9 +245,10 @@ class _FirstPass:
         return mixed(rows.keys[:, 1], purpose).astype(np.float64) / 2.0**64 < share
 
     def to_parse(self) -> Iterator[pa.ChunkedArray]:
-        """Both sides of the pairs that are parsed."""
+        """Both sides of the pairs that are parsed, all held-out ones among them."""
         for rows in self.rows(PairCounts()):
-            chosen = rows.filter(self._drawn(rows, "parses", self._parameters.templates.pairs))
+            held = rows.keys[:, 0] <= self.last_held_out
+            chosen = rows.filter(held | self._drawn(rows, "parses", self._parameters.templates.pairs))
             yield from (chosen.table[name] for name in _SIDES)
 
     def controls(self, parses: Parses | None) -> Controls:
@@ -233,10 +262,16 @@ class _FirstPass:
                 if tree is not None:
                     counts[template_of(tree)] += 1
         settings = self._parameters.templates
+        learnt = learnt_templates(counts, settings.minimum, settings.most)
+        labels: set[str] = set()
+        if parses is not None and settings.parses == "full":
+            trees = (tree for tree in parses.trees.to_pylist() if tree and template_of(tree) in learnt)
+            labels = labels.union(*map(labels_of, trees))
         return Controls(
             {name: found for name, found in edges.items() if found},
-            learnt_templates(counts, settings.minimum, settings.most),
+            learnt,
             settings.parser if settings.parser is None or settings.parser in parser_names() else "file",
+            sorted(labels),
         )
 
 
@@ -252,8 +287,9 @@ def _write(
     first: _FirstPass,
     controls: Controls,
     parses: Parses | None,
-    writer: ShardWriter,
+    writers: Sequence[ShardWriter],
 ) -> PairCounts:
+    """Write tagged pairs to the first writer, and to the second, if there is one, parses."""
     counts = PairCounts()
     with progress(total=dataset.rows, unit="pairs", description="tag") as bar:
         for rows in first.rows(counts):
@@ -265,7 +301,9 @@ def _write(
             rows, held = rows.filter(~touched), held[~touched]
             counts.used += int((~held).sum())
             for backwards in (False, True):
-                writer.write(_tagged(rows, backwards, held, controls, parses, parameters))
+                tables = _tagged(rows, backwards, held, controls, parses, parameters)
+                for writer, table in zip(writers, tables, strict=False):
+                    writer.write(table)
             bar.update(before)
     counts.check()
     if counts.used == 0:
@@ -280,8 +318,9 @@ def _tagged(
     controls: Controls,
     parses: Parses | None,
     parameters: ParaphraserParameters,
-) -> pa.Table:
-    """Rows of one direction, each with the tags that it is not without."""
+) -> tuple[pa.Table, pa.Table]:
+    """Rows of one direction, each with the tags that it is not without; and those that have a template, each
+    with its tags alone, and with the parse as target."""
     source, target = _SIDES[::-1] if backwards else _SIDES
     values = rows.values()
     if backwards:
@@ -296,18 +335,32 @@ def _tagged(
         name: np.where(without(name), -1, controls.buckets(name, values[name])).tolist()
         for name in controls.edges
     }
+    texts = rows.table[source].to_pylist()
+    # By row; those without a template that is learnt are missing.
+    templates: dict[int, str] = {}
     trees: list[str | None] = [None] * len(rows)
     if parses is not None:
-        found = parses.of(rows.table[target]).to_pylist()
-        for row in np.flatnonzero(~without("template")).tolist():
-            template = None if found[row] is None else template_of(found[row])
-            trees[row] = template if template in controls.templates else None
+        trees = parses.of(rows.table[target]).to_pylist()
+        found = {row: template_of(tree) for row, tree in enumerate(trees) if tree is not None}
+        templates = {row: template for row, template in found.items() if template in controls.templates}
+    shown = dict(enumerate(trees)) if controls.labels else templates
+    untold = without("template")
     sources = []
-    for row, text in enumerate(rows.table[source].to_pylist()):
+    for row, text in enumerate(texts):
         wanted = {name: column[row] for name, column in buckets.items() if column[row] >= 0}
-        prefix = controls.prefix(wanted, trees[row])
-        sources.append(tagged(prefix, text))
+        tree = shown[row] if row in templates and not untold[row] else None
+        sources.append(tagged(controls.prefix(wanted, tree), text))
     targets = [plain(text) for text in rows.table[target].to_pylist()]
+    parsed = [
+        (tagged(tree_tags(template), texts[row]), tree_tags(trees[row] or ""))
+        for row, template in templates.items()
+    ]
+    return _table(sources, targets, held_out), _table(
+        [text for text, _ in parsed], [tree for _, tree in parsed], held_out[list(templates)]
+    )
+
+
+def _table(sources: list[str], targets: list[str], held_out: NDArray[np.bool_]) -> pa.Table:
     return pa.table(
         [pa.array(sources, pa.string()), pa.array(targets, pa.string()), held_out], schema=_SCHEMA
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -43,11 +43,22 @@ class TemplateParameters(_Section):
     parser: Annotated[str, UserFile(words=PARSERS)] | None = Field(
         None,
         min_length=1,
-        description="link-grammar, stanza, or a file of sentences and trees, tabs between; null: none",
+        description="link-grammar, stanza, or a file of sentences and trees, separated by tabs; null: none",
     )
-    pairs: int = Field(200_000, ge=1, description="about this number of pairs are parsed, chosen by hash")
-    minimum: int = Field(20, ge=1, description="outputs that a template has to have to be learnt")
+    pairs: int = Field(200_000, ge=1, description="about how many pairs are parsed, chosen by hash")
+    minimum: int = Field(20, ge=1, description="outputs that a template must have to be learnt")
     most: int = Field(200, ge=1, description="templates, the most frequent ones")
+    parses: Literal["template", "full"] = Field(
+        "template",
+        description="what is in front of a source; full: the whole parse, which a second model, the parse "
+        "generator, makes of a template (SCPN)",
+    )
+
+    @model_validator(mode="after")
+    def _parsed(self) -> TemplateParameters:
+        if self.parses == "full" and self.parser is None:
+            raise ValueError("parses: full needs a parser")
+        return self
 
 
 class ParaphraserParameters(_Section):

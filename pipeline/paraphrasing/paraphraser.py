@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,12 +11,15 @@ from paraforge.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.engines import open_translator
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.models.model import open_model
-from paraforge.paraphrasing.controls import BUCKETED, CONTROLS_FILE, Controls, tagged
+from paraforge.paraphrasing.controls import BUCKETED, CONTROLS_FILE, Controls, tagged, tags_in, tree_tags
 from paraforge.parsing.parser import open_parser, parser_names
 from paraforge.shards.resources import available_cores
 
 Search = Literal["beam", "diverse", "sample"]
 MAXIMUM_TOKENS = 256
+# Below a paraphraser whose sources have full parses: what makes one of a template.
+PARSE_GENERATOR = "parse_generator"
+PARSE_BEAM = 4
 
 
 def is_paraphraser(path: Path) -> bool:
@@ -38,12 +42,14 @@ class Paraphraser:
         path: its directory. device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: 0 is one a core.
         """
         self.controls = Controls.read(path)
+        self._path = path
         self._model = open_model(path)
         self._placement = Placement(device, threads or available_cores())
         self._opened: tuple[Any, Translator] | None = None
 
-    def prefix(
+    def sources(
         self,
+        texts: Iterable[str],
         *,
         similarity: str | None = None,
         overlap: str | None = None,
@@ -51,14 +57,15 @@ class Paraphraser:
         template: str | None = None,
         like: str | None = None,
         parser: str | None = None,
-    ) -> str:
-        """The tags for what is asked, to be put in front of each source.
+    ) -> Iterator[str]:
+        """Each text as the model reads it, with the tags for what is asked.
 
         similarity, overlap, length: ``low``, ``medium``, ``high``, the number of a bucket, or a value in it.
         template: ``(S (NP) (VP) (.))``.
         like: a sentence whose template is taken; it is parsed by ``parser``, or the model's own.
 
-        Raises ConfigurationError: the model cannot be asked that; InputError: no parser, or no parse.
+        Raises, before anything is read, ConfigurationError: the model cannot be asked that; InputError: no
+        parser, or no parse.
         """
         asked = dict(zip(BUCKETED, (similarity, overlap, length), strict=True))
         wanted = {
@@ -68,16 +75,33 @@ class Paraphraser:
             if template is not None:
                 raise ConfigurationError(["--template and --like are two ways to say one thing: give one"])
             template = self._tree_of(like, parser or self.controls.parser)
-        return self.controls.prefix(
-            wanted, None if template is None else self.controls.known_template(template)
-        )
+        if template is not None:
+            template = self.controls.known_template(template)
+            if self.controls.labels:
+                return self._with_parses(texts, self.controls.prefix(wanted), tree_tags(template))
+        prefix = self.controls.prefix(wanted, template)
+        return (tagged(prefix, text) for text in texts)
+
+    def _with_parses(self, texts: Iterable[str], prefix: str, template: str) -> Iterator[str]:
+        """Texts with the parse that the parse generator makes of a template for each; with the template where
+        it makes none."""
+        model = open_model(self._path / PARSE_GENERATOR)
+        engine = "ctranslate2" if "ctranslate2" in model.folders else "fairseq"
+        options = DecodingOptions(beam=PARSE_BEAM, maximum_target_tokens=MAXIMUM_TOKENS)
+        generator = open_translator(engine, model, options, self._placement)
+        kept, read = itertools.tee(texts)
+        results = generator.translate(tagged(template, text) for text in read)
+        for text, result in zip(kept, results, strict=True):
+            parse = tags_in(result.hypotheses[0].text) if result.hypotheses else ""
+            yield tagged(prefix + (parse or template), text)
 
     def _tree_of(self, sentence: str, parser: str | None) -> str:
         if parser is None:
             raise ConfigurationError(["this model was trained without templates"])
         if parser == "file":
+            known = ", ".join(parser_names())
             raise ConfigurationError(
-                [f"--like: the model's templates are of a file: give --parser ({', '.join(parser_names())})"]
+                [f"--like: the model's templates are from a file: give --parser ({known})"]
             )
         (tree,) = open_parser(parser).parse([sentence])
         if tree is None:
@@ -140,7 +164,7 @@ class Paraphraser:
     ) -> list[list[str]]:
         """Paraphrases of each text, the best first; none of a text that could not be paraphrased.
 
-        similarity, overlap, length, template, like: what they are like, see :meth:`prefix`.
+        similarity, overlap, length, template, like: what they are like, see :meth:`sources`.
         search: how many and how, see :meth:`translator`.
 
         Raises ConfigurationError, InputError: as those.
@@ -148,6 +172,6 @@ class Paraphraser:
         if isinstance(texts, str):
             raise TypeError("texts is a list of strings, not a string")
         asked = {"similarity": similarity, "overlap": overlap, "length": length}
-        prefix = self.prefix(**asked, template=template, like=like)
-        results = self.translator(**search).translate(tagged(prefix, text) for text in texts)
+        sources = self.sources(texts, **asked, template=template, like=like)
+        results = self.translator(**search).translate(sources)
         return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]

@@ -15,13 +15,17 @@ from paraforge.models.importing import import_model
 from paraforge.nmt.stage import publish, trained_model, training_key
 from paraforge.nmt.training import write_history
 from paraforge.paraphrasing.controls import CONTROLS_FILE, Controls
-from paraforge.paraphrasing.pairs import prepare_pairs
+from paraforge.paraphrasing.curve import control_curve
+from paraforge.paraphrasing.pairs import PreparedPairs, prepare_pairs
 from paraforge.paraphrasing.parameters import NO_MODEL, TRAIN, ParaphraserParameters
+from paraforge.paraphrasing.paraphraser import PARSE_GENERATOR, Paraphraser, is_paraphraser
+from paraforge.scoring.general import is_english
 from paraforge.shards.resources import Resources
 from paraforge.shards.work import WorkDirectory, replaced_directory
 from paraforge.text.paths import expand
 
 STEP = "paraphraser"
+CURVE_SENTENCES = 200
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,10 @@ class ParaphraserReport:
     origin: trained, none, or what a ready model was. fingerprint: of weights and vocabulary.
     bleu, chrf: on the held-out pairs, with their tags; None where none were held out.
     controls: what the model can be asked for: buckets by name, and the number of templates.
-    pairs: what became of the corpus' pairs; None for a ready model. architecture: sizes.
+    pairs: what became of the corpus' pairs; None for a ready model.
+    curve: what a trained model gives for what is asked, on held-out pairs; see
+        :func:`~paraforge.paraphrasing.curve.control_curve`; empty where they are not English.
+    architecture: sizes.
     trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
     """
 
@@ -41,6 +48,7 @@ class ParaphraserReport:
     chrf: float | None
     controls: dict[str, int] = field(default_factory=dict)
     pairs: Mapping[str, int] | None = None
+    curve: list[dict[str, Any]] = field(default_factory=list)
     architecture: dict[str, Any] = field(default_factory=dict)
     trained_on: dict[str, Any] | None = None
     seconds: float = 0.0
@@ -58,14 +66,14 @@ def build_paraphraser(
     started = time.monotonic()
     history: list[dict[str, float]] = []
     pairs: Mapping[str, int] | None = None
+    curve: list[dict[str, Any]] = []
     if parameters.model == NO_MODEL:
         with replaced_directory(output) as temporary:
             write_description(temporary, origin=NO_MODEL, languages=parameters.languages, entries={})
     elif parameters.model == TRAIN:
-        history, pairs = _train(parameters, corpus, output, resources)
+        history, pairs, curve = _train(parameters, corpus, output, resources)
     else:
-        source, target = parameters.languages
-        import_model(expand(parameters.model), output, source_language=source, target_language=target)
+        _import(expand(parameters.model), output, parameters.languages)
         mark_paraphraser(output)
     write_history(history, plot)
     description = read_json(output / MODEL_FILE)
@@ -79,6 +87,7 @@ def build_paraphraser(
         controls={name: len(edges) + 1 for name, edges in controls.edges.items()}
         | ({"templates": len(controls.templates)} if controls.templates else {}),
         pairs=pairs,
+        curve=curve,
         architecture=description["architecture"],
         trained_on=description["trained_on"],
         seconds=round(time.monotonic() - started, 1),
@@ -87,7 +96,7 @@ def build_paraphraser(
 
 def _train(
     parameters: ParaphraserParameters, corpus: Path, output: Path, resources: Resources
-) -> tuple[list[dict[str, float]], Mapping[str, int]]:
+) -> tuple[list[dict[str, float]], Mapping[str, int], list[dict[str, Any]]]:
     work = WorkDirectory(STEP, resources.work)
     with work.lock():
         pairs = prepare_pairs(corpus, work.path, parameters, resources)
@@ -103,9 +112,41 @@ def _train(
             symbols=pairs.controls.symbols(),
             documents={CONTROLS_FILE: controls},
         )
-        publish(directory / "model", output)
+        others = {}
+        if pairs.parses is not None:
+            own = directory / PARSE_GENERATOR
+            trained_model(pairs.parses, own, training, resources, symbols=pairs.controls.symbols())
+            others[PARSE_GENERATOR] = own / "model"
+        publish(directory / "model", output, others)
+        curve = _curve(pairs, output, directory, parameters, resources)
         work.note_used([directory.name, pairs.shards.path.name])
-    return history, pairs.report
+    return history, pairs.report, curve
+
+
+def _import(model: Path | str, output: Path, languages: tuple[str, str]) -> None:
+    """Import a ready model, with its parse generator if it needs one."""
+    source, target = languages
+    import_model(model, output, source_language=source, target_language=target)
+    if is_paraphraser(output) and Controls.read(output).labels:
+        generator = Path(model) / PARSE_GENERATOR
+        import_model(generator, output / PARSE_GENERATOR, source_language=source, target_language=target)
+
+
+def _curve(
+    pairs: PreparedPairs,
+    output: Path,
+    directory: Path,
+    parameters: ParaphraserParameters,
+    resources: Resources,
+) -> list[dict[str, Any]]:
+    """The curve of the finished model, measured once."""
+    file = directory / "curve.json"
+    if not file.is_file():
+        english = is_english(parameters.language)
+        model = Paraphraser(output, "cpu", resources.thread_count())
+        write_json(file, control_curve(model, pairs.held_out_sources(CURVE_SENTENCES)) if english else [])
+    rows: list[dict[str, Any]] = read_json(file)
+    return rows
 
 
 def mark_paraphraser(model: Path) -> None:

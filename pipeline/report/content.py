@@ -15,7 +15,14 @@ from paraforge.corpus.sample import Band, sample_pairs
 from paraforge.errors import InputError
 from paraforge.publication.datasets import Dataset, neighbours, open_published
 from paraforge.publication.manifest import KEPT, Manifest
-from paraforge.report.curves import Curves, ResultTable, read_curves, read_metrics, result_tables
+from paraforge.report.curves import (
+    Curves,
+    ResultTable,
+    paraphraser_curve,
+    read_curves,
+    read_metrics,
+    result_tables,
+)
 from paraforge.report.flow import Fate, share
 from paraforge.report.histograms import OTHERS, Histograms, count_published, count_wrong
 from paraforge.report.parameters import ReportParameters
@@ -67,6 +74,7 @@ class Content:
     means: name, mean over kept and over refused pairs.
     refused_means: why the means over refused pairs are what they are.
     lexicon: None where there is none; ``lexicon_missing`` says why.
+    paraphraser: what the trained paraphraser gives for what is asked; None where there is none.
     results: tables of evaluation results found among the metrics.
     """
 
@@ -87,6 +95,7 @@ class Content:
     lexicon: LexiconEntries | None
     lexicon_missing: str | None
     curves: list[Curves]
+    paraphraser: Curves | None
     results: list[ResultTable]
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -141,6 +150,7 @@ def gather(
             lexicon=lexicon_entries(connection, views, parameters.entries),
             lexicon_missing=missing.get("lexicon"),
             curves=read_curves(plots),
+            paraphraser=paraphraser_curve(values),
             results=result_tables(values),
             metrics=values,
         )

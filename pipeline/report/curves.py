@@ -19,6 +19,8 @@ _NOT_DRAWN = frozenset({*_OVER, "seconds", "target_tokens", "tokens", "learning_
 # A dictionary of rows is a table of results if a row has one of these.
 _RESULTS = ("pearson", "spearman", "accuracy", "adjusted_pmi", "cross_pmi")
 _MOST_POINTS = 400
+# What is asked of a paraphraser: nothing, a bucket of overlap, that and the highest similarity.
+_ASKED = ("no control", "overlap", "with high similarity")
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,22 @@ def _curves_of(name: str, over: str, rows: list[dict[str, str]]) -> Iterator[Cur
             groups.setdefault(_quantity(column), []).append(Series(column.replace("_", " "), kept))
     for quantity, series in groups.items():
         yield Curves(name, over, quantity, series[:4])
+
+
+def paraphraser_curve(metrics: Mapping[str, Mapping[str, Any]]) -> Curves | None:
+    """Similarity against overlap, from the metrics of stage paraphraser; None where it trained nothing."""
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for row in metrics.get("paraphraser", {}).get("curve") or ():
+        asked = [name for name in ("overlap", "similarity") if row["asked"][name] is not None]
+        if row["overlap"] is not None and row["similarity"] is not None:
+            point = (float(row["overlap"]), float(row["similarity"]))
+            groups.setdefault(_ASKED[len(asked)], []).append(point)
+    series = [Series(name, sorted(points)) for name, points in groups.items()]
+    return (
+        Curves("paraphraser", "overlap with the source", "similarity to the source", series)
+        if series
+        else None
+    )
 
 
 def _quantity(column: str) -> str:

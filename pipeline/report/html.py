@@ -14,6 +14,7 @@ from paraforge.corpus.differing_words import marked_words
 from paraforge.files import atomic_path
 from paraforge.publication.verdict_words import separations, verdict_words
 from paraforge.report.content import Content, gather
+from paraforge.report.curves import Curves
 from paraforge.report.flow import flow_picture, share
 from paraforge.report.histograms import HEAT_STEP, LONGEST
 from paraforge.report.parameters import ReportParameters
@@ -82,6 +83,7 @@ def render(content: Content, environment: jinja2.Environment | None = None) -> s
             (curve, lines(curve.series, f"{curve.name}: {curve.quantity}", curve.over))
             for curve in content.curves
         ],
+        paraphraser=None if content.paraphraser is None else _paraphraser(content.paraphraser),
         tiles=_tiles(content),
         verdict=verdict_words(content.manifest),
         separations=separations(content.manifest),
@@ -105,6 +107,10 @@ def _heat(content: Content) -> Markup | None:
         ("paraphrase score", "trigram overlap"),
         start,
     )
+
+
+def _paraphraser(curve: Curves) -> Markup:
+    return lines(curve.series, "Similarity against overlap", curve.over, width=420, height=240)
 
 
 def _broad(bars: Sequence[Bar]) -> list[Bar]:

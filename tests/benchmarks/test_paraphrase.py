@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.paraphrase import control_error, distinct, judge, lengths, overlaps
+from benchmarks.paraphrase import control_error, distinct, judge, ways_of
 from paraforge.paraphrasing.controls import Controls
 from paraforge.paraphrasing.paraphraser import Paraphraser
 
@@ -16,7 +16,8 @@ def test_a_copy() -> None:
     copied = judge(SOURCES, REFERENCES, SOURCES)
     assert copied["self_bleu"] == pytest.approx(100)
     assert copied["similarity"] == pytest.approx(1, abs=0.01)
-    assert copied["ibleu"] == pytest.approx(0.8 * copied["bleu"] - 20)
+    assert copied["overlap"] == copied["length"] == 1
+    assert copied["ibleu"] == pytest.approx(0.8 * (copied["bleu"] or 0) - 20)
     # the, dog, runs, in, park, a, cat, sleeps, on, mat of twelve words
     assert copied["distinct_1"] == 10 / 12
     assert distinct(SOURCES, 2) == 1
@@ -24,10 +25,13 @@ def test_a_copy() -> None:
 
 def test_what_is_measured_of_a_control() -> None:
     outputs = ["a dog runs", "one"]
-    assert overlaps(SOURCES, outputs).tolist() == [2 / 3, 0]
-    assert lengths(SOURCES, outputs).tolist() == [3 / 6, 1 / 6]
     model = object.__new__(Paraphraser)
     model.controls = Controls({"overlap": [0.3, 0.6], "length": [0.4]})
-    assert control_error(model, {"overlap": "high"}, SOURCES, outputs, None) == 0.5
-    assert control_error(model, {"overlap": "medium"}, SOURCES, outputs, None) == 1
-    assert control_error(model, {"length": "low"}, SOURCES, outputs, None) == 0.5
+    assert control_error(model, {"overlap": "high"}, SOURCES, outputs) == 0.5
+    assert control_error(model, {"overlap": "medium"}, SOURCES, outputs) == 1
+    assert control_error(model, {"length": "low"}, SOURCES, outputs) == 0.5
+    assert control_error(model, {}, SOURCES, outputs) is None
+    # what is asked for alone, and in the order of the tags
+    assert list(ways_of(model, 4))[3:] == [
+        *("overlap low", "overlap medium", "overlap high", "length 1", "length 2"),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,18 @@ from hypothesis import strategies as st
 
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.files import write_json
-from paraforge.paraphrasing.controls import Controls, bucket_edges, learnt_templates, plain
+from paraforge.paraphrasing.controls import (
+    Controls,
+    bucket_edges,
+    labels_of,
+    learnt_templates,
+    plain,
+    tagged,
+    tags_in,
+    tree_tags,
+    untagged,
+)
+from paraforge.parsing.brackets import template_of
 
 CONTROLS = Controls(
     {"similarity": [0.5, 0.8], "overlap": [0.2, 0.4], "length": [1.0]},
@@ -95,6 +107,42 @@ def test_every_tag_is_a_symbol_and_nobody_else_writes_one() -> None:
         assert plain(f"a {symbol} b") == f"a [{symbol[1:-1]}] b"
     assert prefix == ""
     assert CONTROLS.prefix({}) == ""
+
+
+@given(st.text())
+def test_tags_come_off_again(text: str) -> None:
+    for prefix in ("", "⟦overlap1⟧", "⟦overlap1⟧⟦(S⟧⟦NP⟧"):
+        assert untagged(tagged(prefix, text)) == plain(text)
+
+
+LABELS = st.sampled_from(["S", "NP", "VP", "X", ".", ","])
+TREES = st.recursive(
+    LABELS.map(lambda label: f"({label})"),
+    lambda inner: st.tuples(LABELS, st.lists(inner, min_size=1, max_size=4)).map(
+        lambda node: f"({' '.join([node[0], *node[1]])})"
+    ),
+)
+
+
+def tree_of(tags: str) -> str:
+    """The tree that tags are of."""
+    pieces = re.findall("⟦([^⟧]*)⟧", tags)
+    text, depth = "", 0
+    for piece in pieces:
+        opens = piece.startswith("(")
+        text += ")" if piece == ")" else f" {piece}" if opens else f" ({piece})"
+        depth += opens - (piece == ")")
+    return (text + ")" * depth).strip()
+
+
+@given(TREES)
+def test_tags_of_a_tree_say_all_of_it(tree: str) -> None:
+    tags = tree_tags(tree)
+    assert tree_of(tags) == tree
+    assert tags_in(f" {tags} a dog") == tags
+    symbols = Controls(templates={template_of(tree): 1}, labels=sorted(labels_of(tree))).symbols()
+    assert set(re.findall("⟦[^⟧]*⟧", tags)) <= set(symbols)
+    assert len(symbols) == len(set(symbols)) == 2 * len(labels_of(tree)) + 1
 
 
 def test_reading(tmp_path: Path) -> None:

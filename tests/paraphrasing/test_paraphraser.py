@@ -70,13 +70,15 @@ def test_searches(root: Path) -> None:
 def test_a_sentence_to_be_like(root: Path) -> None:
     model = Paraphraser(root / "model")
     by_file = {"parser": str(root / "trees.tsv")}
-    assert model.prefix(like="Go.", **by_file) == model.prefix(template="(S (VP go))") == "⟦(S⟧⟦VP⟧"
-    with pytest.raises(ConfigurationError, match="templates are of a file: give --parser"):
-        model.prefix(like="Go.")
+    like = model.sources(["a"], like="Go.", **by_file)
+    assert list(like) == list(model.sources(["a"], template="(S (VP go))")) == ["⟦(S⟧⟦VP⟧ a"]
+    # Refused at once, not when the first text is read.
+    with pytest.raises(ConfigurationError, match="templates are from a file: give --parser"):
+        model.sources([], like="Go.")
     with pytest.raises(InputError, match=r"finds no parse of 'Other\."):
-        model.prefix(like="Other.", **by_file)
+        model.sources([], like="Other.", **by_file)
     with pytest.raises(ConfigurationError, match="give one"):
-        model.prefix(like="Go.", template="(S (VP))", **by_file)
+        model.sources([], like="Go.", template="(S (VP))", **by_file)
 
 
 def run(*arguments: str, stdin: bytes | None = None) -> Any:

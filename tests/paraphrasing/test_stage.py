@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ from paraforge.errors import InputError, Interrupted
 from paraforge.files import read_json
 from paraforge.models.importing import import_model
 from paraforge.nmt import stage as nmt_stage
-from paraforge.paraphrasing.controls import Controls
+from paraforge.paraphrasing.controls import Controls, tags_in, tree_tags
 from paraforge.paraphrasing.parameters import ParaphraserParameters
+from paraforge.paraphrasing.paraphraser import Paraphraser
 from paraforge.paraphrasing.stage import ParaphraserReport, build_paraphraser
+from paraforge.parsing.brackets import template_of
 from paraforge.shards.resources import Resources
+from paraforge.shards.store import ShardDirectory
 from tests.nmt.test_stage import files
+from tests.paraphrasing.test_pairs import pairs_of
 from tests.project import digests
 from tests.selection.published import publish_pairs
 
@@ -35,6 +40,9 @@ TINY: dict[str, Any] = {
     "validation": {"held_out": 20, "every_updates": 6, "beam": 2, "average": 2, "final_beam": 3},
     "maximum_tokens": 40,
 }  # fmt: skip
+
+
+SIDES = ("reference", "translation")
 
 
 def build(root: Path, place: Path, **changes: Any) -> ParaphraserReport:
@@ -62,6 +70,8 @@ def test_training_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert report.trained_on["pairs"] + report.trained_on["too_long"] == 2 * report.pairs["used"]
     assert Controls.read(tmp_path / "model").edges.keys() == {"similarity", "overlap", "length"}
     assert "controls.json" in read_json(tmp_path / "model" / "model.json")["files"]
+    # Nothing, three buckets of overlap, and these at high similarity.
+    assert [row["asked"]["overlap"] for row in report.curve] == [None, 1, 2, 3, 1, 2, 3]
     # Each tag is one piece.
     translator: Any = open_translator("ctranslate2", tmp_path / "model", DecodingOptions(beam=2))
     tokens = translator.encode(["⟦overlap1⟧⟦length2⟧ a"])[0].tokens
@@ -73,7 +83,7 @@ def test_training_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(nmt_stage, "train_model", fail)
     (tmp_path / "model" / "model.json").unlink()
-    build(root, tmp_path)
+    assert build(root, tmp_path).curve == report.curve
     assert files(tmp_path / "model") == before
     for changes in ({"training": {"seed": 2}}, {"controls": {"drop": 0.1}}, {"controls": {"buckets": 4}}):
         with pytest.raises(AssertionError, match="trained twice"):
@@ -115,6 +125,80 @@ def test_an_lstm_trains_resumes_translates_and_is_imported(
     assert translations(tmp_path / "imported", sentences) == found
     build(root, tmp_path / "ready", model=str(tmp_path / "model"))
     assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
+
+
+TREES = ("(S (NP (PP)) (VP) (.))", "(S (NP) (VP (NP (PP))) (.))", "(S (VP (NP)))")
+
+
+def test_full_parses(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = pairs_of(root)
+    sentences = sorted({row[side] for row in pairs for side in ("reference", "translation")})
+    lines = [f"{text}\t{TREES[number % 3]}\n" for number, text in enumerate(sentences) if number % 7]
+    (tmp_path / "trees.tsv").write_text("".join(lines), encoding="utf-8")
+    templates = {"parser": str(tmp_path / "trees.tsv"), "parses": "full"}
+    # What the models are trained on: the parse of the target in front of a source, and that of a template.
+    report = build(root, tmp_path, templates=templates)
+    assert report.controls["templates"] == 2
+    (shards,) = (tmp_path / "work" / "paraphraser").glob("pairs-*")
+    trained, parsed = (
+        [row for table in ShardDirectory(place).tables() for row in table.to_pylist()]
+        for place in (shards, shards / "parses")
+    )
+    trees = dict(line.rstrip("\n").split("\t") for line in lines)
+    both_ways = [(row[a], row[b]) for row in pairs for a, b in (SIDES, SIDES[::-1])]
+    expected = {
+        (f"{tree_tags(template_of(trees[target]))} {source}", tree_tags(trees[target]))
+        for source, target in both_ways
+        if target in trees
+    }
+    assert {(row["source_text"], row["reference"]) for row in parsed} <= expected
+    assert len(parsed) == sum(row["reference"] in trees for row in trained) > 100
+    assert any(row["held_out"] for row in parsed) and not all(row["held_out"] for row in parsed)
+    tags = [tags_in(row["source_text"]).partition("⟦(S") for row in trained]
+    assert {sign + rest for _, sign, rest in tags} == {"", *map(tree_tags, TREES)}
+    # What is read: a template, filled up by the parse generator, in front of each text.
+    model = Paraphraser(tmp_path / "model", "cpu", 1)
+    texts = ["the dog", "", "two of the dogs run"]
+    generator = open_translator(
+        "ctranslate2",
+        tmp_path / "model" / "parse_generator",
+        DecodingOptions(beam=4, maximum_target_tokens=256),
+    )
+    wanted = tree_tags("(S (VP))")
+    found = [
+        tags_in(result.hypotheses[0].text) if result.hypotheses else ""
+        for result in generator.translate([f"{wanted} the dog", "", f"{wanted} two of the dogs run"])
+    ]
+    assert found[0]
+    assert list(model.sources(texts, overlap="low", template="(S (VP))")) == [
+        f"⟦overlap1⟧{found[0] or wanted} the dog",
+        "",
+        f"⟦overlap1⟧{found[2] or wanted} two of the dogs run",
+    ]
+    assert [len(row) for row in model.paraphrase(texts, template="(S (VP))")] == [1, 1, 1]
+    assert list(model.sources(texts[:1], overlap="low")) == ["⟦overlap1⟧ the dog"]
+    # Ready models keep it, and without it are refused; nothing is trained twice, or left out after a kill.
+    build(root, tmp_path / "ready", model=str(tmp_path / "model"))
+    assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
+    shutil.copytree(tmp_path / "model", tmp_path / "half")
+    shutil.rmtree(tmp_path / "half" / "parse_generator")
+    with pytest.raises(InputError, match="parse_generator: no such"):
+        build(root, tmp_path / "other", model=str(tmp_path / "half"))
+    train = nmt_stage.train_model
+    trainings: list[Path] = []
+
+    def stopped(bitext: Any, directory: Path, *arguments: Any) -> Any:
+        trainings.append(directory)
+        if len(trainings) == 2:
+            raise Interrupted()
+        return train(bitext, directory, *arguments)
+
+    monkeypatch.setattr(nmt_stage, "train_model", stopped)
+    with pytest.raises(Interrupted):
+        build(root, tmp_path / "again", templates=templates)
+    build(root, tmp_path / "again", templates=templates)
+    assert [place.name for place in trainings[1:]] == ["parse_generator"] * 2
+    assert files(tmp_path / "again" / "model") == files(tmp_path / "model")
 
 
 def translations(model: Path, sentences: list[str]) -> list[str]:
@@ -172,6 +256,7 @@ def test_none(root: Path, tmp_path: Path) -> None:
         ({"architecture": {"width": 30, "heads": 4}}, "multiple of heads"),
         ({"training": {"batch_tokens": 64}}, "at least maximum_tokens"),
         ({"controls": {"buckets": 1}}, "greater than or equal to 2"),
+        ({"templates": {"parses": "full"}}, "parses: full needs a parser"),
     ],
 )
 def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:

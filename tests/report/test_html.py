@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -112,6 +113,29 @@ def test_every_part_is_there(root: Path) -> None:
         assert re.search(rf"{reason}\s+{count:,}", text)
     assert "61.23" in text and "13.3 ± 19.3" in text and "A dry run." in text
     assert "CC-BY 2.0 FR" in text
+
+
+def test_what_a_paraphraser_gives(root: Path, tmp_path: Path) -> None:
+    rows = [
+        {"asked": {"overlap": overlap, "similarity": similarity}, "overlap": x, "similarity": y}
+        for overlap, similarity, x, y in [
+            (None, None, 0.5, 0.8),
+            *((1, None, 0.2, 0.6), (2, None, 0.4, 0.75), (3, None, 0.7, 0.9)),
+            *((1, 3, 0.3, 0.7), (2, 3, None, None)),
+        ]
+    ]
+    metrics = tmp_path / "metrics"
+    metrics.mkdir()
+    (metrics / "paraphraser.json").write_text(json.dumps({"curve": rows}), encoding="utf-8")
+    write_report(root / "plain" / "corpus", tmp_path / "a.html", ReportParameters(), metrics)
+    html = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert '<a href="#paraphraser">' in html
+    section = html.partition('<section id="paraphraser"')[2].partition("</section>")[0]
+    assert section.count("<circle") == section.count("<tr><td>") == 5
+    assert "overlap from 0.6 to 0.9; with high similarity from 0.7 to 0.7" in section
+    (metrics / "paraphraser.json").write_text('{"curve": []}', encoding="utf-8")
+    write_report(root / "plain" / "corpus", tmp_path / "a.html", ReportParameters(), metrics)
+    assert "paraphraser" not in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 def test_links_lead_somewhere(root: Path) -> None:
