@@ -212,11 +212,11 @@ def main(
         figures = judge(sources, references, shown["back-translation"], transformer)
         record("back-translation", figures, model="")
     for way, (asked, search) in ways_of(opened, templates).items():
-        seeds = range(1, SEEDS + 1) if search.get("search") == "sample" else [1]
+        seeds = range(1, SEEDS + 1) if search.get("search") == "sample" else range(1, 2)
         found = []
         for seed in seeds:
             begin = time.perf_counter()
-            rows = opened.paraphrase(sources, **asked, **search, **({"seed": seed} if len(seeds) > 1 else {}))
+            rows = opened.paraphrase(sources, **asked, **{**search, "seed": seed})
             seconds = time.perf_counter() - begin
             outputs = [row[0] if row else "" for row in rows]
             shown.setdefault(way, outputs)
@@ -229,20 +229,17 @@ def main(
                     "sentences_per_second": len(sources) / seconds,
                 }
             )
-        columns = {key: [row[key] for row in found] for key in found[0] if found[0][key] is not None}
-        deviations = (
-            {key: float(np.std(column, ddof=1)) for key, column in columns.items()} if len(seeds) > 1 else {}
-        )
+        columns = {key: [row[key] or 0.0 for row in found] for key in found[0] if found[0][key] is not None}
+        deviations = {key: float(np.std(column, ddof=1)) for key, column in columns.items() if len(seeds) > 1}
         means = {key: float(np.mean(column)) for key, column in columns.items()}
-        record(way, means, seeds=list(seeds), deviations=deviations or None)
+        record(way, means, seeds=list(seeds), deviations=deviations)
     if examples is not None:
-        rows = [
-            (source, way, outputs[number])
+        lines = [
+            f"{source}\t{way}\t{outputs[number]}"
             for number, source in enumerate(sources[:20])
             for way, outputs in shown.items()
         ]
-        lines = ["source\tway\tparaphrase", *("\t".join(row) for row in rows)]
-        examples.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        examples.write_text("\n".join(["source\tway\tparaphrase", *lines, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":
