@@ -23,12 +23,11 @@ import yaml
 
 from benchmarks.hardware import hardware
 from benchmarks.results import ROOT, append, sts_figures
-from experiments.pairs import sts_files
+from experiments.pairs import sts_sets
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.paragram import build_paragram
 from paraforge.embeddings.parameters import ModelParameters, PairFileParameters, ParagramParameters
 from paraforge.embeddings.train_model import train_model
-from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.loading import load_fixed, open_model
 from paraforge.scoring.corpus_counts import count_shard, put_together
@@ -112,7 +111,7 @@ def trained(pairs: pa.Table, count: int, seed: int, place: Path) -> dict[str, fl
     data = TrainingData([PairFileParameters(path=str(file), format="tsv")])
     train_model(parameters, data, place / "model", Resources(work=place / "work", workers=1, threads=1))
     model = open_model(str(place / "model"), [], "cpu").model
-    groups = evaluate_sts(model, read_sets(sts_files())).groups
+    groups = evaluate_sts(model, sts_sets()).groups
     return sts_figures({group.name: group.pearson for group in groups})
 
 

@@ -10,9 +10,10 @@ the same command resumes. Mean and deviation over the seeds are appended to resu
 
 from __future__ import annotations
 
-import contextlib
 import statistics
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from experiments import commands, training
 from experiments.pairs import data_directory
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, Table, cells, names, read_table
+from paraforge.errors import ParaforgeError
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.interrupts import graceful_interrupts
 
@@ -64,11 +66,11 @@ def run(
                 continue
             found = [
                 bench.figures(cell, rows)
-                for cell in cells(name, [one], table.seeds if seed is None else [seed])
+                for cell in cells(name, [one], (one.seeds or table.seeds) if seed is None else [seed])
             ]
             if seed is None:
                 record(name, table, one, found)
-            else:
+            elif found[0]:
                 typer.echo(f"{one.name}, seed {seed}: {found[0]}")
 
 
@@ -127,8 +129,9 @@ def _before(cell: Cell, rows: list[Row]) -> Iterator[Cell]:
             yield from cells(cell.table, [row], [cell.seed])
 
 
+@cache
 def _fingerprint() -> str:
-    """Of the data directory: names, sizes and times of its files."""
+    """Of the data directory: names and sizes of its files."""
     found = [
         [str(path.relative_to(data_directory())), path.stat().st_size]
         for path in sorted(data_directory().rglob("*"))
@@ -163,11 +166,19 @@ def record(name: str, table: Table, row: Row, found: list[dict[str, dict[str, An
             continue
         paper = Paper(source=table.paper, figures=row.paper) if table.paper and row.paper else None
         append(
-            name, title, means, seeds=table.seeds, deviations=spread, note=row.note, paper=paper,
+            name, title, means, seeds=row.seeds or table.seeds, deviations=spread, note=row.note, paper=paper,
             command=f"python -m experiments run {name} --row '{row.name}'", **configuration,
         )  # fmt: skip
 
 
-if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
+def main() -> None:
+    """A mistake is one line and an exit code, and Ctrl-C is 130."""
+    try:
         app()
+    except ParaforgeError as error:
+        typer.echo(f"experiments: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -28,8 +28,11 @@ def run(cell: Cell, directory: Path, needed: dict[str, Path], threads: int) -> d
                 arguments += [part for path in sts_files() for part in ("--sts", str(path))]
             else:
                 arguments.append(str(fill(argument, values)))
-        if arguments[0] == "paraforge":
-            arguments[:1] = [sys.executable, "-c", "from paraforge.cli import main; main()"]
+        program = {
+            "paraforge": [sys.executable, "-c", "from paraforge.cli import main; main()"],
+            "python": [sys.executable],
+        }
+        arguments[:1] = program[arguments[0]]
         if subprocess.run(arguments, check=False).returncode:
             raise SystemExit(f"{cell.table}, {cell.row.name}: failed: {' '.join(arguments)}")
     return {label: _figures(Path(fill(path, values))) for label, path in cell.row.scores.items()}
@@ -38,6 +41,8 @@ def run(cell: Cell, directory: Path, needed: dict[str, Path], threads: int) -> d
 def _figures(path: Path) -> dict[str, Any]:
     """Of a file that `paraforge evaluate -o` wrote: Pearson on STS, Spearman on words, transfer tasks."""
     content = json.loads(path.read_text(encoding="utf-8"))
+    if "figures" in content:
+        return dict(content["figures"])
     years = {group["name"]: group["pearson"] for group in content.get("years", [])}
     figures: dict[str, Any] = sts_figures(years)
     for name, words in content.get("words", {}).items():

@@ -13,6 +13,7 @@ import pyarrow as pa
 import typer
 
 from paraforge.bitext.pair_blocks import PairBlock, read_pair_file
+from paraforge.errors import InputError
 from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.sets.sentence_pairs import SentencePairs
 
@@ -26,7 +27,8 @@ FILES = {
     "dropped": "books/sentences.tsv.gz",
 }
 """What each source of pairs is made of, under PARAFORGE_DATA."""
-SOURCES = tuple(source for source in FILES if source != "dropped")
+SOURCES = ("captions", "bible", "news", "tatoeba", "ppdb")
+"""Those that models are trained on unless others are named."""
 BIBLE_PAIRS_A_VERSE = 2
 PAIRS_A_TRANSLATION = 6
 DROPPED_SHARE = 0.3
@@ -129,25 +131,18 @@ def _dropped(data: Path) -> Iterator[list[str]]:
             yield [" ".join(word for word, keep in zip(words, row, strict=True) if keep) for row in kept]
 
 
-CHOSEN_SETS = (
-    *(f"2012.{name}" for name in ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews")),
-    *(f"2013.{name}" for name in ("FNWN", "OnWN", "headlines")),
-    *(f"2014.{name}" for name in ("OnWN", "deft-forum", "deft-news", "headlines", "images", "tweet-news")),
-    *("2017.track5.en-en", "stsb-dev", "SICK_trial"),
-)
-
-
-def sts_files() -> list[Path]:
-    """The sets that experiments are judged on; those that models may be trained on are left out."""
-    found = [path for path in sorted((data_directory() / "sts").iterdir()) if path.stem in CHOSEN_SETS]
-    if len(found) < len(CHOSEN_SETS):
-        raise SystemExit(f"{data_directory() / 'sts'}: sets are missing of {', '.join(CHOSEN_SETS)}")
-    return found
-
-
 STS_GROUPS = ("2012", "2013", "2014", "2017", "stsb-dev", "SICK_trial")
 
 
+def sts_files() -> list[Path]:
+    """The sets that models are judged on; those that models may be trained on are left out."""
+    directory = data_directory() / "sts"
+    found = [path for path in sorted(directory.glob("*.t*")) if path.name.split(".")[0] in STS_GROUPS]
+    if missing := {*STS_GROUPS} - {path.name.split(".")[0] for path in found}:
+        raise InputError(f"no STS set of {', '.join(sorted(missing))}", directory)
+    return found
+
+
 def sts_sets() -> list[SentencePairs]:
-    """The sets that models are told by; those that models may be trained on are left out."""
-    return [pairs for pairs in read_sets([data_directory() / "sts"]) if pairs.group in STS_GROUPS]
+    """The same, read."""
+    return read_sets(sts_files())

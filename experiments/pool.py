@@ -1,11 +1,13 @@
-"""One store of all training pairs that the experiments choose from, each pair with its source and decile."""
+"""One store of all training pairs that the experiments choose from, each with its source, some scored."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,22 +15,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.pairs import FILES, data_directory, paraphrases
+from experiments.tables import Pairs
 from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.evaluation.leakage import LeakageFilter
 from paraforge.files import read_json, write_json
+from paraforge.scoring import general
+from paraforge.scoring.pairs import Pairs as ScoredPairs
+from paraforge.scoring.scorers.overlap import Overlap
+from paraforge.scoring.word_scorer import WordScorer
 from paraforge.shards.store import ShardView
+from paraforge.text.tokens import tokenize_columns
 from paraforge.text.units import make_units
 
 UNITS = ("word", "trigram", "bare_word", "bare_trigram")
-"""Sources of PARAFORGE_DATA, see `experiments.pairs`."""
+SCORED = "paranmt"
+"""The source whose pairs are scored, next to those of corpora."""
+SCORES = ("paraphrase_score", "overlap_3", "translation_score")
+HELD_OUT = 1000
+"""Pairs next to those that are trained on, of the same sources, which are looked at and not trained on."""
 _COLUMNS = ["source", "reference", "translation"]
-_DECILE = "paraphrase_score_decile"
+_FORMAT = 2
 
 
 class Pool:
-    """All pairs as ids. A pair's source is `names[codes[k]]`; its decile is 1 to 10, 0 where it has none.
+    """All pairs as ids. A pair's source is `names[codes[k]]`; `scores` are NaN where it has none.
 
     Pairs with a sentence of an STS set are left out; what the filter found is in `leakage`.
     """
@@ -36,34 +48,45 @@ class Pool:
     def __init__(self, directory: Path, corpora: list[Path]) -> None:
         """Open the pool in `directory`, made the first time.
 
-        corpora: row-aligned shard directories with source, reference, translation, and perhaps deciles; all
-            pairs with a translation are taken, also those that selection refused.
+        corpora: row-aligned shard directories with source, reference, translation, and perhaps a translation
+            score; all pairs with a translation are taken, also those that selection refused.
         """
-        self._origin = [str(path) for path in corpora]
+        what = {"format": _FORMAT, "corpora": [str(path) for path in corpora]}
         index = directory / "pool.json"
-        if not index.is_file() or read_json(index)["corpora"] != self._origin:
-            self._build(directory, corpora)
+        if not _is(index, what):
+            self._build(directory, corpora, what)
         content = read_json(index)
         self.names: list[str] = content["names"]
         self.leakage: list[str] = content["leakage"]
         self.codes: npt.NDArray[np.int16] = np.load(directory / "codes.npy")
-        self.deciles: npt.NDArray[np.int8] = np.load(directory / "deciles.npy")
+        self.scores = {name: np.load(directory / f"{name}.npy") for name in SCORES}
         self.store = PairStore(directory / "pairs")
 
-    def _build(self, directory: Path, corpora: list[Path]) -> None:
+    def _build(self, directory: Path, corpora: list[Path], what: dict[str, Any]) -> None:
         leakage = LeakageFilter.of_files([data_directory() / "sts"])
         names: list[str] = []
         codes: list[npt.NDArray[np.int16]] = []
-        deciles: list[npt.NDArray[np.int8]] = []
+        scores: dict[str, list[npt.NDArray[np.float32]]] = {name: [] for name in SCORES}
 
         def blocks() -> Iterator[PairBlock]:
-            for name, decile, block in _labelled(corpora):
-                if name not in names:
-                    names.append(name)
-                for kept in leakage([_with_letters(block)]):
-                    codes.append(np.full(len(kept), names.index(name), dtype=np.int16))
-                    deciles.append(np.full(len(kept), decile, dtype=np.int8))
-                    yield kept
+            for block, translation_score in _labelled(corpora):
+                # They have a token, so none is skipped later on.
+                both = pc.and_(
+                    *(pc.match_substring_regex(side, r"[\pL\pN]") for side in (block.left, block.right))
+                )
+                keep = both.to_numpy(zero_copy_only=False)
+                keep[keep] = ~leakage.look_at(block.filter(both))
+                if not keep.any():
+                    continue
+                kept = block.filter(pa.array(keep))
+                if kept.source not in names:
+                    names.append(kept.source)
+                codes.append(np.full(len(kept), names.index(kept.source), dtype=np.int16))
+                found = _scores(kept)
+                found["translation_score"] = translation_score[keep]
+                for name, values in found.items():
+                    scores[name].append(values)
+                yield kept
 
         units = [make_units(name) for name in UNITS]
         limits = {name: VocabularyParameters(maximum_size=60_000) for name in UNITS}
@@ -71,71 +94,89 @@ class Pool:
         if store.skipped:
             raise SystemExit(f"{store.skipped} pairs without a token: their labels would be wrong")
         np.save(directory / "codes.npy", np.concatenate(codes))
-        np.save(directory / "deciles.npy", np.concatenate(deciles))
-        write_json(
-            directory / "pool.json",
-            {"corpora": self._origin, "names": names, "leakage": leakage.report.lines()},
-        )
+        for name, values in scores.items():
+            np.save(directory / f"{name}.npy", np.concatenate(values))
+        write_json(directory / "pool.json", {**what, "names": names, "leakage": leakage.report.lines()})
 
-    def choose(
-        self,
-        units: Collection[str],
-        sources: list[str] | None = None,
-        limit: int | None = None,
-        decile: int | None = None,
-        seed: int = 1,
-    ) -> PairStore:
-        """Some of the pairs, cut into these units.
-
-        sources: names, or the first part of names before a `/`; None: all.
-        limit: number of them, drawn at random. decile: of the corpus' pairs alone.
-        """
+    def choose(self, units: Collection[str], pairs: Pairs, seed: int = 1) -> tuple[PairStore, PairStore]:
+        """The pairs that a row trains on, and up to 1,000 others of those it chooses from; cut into units."""
         keep = np.ones(len(self.codes), dtype=bool)
-        if sources is not None:
+        if pairs.sources is not None:
             wanted = [
-                n for n, name in enumerate(self.names) if name in sources or name.split("/")[0] in sources
+                n
+                for n, name in enumerate(self.names)
+                if name in pairs.sources or name.split("/")[0] in pairs.sources
             ]
             keep &= np.isin(self.codes, wanted)
-        if decile is not None:
-            keep &= self.deciles == decile
+        if pairs.decile is not None:
+            keep = _tenth(self.scores[pairs.by], keep, pairs.decile)
         chosen = np.flatnonzero(keep)
-        if limit is not None and len(chosen) > limit:
-            chosen = np.sort(np.random.default_rng(seed).permutation(chosen)[:limit])
-        return self.store.of_units(units).subset(chosen)
+        others = chosen[:0]
+        if pairs.limit is not None and len(chosen) > pairs.limit:
+            drawn = np.random.default_rng(seed).permutation(chosen)
+            chosen = np.sort(drawn[: pairs.limit])
+            others = np.sort(drawn[pairs.limit : pairs.limit + HELD_OUT])
+        store = self.store.of_units(units)
+        return store.subset(chosen), store.subset(others)
 
     def counts(self) -> dict[str, int]:
         """Pairs of each source."""
         return dict(zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True))
 
 
-def _labelled(corpora: list[Path]) -> Iterator[tuple[str, int, PairBlock]]:
-    """Blocks of one source and decile each."""
+def _is(index: Path, what: dict[str, Any]) -> bool:
+    known = read_json(index) if index.is_file() else {}
+    return all(known.get(key) == value for key, value in what.items())
+
+
+def _tenth(
+    scores: npt.NDArray[np.float32], among: npt.NDArray[np.bool_], decile: int
+) -> npt.NDArray[np.bool_]:
+    """Which of these pairs are in a tenth of their ranking, 1 the lowest; equal scores in random order."""
+    known = np.flatnonzero(among & np.isfinite(scores))
+    order = np.lexsort([np.random.default_rng(1).random(len(known)), scores[known]])
+    keep = np.zeros(len(scores), dtype=bool)
+    keep[known[np.array_split(order, 10)[decile - 1]]] = True
+    return keep
+
+
+def _scores(block: PairBlock) -> dict[str, npt.NDArray[np.float32]]:
+    """Built-in paraphrase score and trigram overlap of a source that is scored, NaN of another one."""
+    if block.source != SCORED and not block.source.startswith("corpus/"):
+        unknown = np.full(len(block), np.nan, dtype=np.float32)
+        return {"paraphrase_score": unknown, "overlap_3": unknown}
+    left, right = tokenize_columns(block.left, block.right)
+    pairs = ScoredPairs(block.left, block.right, left, right)
+    overlap = Overlap()(pairs)["overlap_3"].to_numpy()
+    return {"paraphrase_score": general_scorer().scores(left, right), "overlap_3": overlap}
+
+
+@cache
+def general_scorer() -> WordScorer:
+    """The built-in scorer, opened once."""
+    return WordScorer.open(general.DIRECTORY)
+
+
+def _labelled(corpora: list[Path]) -> Iterator[tuple[PairBlock, npt.NDArray[np.float32]]]:
+    """Blocks of one source each, and the translation scores of their pairs, NaN where they have none."""
     for source in FILES:
         if not (data_directory() / FILES[source]).is_file():
             print(f"no pairs of {source}: {FILES[source]} is missing", file=sys.stderr)
             continue
         for block in paraphrases(source):
-            yield source, 0, replace(block, source=source)
+            yield replace(block, source=source), np.full(len(block), np.nan, dtype=np.float32)
     if not corpora:
         return
     view = ShardView(*corpora)
-    optional = [name for name in ("failed", _DECILE) if name in view.column_names]
+    optional = [name for name in ("failed", "translation_score") if name in view.column_names]
     for table in view.tables([*_COLUMNS, *optional]):
         table = table.filter(pc.is_valid(table.column("translation")))
         if "failed" in optional:
             table = table.filter(pc.is_null(table.column("failed")))
-        tenths = np.zeros(len(table), dtype=np.int64)
-        if _DECILE in optional:
-            tenths = pc.fill_null(table.column(_DECILE), 0).to_numpy().astype(np.int64)
         for source in sorted(pc.unique(table.column("source")).to_pylist()):
-            of_source = pc.equal(table.column("source"), source).to_numpy()
-            for tenth in np.unique(tenths[of_source]).tolist():
-                part = table.filter(pa.array(of_source & (tenths == tenth)))
-                left, right = (part.column(name).cast(pa.string()).combine_chunks() for name in _COLUMNS[1:])
-                yield f"corpus/{source}", tenth, PairBlock(left, right, f"corpus/{source}")
-
-
-def _with_letters(block: PairBlock) -> PairBlock:
-    """The pairs with a letter or digit on both sides: they have a token, so none is skipped later on."""
-    keep = pc.and_(*(pc.match_substring_regex(side, r"[\pL\pN]") for side in (block.left, block.right)))
-    return block.filter(keep)
+            part = table.filter(pc.equal(table.column("source"), source))
+            left, right = (part.column(name).cast(pa.string()).combine_chunks() for name in _COLUMNS[1:])
+            score = np.full(len(part), np.nan, dtype=np.float32)
+            if "translation_score" in optional:
+                score = part.column("translation_score").cast(pa.float32()).to_numpy()
+            yield PairBlock(left, right, f"corpus/{source}"), score

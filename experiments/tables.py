@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -25,12 +25,15 @@ class Pairs(_Section):
 
     Attributes:
         sources: names, or the first part of names before a `/`; None: all.
-        limit: number of them, drawn at random. decile: of the corpus' pairs alone.
+        decile: only those in this tenth of the ranking by a score, 1 the lowest. by: that score; pairs of the
+            released corpora have a paraphrase score and overlap, those of --corpus a translation score too.
+        limit: number of them, drawn at random.
     """
 
     sources: list[str] | None = None
     limit: int | None = Field(None, ge=1)
     decile: int | None = Field(None, ge=1, le=10)
+    by: Literal["paraphrase_score", "overlap_3", "translation_score"] = "paraphrase_score"
 
 
 class Row(_Section):
@@ -44,7 +47,9 @@ class Row(_Section):
         commands: instead, command lines: `{out}` is the cell's directory, `{data}` that of PARAFORGE_DATA,
             `{threads}` a number, `{row:NAME}` the directory of another row's cell, and an argument `{sts}`
             stands for all STS sets that are judged on.
-        scores: files of figures that `paraforge evaluate --output` wrote, by what they are of.
+        scores: files of figures that `paraforge evaluate --output` wrote, or of {"figures": {...}}, by what
+            they are of; none: other rows use what the commands made, and nothing is recorded.
+        seeds: where they are not the table's.
         note: what a reader has to know to use the figures.
         paper: the papers' figures, by the names of ours.
     """
@@ -57,6 +62,7 @@ class Row(_Section):
     start: str | None = None
     commands: list[list[str | int | float]] = []
     scores: dict[str, str] = {}
+    seeds: list[int] | None = Field(None, min_length=1)
     note: str | None = None
     paper: dict[str, float] = {}
 
@@ -64,8 +70,8 @@ class Row(_Section):
     def _one_of_both(self) -> Row:
         if (self.encoder is None) == (not self.commands):
             raise ValueError(f"row {self.name!r}: give an encoder or commands")
-        if bool(self.commands) != bool(self.scores):
-            raise ValueError(f"row {self.name!r}: commands and scores go together")
+        if self.scores and not self.commands:
+            raise ValueError(f"row {self.name!r}: scores are of commands")
         return self
 
 
@@ -99,7 +105,7 @@ class Cell:
 
     def key(self, data: str, needed: list[str]) -> str:
         """Hash of all that the figures depend on: the row, the seed, the data, the cells before it."""
-        what = self.row.model_dump(exclude={"name", "each", "note", "paper"})
+        what = self.row.model_dump(exclude={"name", "each", "seeds", "note", "paper"})
         return hash_json([what, self.seed, data, needed])[:16]
 
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from pydantic import TypeAdapter
+from torch.nn.functional import normalize
 
 from benchmarks.results import sts_figures
-from experiments.pairs import sts_files
+from experiments.pairs import sts_sets
 from experiments.pool import Pool
 from experiments.tables import Cell, Pairs
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
+from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.initial import frequency_weights, random_table
+from paraforge.embeddings.mega_batches import encode, sentence_identity
 from paraforge.embeddings.model import SentenceModel
+from paraforge.embeddings.negatives import ForbiddenCandidates, choose_negatives
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore
 from paraforge.embeddings.parameters import TrainingParameters
-from paraforge.evaluation.sets.finding import read_sets
-from paraforge.evaluation.similarity.sts import evaluate_sts
+from paraforge.evaluation.similarity.details import by_length
+from paraforge.evaluation.similarity.sts import compare, score
 
 _ENCODER: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
 
@@ -35,7 +42,7 @@ def train(cell: Cell, directory: Path, pool: Pool, start: Path | None, threads: 
     row = cell.row
     encoder = _ENCODER.validate_python(row.encoder)
     pairs = Pairs.model_validate(row.pairs)
-    store = pool.choose(units_of(encoder), pairs.sources, pairs.limit, pairs.decile)
+    store, held_out = pool.choose(units_of(encoder), pairs)
     parameters = TrainingParameters.model_validate({**row.training, "seed": cell.seed})
     model = _untrained(encoder, store, cell.seed)
     if start is not None:
@@ -46,8 +53,43 @@ def train(cell: Cell, directory: Path, pool: Pool, start: Path | None, threads: 
     )
     trainer.run()
     model.save(directory / "model", {"experiment": f"{cell.table}: {row.name}, seed {cell.seed}"})
-    years = {group.name: group.pearson for group in evaluate_sts(model, read_sets(sts_files())).groups}
-    return {**sts_figures(years), "pairs": len(store), "pairs_seen": trainer.record.seen}
+    shutil.rmtree(checkpoints)
+    compared = compare(model, sts_sets())
+    figures = sts_figures({group.name: group.pearson for group in score(compared).groups})
+    figures |= {f"length_{one.length.split()[-1]}": _rounded(one.pearson) for one in by_length(compared)}
+    figures |= _in_domain(model.encoder, store, held_out)
+    return {**figures, "pairs": len(store), "pairs_seen": trainer.record.seen}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)
+
+
+def _in_domain(encoder: Encoder, store: PairStore, held_out: PairStore) -> dict[str, float]:
+    """How well an encoder knows its own domain, where pairs were held out.
+
+    held_out_found: % of the held-out pairs whose right side is nearer to the left one than all others are.
+    difference, held_out_difference: mean of 2 cos(s, s') - cos(s, t) - cos(s', t') over as many training
+        pairs and over held-out ones, with MAX's negatives among them (W16 section 5).
+    """
+    size = min(len(store), len(held_out))
+    if size < 2:
+        return {}
+    found = {}
+    for name, pairs in (("difference", store), ("held_out_difference", held_out)):
+        some = np.random.default_rng(1).permutation(len(pairs))[:size]
+        bags = pairs.select(some)
+        vectors = normalize(encode(encoder, bags), dim=1)
+        allowed = ForbiddenCandidates(size, sentence_identity(bags[min(bags)]))
+        negatives = choose_negatives(vectors, size, forbidden=allowed)
+        own = (vectors[:size] * vectors[size:]).sum(1)
+        other = (vectors * vectors[negatives]).sum(1)
+        found[name] = round(float((2 * own - other[:size] - other[size:]).mean()), 4)
+        if pairs is held_out:
+            nearest = (vectors[:size] @ vectors[size:].T).argmax(1)
+            right = (nearest == torch.arange(size)).double().mean()
+            found["held_out_found"] = round(100 * float(right), 1)
+    return found
 
 
 def _untrained(parameters: EncoderParameters, store: PairStore, seed: int) -> SentenceModel:

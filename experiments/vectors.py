@@ -1,14 +1,15 @@
-"""W, R and WR of SIF over plain averaging (Arora 2017, Table 5), on word vectors made from the data.
+"""Word vectors and word counts from the English text of PARAFORGE_DATA, for the table `sif`.
 
-python -m benchmarks.sif vectors vectors.txt     # unsupervised vectors from English text (PPMI and SVD)
-python -m benchmarks.sif compare vectors.txt models/embeddings/word
+python -m experiments.vectors vectors vectors.txt     # without supervision, by PPMI and SVD
+python -m experiments.vectors counts books counts.txt
 """
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,20 +19,9 @@ import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware, peak_memory
-from benchmarks.results import append, sts_figures
-from experiments.pairs import data_directory, paraphrases, sts_sets
+from experiments.pairs import data_directory, paraphrases
 from paraforge.errors import require
-from paraforge.evaluation.baselines.sif import SifOfEachSet
-from paraforge.evaluation.baselines.weighting import (
-    InverseDocumentFrequency,
-    SmoothInverseFrequency,
-    sentence_counts,
-    word_counts,
-)
-from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.similarity.comparing import Comparable
-from paraforge.evaluation.similarity.sts import evaluate_sts
-from paraforge.loading import open_word_vectors
+from paraforge.files import atomic_path
 from paraforge.scoring.vectors import WordVectors
 from paraforge.text.tokens import TokenColumn, tokenize_column
 from paraforge.text.vocabulary import most_frequent
@@ -41,22 +31,18 @@ _BLOCK = 50_000
 _CUT = 40_000_000
 
 
-def sentences() -> Iterator[list[str]]:
-    """English sentences: the books, the Bible versions, news; no captions, which are the text of many STS
-    sets."""
-    with gzip.open(
-        data_directory() / "books" / "sentences.tsv.gz", "rt", encoding="utf-8", newline="\n"
-    ) as file:
-        block: list[str] = []
-        for line in file:
-            block.append(line.rstrip("\n").split("\t")[-1])
-            if len(block) == _BLOCK:
+def sentences(sources: Iterable[str] = ("books", "bible", "news")) -> Iterator[list[str]]:
+    """English sentences of the books and of sources of pairs. Captions, which are the text of many STS sets,
+    are left out by default."""
+    for source in sources:
+        if source != "books":
+            for pairs in paraphrases(source):
+                yield list(dict.fromkeys([*pairs.left.to_pylist(), *pairs.right.to_pylist()]))
+            continue
+        path = data_directory() / "books" / "sentences.tsv.gz"
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            while block := [line.rstrip("\n").split("\t")[-1] for line in itertools.islice(file, _BLOCK)]:
                 yield block
-                block = []
-        yield block
-    for source in ("bible", "news"):
-        for pairs in paraphrases(source):
-            yield list(dict.fromkeys([*pairs.left.to_pylist(), *pairs.right.to_pylist()]))
 
 
 @app.command()
@@ -109,9 +95,7 @@ def _joined(
     """Ids over the most frequent words, 0 for all others; the words; tokens of each sentence."""
     counts: dict[str, int] = {}
     for column in columns:
-        occurrences = np.bincount(column.ids, minlength=len(column.vocabulary))
-        for word, count in zip(column.vocabulary, occurrences.tolist(), strict=True):
-            counts[word] = counts.get(word, 0) + count
+        _count(column, counts)
     chosen, _ = most_frequent(
         list(counts), np.array(list(counts.values())), minimum_count=5, maximum_size=vocabulary
     )
@@ -120,42 +104,20 @@ def _joined(
 
 
 @app.command()
-def compare(
-    models: Annotated[list[Path], typer.Argument(help="vector files, tables, trained Word models")],
-    a: float = 1e-3,
-) -> None:
-    """Pearson x 100 of averaging, W, R and WR (component of each set), and averaging weighted by IDF."""
-    sets = sts_sets()
-    background = word_counts(data_directory() / "wordfreq" / "enwiki_vocab_min200.txt.gz")
-    idf = InverseDocumentFrequency(sentence_counts([text for s in sets for text in s.sentences], "sts"))
-    sif = SmoothInverseFrequency(background, a)
-    print(hardware())
-    print(f"{sum(map(len, sets)):,} pairs in {len(sets)} sets; a = {a:g}, p(w) from enwiki")
-    for path in models:
-        table = open_word_vectors(path)
-        weighted, plain = WordAverage(table, sif), WordAverage(table)
-        variants: dict[str, Comparable] = {
-            "average": plain,
-            "IDF": WordAverage(table, idf),
-            "W": weighted,
-            "R": SifOfEachSet(plain),
-            "WR": SifOfEachSet(weighted),
-        }
-        begin = time.perf_counter()
-        for name, model in variants.items():
-            groups = evaluate_sts(model, sets).groups
-            append(
-                "sif",
-                f"{path.name}, {name}",
-                sts_figures({group.name: group.pearson for group in groups}),
-                vectors=path.name,
-                method=name,
-                a=a,
-            )
-        seconds = time.perf_counter() - begin
-        print(
-            f"\n{path}: {len(table):,} words, {table.dimension} dimensions; {seconds:.1f} s for five models"
-        )
+def counts(source: str, output: Path) -> None:
+    """Write how often each word occurs in a source of pairs or in the books, a word and its count a line."""
+    found: dict[str, int] = {}
+    for block in sentences([source]):
+        _count(tokenize_column(pa.array(block)), found)
+    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    with atomic_path(output) as path:
+        path.write_text("".join(f"{word} {count}\n" for word, count in ordered), encoding="utf-8")
+
+
+def _count(column: TokenColumn, counts: dict[str, int]) -> None:
+    occurrences = np.bincount(column.ids, minlength=len(column.vocabulary))
+    for word, count in zip(column.vocabulary, occurrences.tolist(), strict=True):
+        counts[word] = counts.get(word, 0) + count
 
 
 if __name__ == "__main__":
