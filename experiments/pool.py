@@ -146,7 +146,8 @@ def _scores(block: PairBlock) -> dict[str, npt.NDArray[np.float32]]:
         unknown = np.full(len(block), np.nan, dtype=np.float32)
         return {"paraphrase_score": unknown, "overlap_3": unknown}
     left, right = tokenize_columns(block.left, block.right)
-    pairs = ScoredPairs(block.left, block.right, left, right)
+    nothing = pa.nulls(len(block), pa.string())
+    pairs = ScoredPairs(block.left, block.right, left, right, nothing, nothing)
     overlap = Overlap()(pairs)["overlap_3"].to_numpy()
     return {"paraphrase_score": general_scorer().scores(left, right), "overlap_3": overlap}
 

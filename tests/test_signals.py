@@ -45,6 +45,7 @@ WORK = {
     "embed": [MODEL, SENTENCES, "out.npy", "--workers", "1"],
     "similarity": [MODEL, PAIRS],
     "neighbours": [MODEL, "house", "--among", SENTENCES],
+    "negatives": [MODEL, PAIRS],
     "evaluate": [MODEL, "--sts", "sts.tsv"],
     "sif": [TABLE, "out", "-c", "data/corpus"],
     "export": [MODEL, "out", "--format", "safetensors"],

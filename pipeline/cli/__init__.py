@@ -58,6 +58,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
             "Similarity of the sentences of pairs under a trained model.",
         ),
         "neighbours": ("paraforge.cli.neighbours", "Nearest neighbours of words and sentences."),
+        "negatives": ("paraforge.cli.negatives", "Show which negatives mega-batches give pairs."),
         "evaluate": (
             "paraforge.cli.evaluate",
             "Evaluate a model on similarity and transfer tasks.",

@@ -11,7 +11,7 @@ from paraforge.cli.spelling import DEVICE_HELP
 
 if TYPE_CHECKING:
     from paraforge.embeddings.data import TrainingData
-    from paraforge.embeddings.parameters import ModelParameters
+    from paraforge.embeddings.parameters import ModelParameters, PairFileParameters
     from paraforge.embeddings.train_model import EmbeddingsReport
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -129,20 +129,13 @@ def _data(
     drop_leaked: Path | None,
     keep_leaked: bool,
 ) -> TrainingData:
-    from paraforge.cli.settings import column_pair
     from paraforge.embeddings.data import TrainingData
-    from paraforge.embeddings.parameters import PairFileParameters
-    from paraforge.errors import ConfigurationError, InputError
+    from paraforge.errors import ConfigurationError
 
     if drop_leaked is not None and keep_leaked:
         raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
-    for path in pairs:
-        if not path.exists():
-            raise InputError("no such file or directory", path)
-    wanted = column_pair(columns) if columns else None
     return TrainingData(
-        [PairFileParameters(path=str(path), columns=wanted) for path in pairs if not path.is_dir()],
-        [path for path in pairs if path.is_dir()],
+        *files_and_corpora(pairs, columns),
         [str(path) for path in development],
         [str(path) for path in test_sets],
         [] if drop_leaked is None else [str(drop_leaked)],
@@ -163,3 +156,17 @@ def _lines(report: EmbeddingsReport) -> list[str]:
     if report.passed_over:
         lines.append(f"{report.passed_over:,} times a pair was skipped: no text could be its negative")
     return [*lines, *score_lines(report.best_score, report.years)]
+
+
+def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFileParameters], list[Path]]:
+    """What PAIRS names: files of pairs, and directories, which are corpora; InputError: one is missing."""
+    from paraforge.cli.settings import column_pair
+    from paraforge.embeddings.parameters import PairFileParameters
+    from paraforge.errors import InputError
+
+    for path in pairs:
+        if not path.exists():
+            raise InputError("no such file or directory", path)
+    wanted = column_pair(columns) if columns else None
+    files = [PairFileParameters(path=str(path), columns=wanted) for path in pairs if not path.is_dir()]
+    return files, [path for path in pairs if path.is_dir()]

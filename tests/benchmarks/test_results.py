@@ -5,11 +5,24 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from benchmarks import results
-from benchmarks.results import Measurement, Paper, Table, _table, append, latest, read, render
+from benchmarks.results import (
+    Finding,
+    Measurement,
+    Paper,
+    Table,
+    _findings,
+    _table,
+    append,
+    latest,
+    read,
+    render,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "results").glob("*.jsonl"))
@@ -22,12 +35,50 @@ def test_lines_are_measurements(path: Path) -> None:
     assert read(path)
 
 
-def test_the_page_is_what_the_data_give() -> None:
-    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == render(), "run 'make results'"
+@pytest.mark.parametrize("page", results.PAGES, ids=lambda page: page.stem)
+def test_a_page_is_what_the_data_give(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == render(results.PAGES[page]), "run 'make results'"
 
 
-def test_the_page_is_short_enough_to_read() -> None:
-    assert len(render().split()) < 3000
+@pytest.mark.parametrize(("name", "limit"), [("results", 3000), ("papers", 5000)])
+def test_a_page_is_short_enough_to_read(name: str, limit: int) -> None:
+    assert len((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split()) < limit
+
+
+def test_every_table_of_the_papers_that_was_run_is_shown() -> None:
+    page = yaml.safe_load((ROOT / "results" / "papers.yaml").read_text(encoding="utf-8"))
+    shown = {task for entry in page["tables"] for task in entry["tasks"]}
+    declared = {path.stem for path in (ROOT / "experiments" / "tables").glob("*.yaml")}
+    assert {path.stem for path in FILES} & declared <= shown
+
+
+def test_findings_come_first_with_a_link_to_their_table() -> None:
+    table = Table(
+        title="Mega-batches, M",
+        tasks=["t"],
+        columns={"x": "x"},
+        findings=[Finding(of="PN", claim="more is better", verdict="does not hold", here="less is")],
+    )
+    held = table.model_copy(update={"findings": [table.findings[0].model_copy(update={"verdict": "holds"})]})
+    lines = _findings([table, held])
+    assert lines.index("## What holds") < lines.index("## What does not hold")
+    assert "| PN | more is better | less is ([table](#mega-batches-m)) |" in lines
+
+
+def test_one_figure_across_the_last_part_of_the_names() -> None:
+    lines = [
+        Measurement(task="t", configuration={"name": name}, figures={"x": value})
+        for name, value in [("word, MAX, 1", 1.0), ("word, MAX, 2", 2.5), ("LSTM, 2", 3.0)]
+    ]
+    shown = _table(Table(title="T", tasks=["t"], across="x"), {"t": lines})
+    assert "| | 1 | 2 |" in shown
+    assert "| word, MAX | 1.0 | 2.5 |" in shown and "| LSTM |  | 3.0 |" in shown
+
+
+@pytest.mark.parametrize("figures", [{}, {"columns": {"x": "x"}, "across": "x"}])
+def test_a_table_shows_columns_or_one_figure_across(figures: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="give columns or across"):
+        Table(title="T", tasks=["t"], **figures)
 
 
 def test_a_benchmark_records_command_commit_machine_and_date(
@@ -87,8 +138,9 @@ def test_every_benchmark_records() -> None:
 def test_the_check_of_the_page_fails_where_it_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = tmp_path / "results.md"
-    page.write_text(render().replace("66.8", "86.8", 1))
-    monkeypatch.setattr(results, "PAGE", page)
+    page = tmp_path / "papers.md"
+    description = ROOT / "results" / "papers.yaml"
+    page.write_text(render(description).replace("66.8", "86.8", 1))
+    monkeypatch.setattr(results, "PAGES", {page: description})
     monkeypatch.setattr("sys.argv", ["results", "--check"])
     assert results.main() == 1

@@ -52,7 +52,17 @@ WRITERS: dict[str, tuple[str, ...]] = {
 }
 # Commands that write no file that a user names, or none at all.
 READERS = {
-    *("plan", "model show", "model check", "verify", "summary", "browse", "neighbours", "doctor"),
+    *(
+        "plan",
+        "model show",
+        "model check",
+        "verify",
+        "summary",
+        "browse",
+        "neighbours",
+        "negatives",
+        "doctor",
+    ),
     *("work list", "work prune", "memory list", "memory import"),
     *("lexicon lookup", "lexicon compare", "lexicon evaluate"),
 }

@@ -109,7 +109,7 @@ def test_rows_are_recorded_once_with_mean_and_deviation(data: Path, monkeypatch:
     assert first.seeds == [1, 2] and first.paper is not None and first.paper.figures == {"stsb_dev": 70.0}
     assert first.command == "python -m experiments run small --row 'word, 1'"
     assert first.figures["pairs"] == 60
-    assert first.deviations is not None and set(first.deviations) == {"stsb_dev"}
+    assert first.deviations is not None and "stsb_dev" in first.deviations
     cells_of_first = [
         content["figures"][""]["stsb_dev"]
         for content in map(json.loads, map(Path.read_text, (data / "work" / "cells").glob("*/figures.json")))
