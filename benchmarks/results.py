@@ -68,7 +68,7 @@ class Finding(BaseModel):
     model_config = ConfigDict(extra="forbid")
     of: str
     claim: str
-    verdict: Literal["holds", "does not hold", "cannot be told"]
+    verdict: Literal["holds", "does not hold", "is not clear"]
     here: str
 
 
@@ -283,7 +283,7 @@ def _across(names: Sequence[str], cells: Sequence[str]) -> tuple[list[str], list
 def _findings(tables: Sequence[Table]) -> list[str]:
     """All findings, those that hold first, each with a link to its table."""
     lines = []
-    for verdict in ("holds", "does not hold", "cannot be told"):
+    for verdict in ("holds", "does not hold", "is not clear"):
         chosen = [(table, one) for table in tables for one in table.findings if one.verdict == verdict]
         if not chosen:
             continue

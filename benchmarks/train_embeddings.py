@@ -1,8 +1,9 @@
-"""Speed, memory and quality of training sentence embeddings on the paraphrases of PARAFORGE_DATA.
+"""Speed and memory of training sentence embeddings on the paraphrases of PARAFORGE_DATA.
 
-python -m benchmarks.train_embeddings speed --unit word --mega-batch 40
-python -m benchmarks.train_embeddings quality --unit word --epochs 3
+python -m benchmarks.train_embeddings speed --encoder word --set mega_batch=40
 python -m benchmarks.train_embeddings memory --pairs 5000000
+
+What they are worth is in experiments/tables.
 """
 
 from __future__ import annotations
@@ -23,18 +24,16 @@ import typer
 from pydantic import TypeAdapter
 
 from benchmarks.hardware import hardware, peak_memory
-from benchmarks.results import append, sts_figures
-from experiments.pairs import SOURCES, paraphrases, sts_sets
+from benchmarks.results import append
+from experiments.pairs import SOURCES, paraphrases
 from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, named_encoder
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.initial import random_table
-from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
-from paraforge.evaluation.similarity.sts import development_score, evaluate_sts
 from paraforge.learning.loop import Record
 from paraforge.text.units import make_units
 
@@ -156,57 +155,6 @@ def speed(
             threads=threads,
             device=device,
         )
-
-
-@app.command()
-def quality(
-    encoder: Encoding = "word",
-    dimension: int = 300,
-    threads: int = 2,
-    device: str = "cpu",
-    limit: Annotated[int | None, typer.Option(help="train on this many pairs, drawn by seed")] = None,
-    sources: Sources = ",".join(SOURCES),
-    store: Store = None,
-    output: Annotated[Path | None, typer.Option(help="save the model here")] = None,
-    settings: Training = None,
-) -> None:
-    """Train, and give Pearson x 100 on the STS sets; STS2017 chooses the epoch."""
-    sets = sts_sets()
-    with tempfile.TemporaryDirectory() as temporary:
-        pairs = open_store(store or Path(temporary), sources)
-        describe(pairs)
-        parameters = training(settings)
-        architecture = parse_encoder(encoder, dimension)
-        model = SentenceModel(
-            make_encoder(architecture, pairs, parameters.seed), architecture, pairs.vocabularies
-        )
-        if limit is not None:
-            chosen = np.random.default_rng(parameters.seed).permutation(len(pairs))[:limit]
-            pairs = pairs.subset(np.sort(chosen))
-        trainer = encoder_trainer(
-            model.encoder,
-            pairs,
-            parameters,
-            threads=threads,
-            device=device,
-            evaluate=lambda _: development_score(model, [item for item in sets if item.group == "2017"]),
-        )
-        trainer.run()
-        for entry in trainer.record.history:
-            print(entry)
-        print(f"{trainer.rate:,.0f} pairs/s")
-        groups = evaluate_sts(model, sets).groups
-        append(
-            "sts",
-            f"{encoder} {dimension}",
-            sts_figures({group.name: group.pearson for group in groups}),
-            seeds=[parameters.seed],
-            experiment="quality",
-            pairs=len(pairs),
-            settings=" ".join(settings or []),
-        )
-        if output is not None:
-            model.save(output, {"training": parameters.model_dump(mode="json")})
 
 
 @app.command()

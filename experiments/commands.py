@@ -11,13 +11,14 @@ from typing import Any
 from benchmarks.results import sts_figures
 from experiments.pairs import data_directory, sts_files
 from experiments.tables import Cell, fill
+from paraforge.cli import app
 
 
 def run(cell: Cell, directory: Path, needed: dict[str, Path], threads: int) -> dict[str, dict[str, Any]]:
     """Run the row's commands in order; figures of each of its scores.
 
     Raises:
-        SystemExit: a command failed, naming it.
+        ParaforgeError, SystemExit: a command failed.
     """
     values = {"data": data_directory(), "out": directory, "seed": cell.seed, "threads": threads}
     values |= {f"row:{name}": place for name, place in needed.items()}
@@ -28,14 +29,17 @@ def run(cell: Cell, directory: Path, needed: dict[str, Path], threads: int) -> d
                 arguments += [part for path in sts_files() for part in ("--sts", str(path))]
             else:
                 arguments.append(str(fill(argument, values)))
-        program = {
-            "paraforge": [sys.executable, "-c", "from paraforge.cli import main; main()"],
-            "python": [sys.executable],
-        }
-        arguments[:1] = program[arguments[0]]
-        if subprocess.run(arguments, check=False).returncode:
-            raise SystemExit(f"{cell.table}, {cell.row.name}: failed: {' '.join(arguments)}")
+        _run(f"{cell.table}, {cell.row.name}", arguments)
     return {label: _figures(Path(fill(path, values))) for label, path in cell.row.scores.items()}
+
+
+def _run(name: str, arguments: list[str]) -> None:
+    """The product's commands in this process, which spares their imports; modules in one of their own."""
+    if arguments[0] == "paraforge":
+        if app(arguments[1:], standalone_mode=False):
+            raise SystemExit(f"{name}: failed: {' '.join(arguments)}")
+    elif subprocess.run([sys.executable, *arguments[1:]], check=False).returncode:
+        raise SystemExit(f"{name}: failed: {' '.join(arguments)}")
 
 
 def _figures(path: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from paraforge.scoring.pairs import Pairs as ScoredPairs
 from paraforge.scoring.scorers.overlap import Overlap
 from paraforge.scoring.word_scorer import WordScorer
 from paraforge.shards.store import ShardView
-from paraforge.text.tokens import tokenize_columns
+from paraforge.text.tokens import TokenColumn, tokenize_columns
 from paraforge.text.units import make_units
 
 UNITS = ("word", "trigram", "bare_word", "bare_trigram")
@@ -134,7 +134,7 @@ def _tenth(
 ) -> npt.NDArray[np.bool_]:
     """Which of these pairs are in a tenth of their ranking, 1 the lowest; equal scores in random order."""
     known = np.flatnonzero(among & np.isfinite(scores))
-    order = np.lexsort([np.random.default_rng(1).random(len(known)), scores[known]])
+    order = np.lexsort((np.random.default_rng(1).random(len(known)), scores[known]))
     keep = np.zeros(len(scores), dtype=bool)
     keep[known[np.array_split(order, 10)[decile - 1]]] = True
     return keep
@@ -145,11 +145,16 @@ def _scores(block: PairBlock) -> dict[str, npt.NDArray[np.float32]]:
     if block.source != SCORED and not block.source.startswith("corpus/"):
         unknown = np.full(len(block), np.nan, dtype=np.float32)
         return {"paraphrase_score": unknown, "overlap_3": unknown}
+    return scores_of(block)[1]
+
+
+def scores_of(block: PairBlock) -> tuple[TokenColumn, dict[str, npt.NDArray[np.float32]]]:
+    """Tokens of the left sides; built-in paraphrase score, NaN where a side has no token, and trigram overlap
+    of each pair."""
     left, right = tokenize_columns(block.left, block.right)
     nothing = pa.nulls(len(block), pa.string())
-    pairs = ScoredPairs(block.left, block.right, left, right, nothing, nothing)
-    overlap = Overlap()(pairs)["overlap_3"].to_numpy()
-    return {"paraphrase_score": general_scorer().scores(left, right), "overlap_3": overlap}
+    overlap = Overlap()(ScoredPairs(block.left, block.right, left, right, nothing, nothing))["overlap_3"]
+    return left, {"paraphrase_score": general_scorer().scores(left, right), "overlap_3": overlap.to_numpy()}
 
 
 @cache

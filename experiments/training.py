@@ -55,7 +55,7 @@ def train(cell: Cell, directory: Path, pool: Pool, start: Path | None, threads: 
     model.save(directory / "model", {"experiment": f"{cell.table}: {row.name}, seed {cell.seed}"})
     shutil.rmtree(checkpoints)
     compared = compare(model, sts_sets())
-    figures = sts_figures({group.name: group.pearson for group in score(compared).groups})
+    figures: dict[str, Any] = sts_figures({group.name: group.pearson for group in score(compared).groups})
     figures |= {f"length_{one.length.split()[-1]}": _rounded(one.pearson) for one in by_length(compared)}
     figures |= _in_domain(model.encoder, store, held_out)
     return {**figures, "pairs": len(store), "pairs_seen": trainer.record.seen}
