@@ -13,6 +13,7 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +45,9 @@ def list_tables() -> None:
 @app.command()
 def run(
     tables: Annotated[list[str], typer.Argument(help="names of files in experiments/tables, or 'all'")],
-    row: Annotated[str | None, typer.Option(help="only this row, with the rows that it starts from")] = None,
+    row: Annotated[
+        str | None, typer.Option(help="only this row, or those like 'word*', with what they start from")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="only this seed; nothing is recorded")] = None,
     work: Annotated[Path, typer.Option(help="pairs, models and finished cells")] = Path("work/experiments"),
     corpus: Annotated[
@@ -57,9 +60,9 @@ def run(
     bench = Bench(work, corpus or [], threads)
     for name in names() if tables == ["all"] else tables:
         table, rows = read_table(name)
-        if row is not None and row not in {one.name for one in rows}:
+        wanted = [one for one in rows if row is None or fnmatchcase(one.name, row)]
+        if not wanted:
             raise SystemExit(f"{name}: no row {row!r}; 'python -m experiments list' shows them")
-        wanted = [one for one in rows if row in (None, one.name)]
         for one in wanted:
             if one.encoder is not None and (missing := bench.missing(one)):
                 typer.echo(f"{name}, {one.name}: passed over, no pairs of {missing}: see --corpus", err=True)
