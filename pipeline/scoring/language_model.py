@@ -8,11 +8,12 @@ weight for the class. The package walks in Python and multiplies text by text.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from paraforge.compiled import compiled
 
@@ -61,13 +62,13 @@ class LanguageModel:
             [first.setdefault(label, place) for place, label in enumerate(self.labels)], dtype=np.int64
         )
 
-    def classify(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Number of the most probable class of each text."""
-        encoded = [_encode(text) for text in texts]
-        lengths = np.array([len(text) for text in encoded], np.int64)
+    def classify(self, texts: Any) -> npt.NDArray[np.int32]:
+        """Number of the most probable class of each text of a pyarrow string array."""
+        data, offsets = _bytes_of(texts)
+        lengths = np.diff(offsets)
         return _best_classes(
-            np.frombuffer(b"".join(encoded), dtype=np.uint8),
-            np.concatenate([[0], np.cumsum(lengths)]),
+            data,
+            offsets,
             np.argsort(lengths, kind="stable"),
             self._moves,
             self._states,
@@ -82,17 +83,29 @@ def load_language_model(identifier: Any) -> LanguageModel | None:
     """The model of a loaded identifier, or None where it is not kept as expected or answers otherwise."""
     try:
         model = LanguageModel(identifier)
-        answers = [model.labels[place] for place in model.classify(_PROBES)]
+        answers = [model.labels[place] for place in model.classify(pa.array(_PROBES))]
     except (AttributeError, TypeError, ValueError, IndexError):
         return None
     return model if answers == [identifier.classify(text)[0] for text in _PROBES] else None
 
 
-def _encode(text: str) -> bytes:
-    """The bytes that the automaton walks over, as the package prepares them."""
-    if text.isupper():
-        text = text.lower()
-    return unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
+def _bytes_of(texts: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """The bytes that the automaton walks over, as the package prepares them, and where each text begins.
+
+    A text of capitals alone is made small, and all are composed (NFC), which ASCII is anyway.
+    """
+    texts = texts.cast(pa.large_string())
+    others = pc.or_(pc.invert(pc.string_is_ascii(texts)), pc.ascii_is_upper(texts))
+    if others.true_count:
+        prepared = [_prepared(text) for text in texts.filter(others).to_pylist()]
+        texts = pc.replace_with_mask(texts, others, pa.array(prepared, pa.large_string()))
+    _, begins, data = texts.buffers()
+    offsets = np.frombuffer(begins, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return np.frombuffer(data or b"", np.uint8), offsets
+
+
+def _prepared(text: str) -> str:
+    return unicodedata.normalize("NFC", text.lower() if text.isupper() else text)
 
 
 @compiled

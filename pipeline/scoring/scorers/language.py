@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paraforge.errors import ConfigurationError, require
 from paraforge.scoring.scorer import Scorer, ScorerChoice
@@ -87,15 +90,20 @@ class LanguageIdentification(Scorer):
 
     def _identify(self, texts: Any) -> Any:
         distinct = texts.dictionary_encode()
-        values = distinct.dictionary.to_pylist()
-        lettered = [place for place, text in enumerate(values) if _LETTER.search(text)]
-        languages: list[str | None] = [None] * len(values)
-        for place, language in zip(lettered, self._classify([values[p] for p in lettered]), strict=True):
-            languages[place] = language
-        return pa.array(languages, pa.string()).take(distinct.indices)
+        lettered = pa.array(_has_letter(distinct.dictionary))
+        languages = self._classify(distinct.dictionary.filter(lettered))
+        place = pc.if_else(lettered, pc.subtract(pc.cumulative_sum(pc.cast(lettered, pa.int64())), 1), None)
+        return languages.take(place.take(distinct.indices))
 
-    def _classify(self, texts: list[str]) -> list[str]:
+    def _classify(self, texts: Any) -> Any:
         if self._model is None:
-            return [self._identifier.classify(text)[0] for text in texts]
-        labels = self._model.labels
-        return [labels[number] for number in self._model.classify(texts).tolist()]
+            return pa.array([self._identifier.classify(text)[0] for text in texts.to_pylist()], pa.string())
+        return pa.array(self._model.labels, pa.string()).take(pa.array(self._model.classify(texts)))
+
+
+def _has_letter(texts: Any) -> npt.NDArray[np.bool_]:
+    """Whether each text, of a string array, has a letter of any script."""
+    found = pc.match_substring_regex(texts, "[A-Za-z]").to_numpy(zero_copy_only=False).copy()
+    others = np.flatnonzero(~found)
+    found[others] = [bool(_LETTER.search(text)) for text in texts.take(pa.array(others)).to_pylist()]
+    return np.asarray(found)

@@ -48,13 +48,14 @@ def test_the_model_over_a_column_answers_as_the_package_does() -> None:
     identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
     texts = [text for pair in PAIRS for text in pair]
     texts += ["ŽLUŤOUČKÝ KŮŇ ÚPĚL ĎÁBELSKÉ ÓDY", "ĎA\u0301BEL", "Да, то је тачно.", "\U0001f600"]
-    texts += [" ", "", "do " * 400]
+    texts += [" ", "", "do " * 400, "NO SMOKING", "Ärger", "NO ĎÁBEL", "no é", "NO \u00e9", "½ ²"]
     texts += [f"{first} {second}" for first in texts for second in texts]
     for languages in (None, ["cs", "en", "sr"]):
         identifier.set_languages(languages)
         model = load_language_model(identifier)
         assert model is not None
-        found = [model.labels[number] for number in model.classify(texts)]
+        column = pa.array(["x", *texts])[1:]  # a column that does not begin its buffers
+        found = [model.labels[number] for number in model.classify(column)]
         assert found == [identifier.classify(text)[0] for text in texts]
 
 
