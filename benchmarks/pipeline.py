@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,41 +30,65 @@ from paraforge.publication.summary import band_rows
 
 _STAGE = re.compile(r"stages\.(\w+)")
 _EVERY = 0.5
+_LOOK_EVERY = 3.0
+DVC = "dvc"
 
 
 @dataclass
 class Watched:
-    """A stage's first and last second, processor seconds, and peak memory of all its processes together."""
+    """A stage's first and last second, processor seconds, and peak memory: of all its processes together, and
+    of the largest."""
 
     begin: float
     end: float
     cpu: dict[int, float]
     peak_bytes: int = 0
+    peak_process_bytes: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """On the clock."""
+        return max(self.end - self.begin, _EVERY)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all processes."""
+        return sum(self.cpu.values())
 
 
-def watch(command: list[str], directory: Path) -> tuple[dict[str, Watched], float]:
-    """Run a command and watch the stages that it starts.
+def watch(
+    command: list[str], directory: Path, look: Callable[[], None] = lambda: None
+) -> tuple[dict[str, Watched], float]:
+    """Run a command and watch it, as the stage ``dvc``, and the stages that it starts.
+
+    look: called every few seconds.
 
     Returns:
         What was seen of each stage, and the seconds of the whole.
     """
     seen: dict[str, Watched] = {}
-    begin = time.perf_counter()
+    begin = looked = time.perf_counter()
     process = subprocess.Popen(command, cwd=directory)
     while process.poll() is None:
         memory: dict[str, int] = defaultdict(int)
         now = time.perf_counter()
-        for stage, member in _members(psutil.Process(process.pid)):
+        root = psutil.Process(process.pid)
+        for stage, member in [(DVC, root), *_members(root)]:
             try:
                 used = member.cpu_times()
-                memory[stage] += member.memory_full_info().pss
+                size = member.memory_full_info().pss
             except psutil.Error:
                 continue  # it has just ended
+            memory[stage] += size
             watched = seen.setdefault(stage, Watched(now, now, {}))
             watched.end = now
             watched.cpu[member.pid] = used.user + used.system
+            watched.peak_process_bytes = max(watched.peak_process_bytes, size)
         for stage, size in memory.items():
             seen[stage].peak_bytes = max(seen[stage].peak_bytes, size)
+        if now - looked > _LOOK_EVERY:
+            look()
+            looked = now
         time.sleep(_EVERY)
     if process.returncode:
         sys.exit(process.returncode)
@@ -94,6 +118,8 @@ def read_metrics(project: Path) -> dict[str, dict[str, Any]]:
 def record_stages(corpus: str, seen: dict[str, Watched], metrics: dict[str, dict[str, Any]]) -> None:
     """A measurement a stage that ran."""
     for stage, watched in seen.items():
+        if stage == DVC:
+            continue
         values = metrics.get(stage, {})
         rows = (
             values.get("sentences") or values.get("rows") or values.get("rows_in") or values.get("pairs") or 0
@@ -102,13 +128,12 @@ def record_stages(corpus: str, seen: dict[str, Watched], metrics: dict[str, dict
             rows = values["pairs"] + values["rejected"] + values["failed"]
         elif stage == "nmt":
             rows = values.get("trained_on", {}).get("pairs", 0)
-        wall = max(watched.end - watched.begin, _EVERY)
         append(
             "stages",
             f"{corpus}, {stage}",
             {
-                "seconds": wall,
-                "cpu_seconds": sum(watched.cpu.values()),
+                "seconds": watched.seconds,
+                "cpu_seconds": watched.cpu_seconds,
                 "rows": rows or None,
                 "peak_mib": watched.peak_bytes / 2**20,
             },

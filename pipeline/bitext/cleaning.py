@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -57,6 +58,15 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], changes: 
     _refuse(cleaned, settings)
     cleaned.texts = {name: shorten(texts, cleaned.codes != 0) for name, texts in cleaned.texts.items()}
     return cleaned
+
+
+def as_ingested(texts: pa.Array) -> pa.Array:
+    """Texts, none of them null, as :func:`clean` leaves them with the default settings."""
+    block = Block(np.zeros(len(texts), np.int64), {"source_text": texts}, np.zeros(len(texts), np.uint8))
+    changes: Changes = Counter()
+    settings = Cleaning(malformed="reject")
+    mended = _control_characters("source_text", texts, block, settings, Path(), changes)
+    return _trim(_normalise(mended, changes), changes)
 
 
 def text_bytes(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

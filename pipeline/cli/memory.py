@@ -43,8 +43,7 @@ def list_command(memory: Path | None = _MEMORY) -> None:
     if not sets:
         typer.echo(f"{root}: no translations")
     for one in sets:
-        unused = sum(segment.sentences for segment in one.unused)
-        used = f"{unused:,} of them used by no corpus, " if unused else ""
+        used = f"{one.use}, " if one.unused or one.busy else ""
         typer.echo(
             f"{one.memory.path.name[:8]}  {one.sentences:,} sentences, {used}{sizes(one.bytes)}, "
             f"{one.days:.0f} days old: {one.title}"

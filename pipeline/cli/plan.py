@@ -48,8 +48,8 @@ def plan(
     says in the end how right it was. The plan also says how many sentences the translation memory knows
     already, and what is left.
 
-    A server (translate.engine: server) is paid by tokens: it translates a sample of 384 sentences and counts
-    them; with --rate nothing is asked, and tokens are estimated from the texts.
+    A server (translate.engine: server) is paid by tokens: it counts them while it translates 384 sentences,
+    which go to the translation memory. With --rate nothing is asked: tokens are estimated from the texts.
 
     With --simulate, devices are taken away at random times: the table has the hours, and the shares of them
     that cut-off tasks, overheads of tasks, starts and idle devices take, for each size of a task.

@@ -43,10 +43,9 @@ def list_command(
     from paraforge.translation.memory_inventory import contents
 
     for one in contents(memory_directory(None if work is None else work / "memory", project)):
-        unused = sum(segment.sentences for segment in one.unused)
         typer.echo(
             f"memory {one.memory.path.name[:8]}: {one.sentences:,} sentences, {sizes(one.bytes)}, "
-            f"{one.days:.0f} days old, {unused:,} used by no corpus ({one.title})"
+            f"{one.days:.0f} days old, {one.use} ({one.title})"
         )
     old = sum(step.size("old") for step in steps)
     typer.echo(f"'paraforge work prune' frees {_size(old)}.")
@@ -105,7 +104,9 @@ def prune(
         noun = "entry" if len(entries) == 1 else "entries"
         typer.echo(f"{step.name}: {len(entries):,} {noun}, {_size(freed)}")
     for one in contents(memory_directory(None if work is None else work / "memory", project)):
-        if memory and one.unused and not steps:
+        if memory and one.busy and not steps:
+            typer.echo(f"memory {one.memory.path.name[:8]}: left alone, {one.use}")
+        elif memory and one.unused and not steps:
             sentences = sum(segment.sentences for segment in one.unused)
             freed = one.unused_bytes if dry_run else prune_set(one)
             total += freed

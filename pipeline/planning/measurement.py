@@ -7,8 +7,8 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ _MOST_BLOCKS = 60
 _WARM_UP = 32
 # Seconds of a block: long enough that a queue running empty at its end does not count.
 _BLOCK_SECONDS = 6.0
-# Blocks of the sample of a server, which is paid for; the first warms up.
+# Sentences of a block where they are paid for; the first block warms up, and is part of the sample.
 _PAID_BLOCK = 64
 _DRAWS = 4000
 _SMALLEST_BLOCK = 64
@@ -82,6 +82,7 @@ def measure(
     sentences_per_task: int,
     device: str = "cpu",
     paid: bool = False,
+    answers: dict[str, Hypotheses] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measurement:
     """Translate blocks that have the lengths of the whole.
@@ -90,7 +91,8 @@ def measure(
     seconds: no block begins later than this, but for the second.
     precision: half of the interval's width, relative to the rate, that is enough.
     sentences_per_task: the largest block. device: where the model is, to see what it takes there.
-    paid: whether sentences are paid for: then a few hundred have to do. clock: seconds, rising.
+    paid: whether sentences are paid for: then a few hundred have to do, each asked for once.
+    answers: of these by sentence, also if an error ends the sample. clock: seconds, rising.
 
     Raises InputError: there is nothing to translate.
     """
@@ -100,23 +102,28 @@ def measure(
     begun = clock()
     translator = open_translator()
     load_seconds = clock() - begun
-    warm_up = next(blocks(population, min(_PAID_BLOCK if paid else _WARM_UP, population.sentences), seed=2))
-    first = _timed(translator, warm_up, clock)[0] / len(warm_up)
+    answers = {} if answers is None else answers
     if paid:
-        size = largest = min(_PAID_BLOCK, population.sentences)
+        kept = sum(len(stratum.kept) for stratum in population.strata.values())
+        size = largest = max(1, min(_PAID_BLOCK, kept // (_LEAST_BLOCKS + 1)))
+        source = _each_once(blocks(population, size), answers)
     else:
+        warm_up = next(blocks(population, min(_WARM_UP, population.sentences), seed=2))
+        _timed(translator, warm_up, clock)
         first = _timed(translator, warm_up, clock)[0] / len(warm_up)  # caches are warm now
         largest = min(sentences_per_task, population.sentences)
         size = int(min(largest, max(_SMALLEST_BLOCK, _BLOCK_SECONDS / max(first, 1e-9))))
+        source = blocks(population, size)
     times: list[float] = []
     sample: list[Hypotheses] = []
     begun = clock()
     with progress(total=None, unit="sentences", description="sample") as bar:
-        source = blocks(population, size)
-        while True:
-            block = next(source)
+        while block := next(source, None):
             check_interrupt()
             taken, results = _timed(translator, block, clock)
+            if paid:
+                answers.update(zip(block, results, strict=True))
+                taken *= size / len(block)
             sample += results[: _MOST_COUNTED - len(sample)]
             bar.update(len(block))
             larger = int(min(largest, size * _BLOCK_SECONDS / max(taken, 1e-9)))
@@ -127,12 +134,14 @@ def measure(
                 source = blocks(population, size, seed=size)
                 continue
             times.append(taken)
-            rate = estimate(times, size)
+            rate = estimate(times[paid and len(times) > 1 :], size)
             bar.status(f"{1 / rate.seconds:.1f} sentences/s, ±{_half(rate):.1%}")
-            enough = len(times) >= _LEAST_BLOCKS and (paid or _half(rate) <= precision)
-            late = clock() - begun > seconds and len(times) > 1  # one block says nothing of the spread
-            if enough or late or len(times) >= _MOST_BLOCKS:
+            enough = rate.blocks >= _LEAST_BLOCKS and (paid or _half(rate) <= precision)
+            late = clock() - begun > seconds and rate.blocks > 1  # one block says nothing of the spread
+            if enough or late or rate.blocks >= _MOST_BLOCKS:
                 break
+    if not math.isfinite(rate.high):  # there was one sentence to pay for
+        rate = replace(rate, low=rate.seconds, high=rate.seconds)
     rows = HypothesisRows()
     for result in sample:
         rows.add(result)
@@ -148,8 +157,16 @@ def measure(
         failed=sum(result.failed is not None for result in sample) / len(sample),
         memory=_peak_memory(),
         device_memory=max(0, free - _free_device_memory(device)),
-        usage=(usage, len(warm_up) + len(sample)) if paid and isinstance(usage, Usage) else None,
+        usage=(usage, len(sample)) if paid and isinstance(usage, Usage) else None,
     )
+
+
+def _each_once(source: Iterator[list[str]], answers: Container[str]) -> Iterator[list[str]]:
+    """Blocks without sentences that have an answer, until one has no other."""
+    for block in source:
+        if not (left := [sentence for sentence in dict.fromkeys(block) if sentence not in answers]):
+            return
+        yield left
 
 
 def _timed(

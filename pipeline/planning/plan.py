@@ -12,6 +12,7 @@ from typing import Any
 from paraforge.bitext.ingest import ingest
 from paraforge.configuration import Parameters
 from paraforge.decoding.remote.settings import Server
+from paraforge.decoding.translator import Hypotheses
 from paraforge.engines import is_model_free, is_remote
 from paraforge.errors import InputError
 from paraforge.files import read_json
@@ -20,13 +21,15 @@ from paraforge.models.model import MODEL_INDEX
 from paraforge.nmt.stage import training_key
 from paraforge.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
 from paraforge.planning.measurement import Measurement, Rate, measure, row_seconds
-from paraforge.planning.progress import Progress, progress_of
+from paraforge.planning.progress import Progress, progress_of, unknown_among
 from paraforge.planning.record import save_plan
 from paraforge.planning.simulation import Cluster, best_task_size, compare_task_sizes
 from paraforge.planning.tokens import Tokens, tokens_of
+from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
 from paraforge.translation.calibration.check import calibrated
 from paraforge.translation.population import Population, survey
+from paraforge.translation.remembering import remember
 from paraforge.translation.sentences import EngineChoice, Workplace, choose_engine, plan_workplace
 from paraforge.translation.translate import translation_key
 
@@ -169,15 +172,21 @@ def make_plan(
         choice, _ = calibrated(
             choice, corpus, population.sentences, section.quantisation, workplace, resources
         )
-        measurement = measure(
-            lambda: choice.open(workplace.placement(workplace.devices[0])),
-            population,
-            seconds=seconds,
-            precision=precision,
-            sentences_per_task=section.sentences_per_task,
-            device=workplace.devices[0],
-            paid=is_remote(section.engine),
-        )
+        paid = is_remote(section.engine)
+        answers: dict[str, Hypotheses] = {}
+        try:
+            measurement = measure(
+                lambda: choice.open(workplace.placement(workplace.devices[0])),
+                _unknown(population, choice, resources) if paid and section.memory else population,
+                seconds=seconds,
+                precision=precision,
+                sentences_per_task=section.sentences_per_task,
+                device=workplace.devices[0],
+                paid=paid,
+                answers=answers,
+            )
+        finally:
+            remember(choice, resources, answers)
     tokens: Tokens | None = None
     server = getattr(section, section.engine, None)
     if isinstance(server, Server):
@@ -202,6 +211,23 @@ def make_plan(
     cluster = spot_cluster(facts, max(devices))
     best = best_task_size(compare_task_sizes(max(facts.sentences, 1_000_000), cluster, runs=2))
     return Plan(choice, workplace.devices[0], facts, measurement, found, best, progress, left, tokens)
+
+
+def _unknown(population: Population, choice: EngineChoice, resources: Resources) -> Population:
+    """The population with samples of what the translation memory does not know. Raises InputError: it knows
+    all of them."""
+    texts = [text for stratum in population.strata.values() for text in stratum.kept]
+    unknown = unknown_among(texts, choice, resources)
+    if not unknown:
+        raise InputError(
+            "nothing to pay for: the translation memory knows the sentences",
+            remedy="Run 'dvc repro', or plan with --rate, which asks the server nothing.",
+        )
+    strata = {
+        number: replace(stratum, kept=[text for text in stratum.kept if text in unknown])
+        for number, stratum in population.strata.items()
+    }
+    return replace(population, strata=strata)
 
 
 def _facts(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from paraforge.interrupts import check_interrupt
+from paraforge.shards.keys import text_keys
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
 from paraforge.translation.distinct import find_distinct, written_distinct
@@ -58,3 +61,14 @@ def progress_of(corpus: ShardDirectory, choice: EngineChoice, resources: Resourc
     known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
     shutil.rmtree(place / "recall", ignore_errors=True)
     return Progress(len(distinct), known, rows, rows_known) if known else None
+
+
+def unknown_among(texts: Sequence[str], choice: EngineChoice, resources: Resources) -> set[str]:
+    """Which of some sentences neither the translation memory nor a killed run has translated."""
+    place = resources.work.resolve() / "plan" / "recall"
+    given = list(dict.fromkeys(texts))
+    keys = text_keys(pa.array(given, pa.string()))
+    recalled = recall(keys, known_segments(choice, resources), [], place)
+    unknown = {given[number] for number in recalled.unknown.tolist()}
+    shutil.rmtree(place, ignore_errors=True)
+    return unknown

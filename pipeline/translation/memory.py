@@ -9,12 +9,15 @@ earlier one counts: what is known never changes.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import logging
 import os
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path, hash_json, read_json, sha256_file, sync_directory, write_json
+from paraforge.files import (
+    atomic_path,
+    hash_json,
+    read_json,
+    read_json_or_none,
+    sha256_file,
+    sync_directory,
+    write_json,
+)
 from paraforge.shards.store import read_parquet, write_parquet
 from paraforge.translation.hypotheses import REMEMBERED
 
@@ -34,6 +45,8 @@ SET_NAME = "set.json"
 SEGMENT_SENTENCES = 50_000
 _ENTRY = "[0-9]" * 8 + ".json"
 _FORMAT = 1
+# An entry may be read while another host is writing it.
+_READINGS, _PAUSE = 5, 0.1
 _LIBRARIES = "paraforge.libraries"
 
 
@@ -68,6 +81,9 @@ class Segment:
         return heads, np.frombuffer(data, ">u8").astype(np.uint64).reshape(-1, 2), failed
 
 
+_FIELDS = tuple(field.name for field in fields(Segment))
+
+
 @dataclass(frozen=True)
 class MemorySet:
     """What one model gave with one engine and one choice of options.
@@ -97,33 +113,58 @@ class MemorySet:
         Returns SHA-256 of the segments that have them now; one with the same bytes is not added again.
         """
         known = {segment.sha256 for segment in self.segments()}
-        if not (self.path / SET_NAME).is_file():
-            write_json(self.path / SET_NAME, {"format": _FORMAT, **self.description})
+        self.begin()
         added: list[Segment] = []
         digests = []
-        for table, libraries in _of_segments(tables):
-            # The same hypotheses of other versions are another segment.
-            table = table.replace_schema_metadata({_LIBRARIES: json.dumps(dict(sorted(libraries.items())))})
-            path = self.path / f"{uuid.uuid4().hex}.parquet"
-            with atomic_path(path) as temporary:
-                write_parquet(table, temporary)
-                digest = sha256_file(temporary)
-            digests.append(digest)
-            if digest in known:
-                path.unlink()
-                continue
-            known.add(digest)
-            sentences = table.num_rows - table.column("key").null_count
-            added.append(Segment(path, table.num_rows, sentences, digest, dict(libraries), run))
+        temporary = self.path / f".{uuid.uuid4().hex}.tmp"
+        try:
+            for table, libraries in _of_segments(tables):
+                segment = self._written(table, libraries, run)
+                digests.append(segment.sha256)
+                if segment.sha256 in known:
+                    segment.path.unlink()
+                    continue
+                known.add(segment.sha256)
+                added.append(segment)
+            if added:
+                listed = [{**asdict(segment), "path": segment.path.name} for segment in added]
+                write_json(temporary, {"format": _FORMAT, "check": hash_json(listed), "segments": listed})
+        except BaseException:  # a wrong row, a full disk
+            for segment in added:
+                segment.path.unlink(missing_ok=True)
+            raise
         if added:
-            self._enter([{**asdict(segment), "path": segment.path.name} for segment in added])
+            self._enter(temporary)
         return digests
 
-    def _enter(self, segments: list[dict[str, Any]]) -> None:
-        """Write the next entry; of several writers each gets a number of its own."""
-        content = {"format": _FORMAT, "check": hash_json(segments), "segments": segments}
-        temporary = self.path / f".{uuid.uuid4().hex}.tmp"
-        write_json(temporary, content)
+    def begin(self) -> None:
+        """Make the directory with the set's description, if it is not there. Raises InputError: nothing can
+        be written there."""
+        try:
+            if not (self.path / SET_NAME).is_file():
+                write_json(self.path / SET_NAME, {"format": _FORMAT, **self.description})
+            elif not os.access(self.path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise InputError(
+                f"nothing can be added to this translation memory: {error.strerror}",
+                self.path.parent,
+                remedy="Name another one in resources.translation_memory, and import what this one knows "
+                "with 'paraforge memory export' and 'import'.",
+            ) from error
+
+    def _written(self, table: pa.Table, libraries: Mapping[str, str], run: str) -> Segment:
+        # The same hypotheses of other versions are another segment.
+        table = table.replace_schema_metadata({_LIBRARIES: json.dumps(dict(sorted(libraries.items())))})
+        path = self.path / f"{uuid.uuid4().hex}.parquet"
+        with atomic_path(path) as temporary:
+            write_parquet(table, temporary)
+            digest = sha256_file(temporary)
+        sentences = table.num_rows - table.column("key").null_count
+        return Segment(path, table.num_rows, sentences, digest, dict(libraries), run)
+
+    def _enter(self, temporary: Path) -> None:
+        """Give a written entry the next number; of several writers each gets one of its own."""
         try:
             number = 1 + max((int(path.stem) for path in self.path.glob(_ENTRY)), default=0)
             while not _claimed(temporary, self.path / f"{number:08d}.json"):
@@ -149,16 +190,27 @@ def _claimed(source: Path, target: Path) -> bool:
     return True
 
 
-def _segments_of(entry: Path) -> Iterator[Segment]:
-    try:
-        content = read_json(entry)
-        if content["format"] == _FORMAT and content["check"] == hash_json(content["segments"]):
-            for one in content["segments"]:
-                yield Segment(**{**one, "path": entry.parent / one["path"]})
-            return
-    except (InputError, OSError, KeyError, TypeError):
-        pass
+def _segments_of(entry: Path) -> list[Segment]:
+    """What an entry names; nothing where it is damaged. Raises InputError: a newer version has written it."""
+    for _ in range(_READINGS):
+        content = read_json_or_none(entry) or {}
+        form, listed = content.get("format"), content.get("segments")
+        if isinstance(form, int) and form > _FORMAT:
+            raise InputError(
+                f"written in format {form}, this version reads {_FORMAT}", entry, remedy="Upgrade paraforge."
+            )
+        with contextlib.suppress(ValueError):  # what is damaged may have no hash
+            if listed and content.get("check") == hash_json(listed):
+                return [_segment(entry.parent, one) for one in listed]
+        time.sleep(_PAUSE)
     logger.warning("%s is damaged: the sentences of its run are translated again", entry)
+    return []
+
+
+def _segment(directory: Path, one: dict[str, Any]) -> Segment:
+    # An entry names files of its own directory only, whoever has written it.
+    known = {name: one[name] for name in _FIELDS if name in one}
+    return Segment(**{**known, "path": directory / Path(str(one["path"])).name})
 
 
 def _of_segments(

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import tempfile
+import textwrap
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from paraforge.bitext.cleaning import as_ingested
 from paraforge.decoding.runaway import is_runaway
 from paraforge.decoding.translator import Hypotheses, Hypothesis
 from paraforge.engines.imported import NAME as IMPORTED
 from paraforge.errors import InputError
-from paraforge.files import atomic_path
+from paraforge.files import atomic_path, hash_json
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.groups import GroupRanker
 from paraforge.shards.store import parquet_writer, read_parquet
@@ -26,6 +32,10 @@ from paraforge.translation.memory import MemorySet, open_set
 _SET = b"paraforge.translations"
 _BLOCK = 20_000
 _MOST = 127
+_LONGEST = 100_000
+# As ingest sees to the texts that it reads.
+_BREAKS = re.compile(r"[\t\n\x0b\x0c\r]+")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _FLAGS = ("output_truncated", "non_finite", "runaway")
 EXPORTED = pa.schema(
     [
@@ -127,11 +137,11 @@ def import_file(path: Path, root: Path, name: str | None) -> tuple[MemorySet, in
         def tables() -> Iterator[tuple[pa.Table, dict[str, str]]]:
             nonlocal counted
             wanted = [column for column in EXPORTED.names if column in file.schema_arrow.names]
-            for batch in file.iter_batches(_BLOCK, columns=wanted):
+            for block in _blocks(file, path, wanted):
                 check_interrupt()
-                for libraries, rows in _by_libraries(batch.to_pylist()):
-                    yield _remembered(rows, path, counted), libraries
-                    counted += len(rows)
+                for begin, rows, libraries in _by_libraries(block, path, counted):
+                    yield _remembered(rows, path, begin), libraries
+                counted += len(block)
 
         memory.add(tables())
     return memory, counted
@@ -140,58 +150,86 @@ def import_file(path: Path, root: Path, name: str | None) -> tuple[MemorySet, in
 def _description(file: pq.ParquetFile, path: Path, name: str | None) -> dict[str, Any]:
     if name is not None:
         return {IMPORTED: name}
-    try:
+    with contextlib.suppress(KeyError, ValueError, RecursionError):
         description = json.loads((file.schema_arrow.metadata or {})[_SET])
-        if isinstance(description, dict):
+        if isinstance(description, dict) and description:
+            hash_json(description)
             return description
-    except (KeyError, ValueError):
-        pass
     raise InputError(
         "it does not say which model and options made it", path, remedy="Give the translations a --name."
     )
 
 
-def _by_libraries(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    begin = 0
-    for end in range(1, len(rows) + 1):
-        if end == len(rows) or rows[end].get("libraries") != rows[begin].get("libraries"):
-            found = json.loads(rows[begin].get("libraries") or "{}")
-            yield {str(key): str(value) for key, value in found.items()}, rows[begin:end]
-            begin = end
+def _blocks(file: pq.ParquetFile, path: Path, columns: list[str]) -> Iterator[list[dict[str, Any]]]:
+    """Rows of a file. Raises InputError: a part of it cannot be read, or is not UTF-8."""
+    try:
+        for batch in file.iter_batches(_BLOCK, columns=columns):
+            yield batch.to_pylist()
+    except UnicodeDecodeError as error:
+        raise InputError(f"a text is not UTF-8: {error.reason}", path) from error
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"cannot be read as Parquet: {error}", path) from error
+
+
+def _by_libraries(
+    rows: list[dict[str, Any]], path: Path, before: int
+) -> Iterator[tuple[int, list[dict[str, Any]], dict[str, str]]]:
+    """Rows that the same versions of libraries made, and the number of rows before them."""
+    for given, group in groupby(enumerate(rows), lambda item: item[1].get("libraries")):
+        numbered = list(group)
+        first = before + numbered[0][0]
+        try:
+            found = json.loads(given or "{}")
+            libraries = {str(key): str(value) for key, value in found.items()}
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(
+                f"row {first + 1}: libraries are {_short(given)}, not versions by name as JSON", path
+            ) from error
+        yield first, [row for _, row in numbered], libraries
 
 
 def _remembered(rows: list[dict[str, Any]], path: Path, before: int) -> pa.Table:
-    """Rows of a file as the memory keeps them."""
-    found = HypothesisRows()
+    """Rows of a file as the memory keeps them.
+
+    A sentence that ingest would leave in another form, because of its Unicode form, blanks or line breaks, is
+    there in both forms.
+    """
+    results = []
     for number, row in enumerate(rows, start=before + 1):
         try:
-            found.add(_hypotheses(row))
+            results.append(_hypotheses(row))
         except ValueError as error:
             raise InputError(f"row {number}: {error}", path) from error
-    return found.table(pa.array([row["sentence"] for row in rows], pa.string()))
+    given = pa.array([row["sentence"] for row in rows], pa.string())
+    ingested = as_ingested(given)
+    other = np.flatnonzero(pc.not_equal(given, ingested).to_numpy(zero_copy_only=False))
+    found = HypothesisRows()
+    for result in [*results, *(results[place] for place in other)]:
+        found.add(result)
+    return found.table(pa.concat_arrays([given, ingested.take(pa.array(other))]))
 
 
 def _hypotheses(row: dict[str, Any]) -> Hypotheses:
     """Hypotheses of a row. Raises ValueError: something in it cannot be."""
     if not isinstance(row["sentence"], str):
-        raise ValueError(f"the sentence is {row['sentence']!r}, not a text")
+        raise ValueError(f"the sentence is {_short(row['sentence'])}, not a text")
     texts = row["hypotheses"]
     texts = [texts] if isinstance(texts, str) else texts
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"hypotheses are {texts!r}, not one or more texts")
+        raise ValueError(f"hypotheses are {_short(texts)}, not one or more texts")
     if len(texts) > _MOST:
         raise ValueError(f"{len(texts)} hypotheses, more than {_MOST}")
-    scores = row.get("scores")
-    scores = scores if isinstance(scores, list) else [scores] * (1 if scores is not None else len(texts))
-    if len(scores) != len(texts):
-        raise ValueError(f"{len(scores)} scores of {len(texts)} hypotheses")
-    flags = {name: row.get(name) or [None] * len(texts) for name in _FLAGS}
+    if max(map(len, [row["sentence"], *texts])) > _LONGEST:
+        raise ValueError(f"a text of more than {_LONGEST:,} characters")
+    scores = _listed(row, "scores", len(texts), int | float | None, "numbers")
+    flags = {name: _listed(row, name, len(texts), bool | None, "true or false") for name in _FLAGS}
+    if not isinstance(row.get("source_truncated"), bool | None):
+        raise ValueError(f"source_truncated is {_short(row['source_truncated'])}, not true or false")
     made = []
-    for place, text in enumerate(texts):
-        score = scores[place]
-        if score is not None and not isinstance(score, int | float):
-            raise ValueError(f"a score is {score!r}, not a number")
-        score = float("nan") if score is None else float(score)
+    for place, given in enumerate(texts):
+        text = _CONTROLS.sub("", _BREAKS.sub(" ", given))
+        with np.errstate(over="ignore"):  # what is too large for the column is no score
+            score = float("nan") if scores[place] is None else float(np.float32(scores[place]))
         runaway = flags["runaway"][place]
         made.append(
             Hypothesis(
@@ -204,3 +242,18 @@ def _hypotheses(row: dict[str, Any]) -> Hypotheses:
             )
         )
     return Hypotheses(tuple(made), bool(row.get("source_truncated")))
+
+
+def _listed(row: dict[str, Any], name: str, count: int, kind: Any, words: str) -> list[Any]:
+    """What a row says of each hypothesis; one value is that of the only one. Raises ValueError."""
+    given = row.get(name)
+    values = given if isinstance(given, list) else [given] * (count if given is None else 1)
+    if len(values) != count:
+        raise ValueError(f"{len(values)} {name} of {count} hypotheses")
+    if not all(isinstance(value, kind) for value in values):
+        raise ValueError(f"{name} are {_short(given)}, not {words}")
+    return values
+
+
+def _short(value: object) -> str:
+    return textwrap.shorten(repr(value), 80, placeholder=" ...")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from paraforge.decoding.translator import Hypotheses
 from paraforge.errors import IncompleteError, InputError
 from paraforge.files import hash_json, read_json, read_json_or_none, write_json
 from paraforge.shards.libraries import Versions, described, installed, is_made_otherwise, merged
@@ -21,8 +22,9 @@ from paraforge.shards.step import StepReport, check_bytes, run_step, shard_keys
 from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
 from paraforge.shards.work import WorkDirectory, replaced_directory
 from paraforge.translation.distinct import DistinctSentences
+from paraforge.translation.hypotheses import HypothesisRows
 from paraforge.translation.memory import MemorySet, Segment, open_set
-from paraforge.translation.memory_inventory import note_use
+from paraforge.translation.memory_inventory import note_run, note_use
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.recall import Recalled, recall
 from paraforge.translation.sentences import SET_METADATA, EngineChoice, Workplace, sentences_step
@@ -108,16 +110,17 @@ def translate_unknown(
     results = WorkDirectory("translate-sentences", resources.work)
     tasks = _read_state(work)
     report = StepReport(0, 0, 0, 0.0)
+    note_run(memory, work.parent)
     if tasks is None or tasks.key != key or tasks.finished:
         _adopt(results, memory.path.parent, key)
         segments = usable_segments(memory, choice, resources) if parameters.memory else []
         recalled = recall(distinct.keys, segments, [], work / "recall")
         check_versions(recalled, choice, resources)
         if parameters.memory and not len(recalled.unknown):
-            if tasks is None or tasks.key != key:
-                tasks = Tasks(key, finished=True)
-                _write_state(work, tasks)
+            # Whatever another run has left here is void, and is not continued.
+            _write_state(work, Tasks(key, finished=True))
             return _remembered(recalled, key, 0, 0, report)
+        memory.begin()
         tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters.sentences_per_task)
         logger.info(
             "%d sentences: %d are in the translation memory, %d are translated",
@@ -158,6 +161,17 @@ def finish_tasks(work: Path, memory: MemorySet | None, remembered: Remembered | 
         _write_state(work, tasks)
     for name in (_TASKS, "recall", "hypotheses"):
         shutil.rmtree(work / name, ignore_errors=True)
+
+
+def remember(choice: EngineChoice, resources: Resources, answers: Mapping[str, Hypotheses]) -> None:
+    """Add what was translated outside of a run, by sentence."""
+    rows = HypothesisRows()
+    good = {sentence: result for sentence, result in answers.items() if result.failed is None}
+    for result in good.values():
+        rows.add(result)
+    if good:
+        table = rows.table(pa.array(list(good), pa.string()))
+        open_memory(choice, resources).add([(table, _versions(choice))])
 
 
 def usable_segments(memory: MemorySet, choice: EngineChoice, resources: Resources) -> list[Segment]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 from paraforge.cli import app
 from paraforge.engines.fake import Fake
 from paraforge.engines.imported import Imported
-from paraforge.errors import InputError
+from paraforge.errors import InputError, Interrupted
 from paraforge.translation.memory import sets_of
 from paraforge.translation.memory_files import export_set, import_file
 from paraforge.translation.memory_inventory import contents
@@ -101,7 +102,24 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
         ({"sentence": ["a"], "hypotheses": [["b", None]]}, "row 1: hypotheses are"),
         ({"sentence": ["a"], "hypotheses": [["b"] * 128]}, "row 1: 128 hypotheses"),
         ({"sentence": ["a"], "hypotheses": [["b"]], "scores": [[-1.0, -2.0]]}, "row 1: 2 scores of 1"),
-        ({"sentence": ["a"], "hypotheses": ["b"], "scores": ["good"]}, "row 1: a score is 'good'"),
+        ({"sentence": ["a"], "hypotheses": ["b"], "scores": ["good"]}, "row 1: scores are 'good', not numb"),
+        ({"sentence": ["a"], "hypotheses": [["b", "c"]], "scores": [[-0.1]]}, "row 1: 1 scores of 2"),
+        ({"sentence": ["a"], "hypotheses": ["b"], "runaway": [[]]}, "row 1: 0 runaway of 1"),
+        ({"sentence": ["a"], "hypotheses": ["b"], "non_finite": [3]}, "row 1: non_finite are 3, not true or"),
+        (
+            {"sentence": ["a"], "hypotheses": ["b"], "source_truncated": ["x"]},
+            "row 1: source_truncated is 'x'",
+        ),
+        ({"sentence": [b"a"], "hypotheses": ["b"]}, "row 1: the sentence is b'a', not a text"),
+        ({"sentence": [{"a": 1}], "hypotheses": ["b"]}, "row 1: the sentence is {'a': 1}, not a text"),
+        ({"sentence": ["a"], "hypotheses": [3]}, "row 1: hypotheses are 3, not one or more texts"),
+        ({"sentence": ["a", "b" * 100_001], "hypotheses": ["b", "c"]}, "row 2: a text of more than 100,000"),
+        (
+            {"sentence": ["a", "b"], "hypotheses": ["c", "d"], "libraries": [None, "{"]},
+            "row 2: libraries are",
+        ),
+        ({"sentence": ["a"], "hypotheses": ["d"], "libraries": ["[]"]}, r"row 1: libraries are '\[\]'"),
+        ({"sentence": ["a"], "hypotheses": ["d"], "libraries": [1]}, "row 1: libraries are 1, not versions"),
     ],
 )
 def test_a_wrong_row_is_named_and_nothing_is_added(
@@ -111,6 +129,65 @@ def test_a_wrong_row_is_named_and_nothing_is_added(
     with pytest.raises(InputError, match=message):
         import_file(tmp_path / "wrong.parquet", tmp_path / "memory", "mine")
     assert not list((tmp_path / "memory").glob("*/0*.json"))
+
+
+def test_nothing_is_left_of_a_file_with_a_wrong_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.translation.memory.SEGMENT_SENTENCES", 10)
+    monkeypatch.setattr("paraforge.translation.memory_files._BLOCK", 10)
+    rows = {"sentence": TEXTS, "hypotheses": [*TEXTS[:-1], None]}
+    pq.write_table(pa.table(rows), tmp_path / "wrong.parquet")
+    with pytest.raises(InputError, match=f"row {len(TEXTS)}: hypotheses are None"):
+        import_file(tmp_path / "wrong.parquet", tmp_path / "memory", "mine")
+    assert [path.name for path in (tmp_path / "memory").rglob("*") if path.is_file()] == ["set.json"]
+
+
+@pytest.mark.parametrize("metadata", ["{}", "[1]", "nothing", '{"beam": NaN}', "[" * 50_000])
+def test_what_is_no_description_names_no_set(tmp_path: Path, metadata: str) -> None:
+    table = pa.table({"sentence": ["a"], "hypotheses": ["b"]})
+    table = table.replace_schema_metadata({"paraforge.translations": metadata})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="does not say which model"):
+        import_file(tmp_path / "x.parquet", tmp_path / "memory", None)
+
+
+def test_bytes_that_are_no_text_and_a_damaged_page(tmp_path: Path) -> None:
+    broken = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"sentence": broken, "hypotheses": ["b"]}), tmp_path / "bytes.parquet")
+    with pytest.raises(InputError, match="not UTF-8"):
+        import_file(tmp_path / "bytes.parquet", tmp_path / "memory", "mine")
+    path = tmp_path / "page.parquet"
+    texts = [f"sentence {number * 7919}" for number in range(5000)]
+    pq.write_table(pa.table({"sentence": texts, "hypotheses": texts}), path, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        import_file(path, tmp_path / "memory", "mine")
+
+
+def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) -> None:
+    """Blanks around it, a line break in it, letters with separate accents; and as it is, for a corpus that
+    was not cleaned. What is written in a text loses breaks and control characters."""
+    rows: dict[str, Any] = {
+        "sentence": [" věta  jedna\u00a0", "ve\u030cta\tdva", "věta tři\n", "věta tři"],
+        "hypotheses": ["one", "two\nlines\t\x00", "three", "later"],
+        "scores": [1e300, -0.5, float("nan"), None],
+    }
+    pq.write_table(pa.table(rows), tmp_path / "x.parquet")
+    memory, sentences = import_file(tmp_path / "x.parquet", tmp_path / "work" / "memory", "x")
+    assert sentences == 4
+    corpus = corpus_of(tmp_path / "in", ["věta  jedna", "věta dva", "věta tři", "ve\u030cta\tdva"])
+    chosen = parameters(engine="imported", imported=Imported(name="x"))
+    report, published = run(tmp_path, corpus, chosen)
+    assert counts(report) == (4, 0, 0)
+    assert [(row["translation"], row["score"]) for row in found(published)] == [
+        ("one", None),
+        ("two lines ", -0.5),
+        ("later", None),
+        ("two lines ", -0.5),
+    ]
+    assert report.marks["non_finite"] == 1
+    assert export_set(memory, tmp_path / "again.parquet") == 6
 
 
 def test_a_file_that_is_no_export_needs_a_name(tmp_path: Path) -> None:
@@ -150,6 +227,42 @@ def test_what_no_corpus_uses_is_pruned_on_request(tmp_path: Path, monkeypatch: p
     assert counts(run(tmp_path, corpus_of(tmp_path / "d", TEXTS[:5]), CHOSEN)[0]) == (5, 0, 0)
     report, _ = run(tmp_path, corpus_of(tmp_path / "e", TEXTS), CHOSEN)
     assert report.sentences_translated > 10
+
+
+def test_nothing_is_pruned_while_a_run_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that has begun, and may have been killed, has added what no corpus uses yet."""
+    shared = tmp_path / "shared"
+    corpus = corpus_of(tmp_path / "a", TEXTS)
+    with monkeypatch.context() as patch:
+        patch.setattr("paraforge.translation.translate.assemble", interrupted)
+        with pytest.raises(Interrupted):
+            run(tmp_path / "one", corpus, CHOSEN, translation_memory=shared)
+    files = sorted(shared.glob("*/*.parquet"))
+    (content,) = contents(shared)
+    assert files and content.busy and not content.unused
+    pruning = ["work", "prune", str(tmp_path), "--memory", "--work", str(tmp_path / "none")]
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "memory").symlink_to(shared)
+    said = RUNNER.invoke(app, pruning).output
+    assert "left alone, a run of" in said and "has not finished" in said
+    assert "has not finished" in invoke("list", "--memory", shared)
+    assert sorted(shared.glob("*/*.parquet")) == files
+    report, _ = run(tmp_path / "one", corpus, CHOSEN, translation_memory=shared)
+    assert report.reused_tasks == report.tasks
+    # A run whose work directory is gone, or that began long ago, keeps nothing.
+    (note,) = shared.glob("*/uses/*.json")
+    for change in ({"work": str(tmp_path / "gone")}, {"host": "another"}):
+        note.write_text(json.dumps({**json.loads(note.read_text()), "running": True, **change}))
+        os.utime(note, (time.time() - 40 * 86_400,) * 2)
+        (content,) = contents(shared)
+        assert not content.busy
+    note.unlink()
+    RUNNER.invoke(app, pruning)
+    assert not list(shared.glob("*/*.parquet"))
+
+
+def interrupted(*arguments: object) -> None:
+    raise Interrupted
 
 
 def test_which_set_is_exported_has_to_be_said(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from paraforge.decoding.translator import DecodingOptions, Placement
 from paraforge.engines import ctranslate2
-from paraforge.errors import InputError
+from paraforge.errors import IncompleteError, InputError
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.models.model import open_model
 from paraforge.shards.resources import Resources
@@ -29,15 +30,17 @@ from paraforge.translation.calibration.loss import (
     sample_size,
     translated_both_ways,
 )
-from paraforge.translation.calibration.sample import bitext_sample, sampled, write_sample
+from paraforge.translation.calibration.sample import bitext_sample, sampled, waiting_among, write_sample
 from paraforge.translation.parameters import QuantisationParameters
 from paraforge.translation.sentences import EngineChoice, Workplace, device_of_worker
 from paraforge.versions import TRANSLATE
 
 logger = logging.getLogger(__name__)
 
-_VERSION = 2
-_RECORD = "loss.json"
+_VERSION = 3
+_RECORD, _SAMPLE = "loss.json", "sample"
+# Share of a corpus that has to be of the one that was measured, for the answer to hold.
+_SAME_CORPUS = 0.5
 _BOTH = pa.schema(
     [
         pa.field("sentence", pa.int64(), nullable=False),
@@ -79,7 +82,9 @@ def calibrated(
     """The engine that the run shall use: the one that was chosen, or float32 if that may lose too much.
 
     Whoever asks again gets the same answer without another translation, whatever machine it runs on: what was
-    measured is kept in the work directory for this corpus, model and options.
+    measured is kept in the work directory for this model and options. It holds for an edited corpus, too, as
+    long as at least half of its sentences were there then: a row more or less never changes the type, and so
+    never has everything translated again.
 
     choice: engine with its options; nothing happens if it is not quantised. corpus: ingested shards.
     sentences: distinct sentences that are to be translated; the sample is in proportion to them.
@@ -94,8 +99,7 @@ def calibrated(
     """
     if not is_quantised(choice) or parameters.check == "skip":
         return choice, None
-    size = sample_size(sentences, parameters.sentences)
-    loss = sampled_loss(choice, corpus, size, workplace, resources) if size else None
+    loss = sampled_loss(choice, corpus, sentences, parameters.sentences, workplace, resources)
     chosen = decided(
         loss,
         choice.options.compute_type,
@@ -111,23 +115,33 @@ def calibrated(
 
 
 def sampled_loss(
-    choice: EngineChoice, corpus: ShardDirectory, sentences: int, workplace: Workplace, resources: Resources
+    choice: EngineChoice,
+    corpus: ShardDirectory,
+    sentences: int,
+    wanted: int,
+    workplace: Workplace,
+    resources: Resources,
 ) -> QuantisationLoss | None:
-    """Loss on a sample of the corpus, measured now or by an earlier run; None without any sentence. Raises
-    IncompleteError: the sample could not be translated."""
-    digests = [record.sha256 for record in corpus.records]
-    key = hash_json([_VERSION, TRANSLATE, digests, choice.parameters(), choice.weights, sentences])[:40]
-    directory = resources.work.resolve() / "translation" / "calibration" / key
-    try:
-        return QuantisationLoss(**read_json(directory / _RECORD))
-    except (InputError, TypeError):
-        pass
-    if not write_sample(corpus, sentences, directory / "sample"):
+    """Loss on a sample of the corpus, measured now or by an earlier run on this corpus or on one before an
+    edit; None where there is too little text.
+
+    sentences: distinct sentences of the corpus. wanted: of the sample, if the corpus is large enough.
+
+    Raises IncompleteError: the sample could not be translated.
+    """
+    root = resources.work.resolve() / "translation" / "calibration"
+    asked = hash_json([_VERSION, TRANSLATE, choice.parameters(), choice.weights, wanted])[:20]
+    directory = root / f"{asked}-{corpus.digest[:20]}"
+    known = _measured(directory) or _measured_before(root, asked, corpus, sentences)
+    if known is not None:
+        return known[0]
+    size = sample_size(sentences, wanted)
+    if not size or not write_sample(corpus, size, directory / _SAMPLE):
         return None
     logger.info("translating a sample in float32 and in %s, to compare", choice.options.compute_type)
     run_step(
         calibration_step(choice, workplace),
-        [directory / "sample"],
+        [directory / _SAMPLE],
         directory / "hypotheses",
         resources,
         workers=workplace.workers,
@@ -136,8 +150,44 @@ def sampled_loss(
     losses = [float("nan") if loss is None else loss for loss in rows["loss"]]
     found = BothWays(rows["float32"], rows["quantised"], losses, rows["ruined"])
     loss = measure_loss(found, choice.options.compute_type, rows["reference"])
-    write_json(directory / _RECORD, asdict(loss))
+    write_json(directory / _RECORD, {"loss": asdict(loss), "sentences": sentences})
     return loss
+
+
+def _measured(directory: Path) -> tuple[QuantisationLoss, int] | None:
+    """What was measured on a corpus, and how many sentences that had."""
+    try:
+        record = read_json(directory / _RECORD)
+        return QuantisationLoss(**record["loss"]), int(record["sentences"])
+    except (InputError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _measured_before(
+    root: Path, asked: str, corpus: ShardDirectory, sentences: int
+) -> tuple[QuantisationLoss, int] | None:
+    """What was measured on the corpus that most of this one's sentences are of, if that is half of them."""
+    found = {path.parent: _measured(path.parent) for path in sorted(root.glob(f"{asked}-*/{_RECORD}"))}
+    samples: dict[Path, set[str]] = {}
+    for directory, known in found.items():
+        with contextlib.suppress(InputError, IncompleteError):
+            if known is not None:
+                sample = ShardDirectory(directory / _SAMPLE).read(0, ["source_text"])
+                samples[directory] = set(sample.column("source_text").to_pylist())
+    if not samples:
+        return None
+    here = waiting_among(corpus, set.union(*samples.values()))
+    shares = {}
+    for directory, sample in samples.items():
+        measured = found[directory]
+        assert measured is not None
+        # The sample says which share of the measured corpus is here, and so how much of this one is of it.
+        shares[directory] = measured[1] * len(sample & here) / max(1, len(sample)) / max(1, sentences)
+    best = max(shares, key=lambda directory: shares[directory])
+    if shares[best] < _SAME_CORPUS:
+        return None
+    logger.info("the check of this compute type is of the corpus before it was edited")
+    return found[best]
 
 
 def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
@@ -64,6 +64,17 @@ def _references(corpus: ShardDirectory, sentences: list[str]) -> dict[str, str]:
             found.setdefault(sentence, reference)
         if len(found) == len(sentences):
             break
+    return found
+
+
+def waiting_among(corpus: ShardDirectory, sentences: Collection[str]) -> set[str]:
+    """Which of the sentences a corpus has in rows that are not rejected."""
+    wanted = pa.array(sorted(sentences), pa.string())
+    found: set[str] = set()
+    for table in corpus.tables(["source_text", "rejected"]):
+        check_interrupt()
+        texts = table.filter(pc.is_null(table["rejected"]))["source_text"]
+        found.update(texts.filter(pc.is_in(texts, wanted)).unique().to_pylist())
     return found
 
 

@@ -220,6 +220,45 @@ def test_another_limit_asks_nobody_again(
     assert report.calibration == check.Calibration("float32", 1e-9, first.calibration.loss)
 
 
+def test_an_edited_corpus_keeps_the_answer_and_another_one_is_asked(
+    corpus: Path,
+    tiny_ctranslate2: Path,
+    tmp_path: Path,
+    garbled: list[str],
+    not_again: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loss, "SHARE", 1)
+    whole = ShardDirectory(corpus)
+    count = len(whole)
+
+    def part(name: str, shards: list[int]) -> Path:
+        writer = ShardWriter(tmp_path / name, whole.schema, 40)
+        for shard in shards:
+            table = whole.read(shard)
+            # Its number of the first row is that of the other corpus.
+            place = table.schema.get_field_index("first_row")
+            none = pa.nulls(table.num_rows, pa.int64())
+            writer.write(table.set_column(place, table.schema.field(place), none))
+        writer.close({"step": "ingest"})
+        return tmp_path / name
+
+    half = list(range(count // 2 + 1))
+    first, _ = run(tmp_path, part("first", half), tiny_ctranslate2, parameters())
+    assert first.calibration is not None and first.calibration.loss is not None
+    garbled.clear()
+    other, _ = run(tmp_path, part("rest", list(range(len(half), count))), tiny_ctranslate2, parameters())
+    assert garbled.count("int8") and other.calibration != first.calibration
+    not_again()
+    garbled.clear()
+    for name, shards in {"less": half[2:], "more": [*half, count - 1], "whole": list(range(count))}.items():
+        report, _ = run(tmp_path, part(name, shards), tiny_ctranslate2, parameters())
+        assert report.calibration == first.calibration
+    # Too little text for a sample of its own, and yet an edit.
+    report, _ = run(tmp_path, part("few", half[:4]), tiny_ctranslate2, parameters())
+    assert report.calibration is not None and report.calibration.loss == first.calibration.loss
+
+
 @pytest.mark.usefixtures("large")
 def test_an_error_where_that_is_asked_for(
     corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, garbled: list[str]

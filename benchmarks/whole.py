@@ -1,0 +1,181 @@
+"""All stages over a large corpus by one ``dvc repro``: time, processors, memory and disk of each.
+
+    python -m benchmarks.whole /tmp/whole --pairs 1000000
+    python -m benchmarks.whole /tmp/bitext --pairs 1000000 --bitext
+
+An existing paraphrase corpus, or a bitext that the engine ``fake`` translates, of distinct pairs made from
+real text. DVC's own time is what no stage accounts for: it hashes and links what they leave.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+from benchmarks.distinct_pairs import BLOCK, DistinctPairs, bitext_pairs, paraphrase_pairs
+from benchmarks.hardware import hardware
+from benchmarks.pipeline import DVC, Watched, read_metrics, watch
+from benchmarks.results import append
+from tests.project import make_project, project_environment, read_parameters, run, write_parameters
+
+_PLACES = ("data", ".dvc/cache", "work")
+# Rows of a file: ingest reads files side by side.
+_FILE_ROWS = 10 * BLOCK
+# In a bitext one sentence in so many is that of the row before.
+_REPEATED = 10
+
+
+def write_pairs(directory: Path, data: Path, pairs: int, bitext: bool) -> None:
+    """Write files of ``reference, translation`` or ``reference, source_text``."""
+    if not directory.is_dir():
+        temporary = directory.with_suffix(".tmp")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        made = DistinctPairs(bitext_pairs(data) if bitext else paraphrase_pairs(data))
+        print(f"{len(made.pairs):,} real pairs", flush=True)
+        for number, texts in enumerate(made.blocks(pairs, _REPEATED if bitext else 0)):
+            path = temporary / f"{number * BLOCK // _FILE_ROWS:04d}.tsv.gz"
+            lines = pc.binary_join_element_wise(*texts, "\t").to_pylist()
+            # Members of a gzip file follow each other.
+            with path.open("ab") as raw, pa.CompressedOutputStream(pa.PythonFile(raw, "w"), "gzip") as file:
+                file.write(("\n".join(lines) + "\n").encode())
+        temporary.rename(directory)
+
+
+def new_project(project: Path, files: Path, bitext: bool, workers: int) -> None:
+    """A project that makes everything from the files in a directory."""
+    second, translation = ("source_text", "fake") if bitext else ("translation", "none")
+    make_project(
+        project,
+        *("corpus=paranmt-tsv", f"translation={translation}", "select=wieting2021", "lexicon=default"),
+        pairs=0,
+    )
+    parameters = read_parameters(project)
+    columns = {"reference": 0, second: 1}
+    source = {"name": "pairs", "format": "tsv", "path": f"{files}/*.tsv.gz", "columns": columns}
+    parameters["ingest"] = {"kind": "bitext" if bitext else "paraphrases", "sources": [source]}
+    parameters["translate"] = {"engine": "fake", "sentences_per_task": BLOCK} if bitext else {}
+    parameters["score"]["identify_language"] = True
+    parameters["embeddings"]["models"]["word"]["training"]["epochs"] = 1
+    parameters["resources"]["workers"] = workers
+    if bitext:  # what the fake engine writes is no paraphrase
+        filters = parameters["select"]["filters"]
+        parameters["select"]["filters"] = [one for one in filters if one["kind"] != "bounds"]
+        parameters["lexicon"]["filters"]["minimum_score"] = -1.0
+    write_parameters(project, parameters)
+    run("dvc", "config", "cache.type", "hardlink,copy", cwd=project)  # as .dvc/config has it here
+
+
+def used_bytes(project: Path) -> dict[str, int]:
+    """Bytes on the disk of data, DVC's cache and work, a file with several names counted once, and of
+    ``all``."""
+    found: dict[str, int] = {}
+    seen: set[tuple[int, int]] = set()
+    whole = 0
+    for place in _PLACES:
+        own: dict[tuple[int, int], int] = {}
+        for folder, _, names in os.walk(project / place):
+            for name in names:
+                with contextlib.suppress(OSError):  # it has just gone
+                    status = Path(folder, name).lstat()
+                    own[status.st_dev, status.st_ino] = status.st_blocks * 512
+        found[place] = sum(own.values())
+        whole += sum(size for file, size in own.items() if file not in seen)
+        seen.update(own)
+    return {**found, "all": whole}
+
+
+def main(
+    place: Path = typer.Argument(help="directory for the pairs and the project; what is there is used"),
+    pairs: int = typer.Option(1_000_000),
+    bitext: bool = typer.Option(False, help="a bitext, translated by the engine fake"),
+    workers: int = typer.Option(2, help="processes of a stage"),
+    keep: bool = typer.Option(False, help="leave the project in its place"),
+    data: Path = typer.Option(Path(os.environ.get("PARAFORGE_DATA", "")), help="$PARAFORGE_DATA"),
+) -> None:
+    """Make the pairs, run everything, record what it took. Run it again if it was killed."""
+    print(hardware(), flush=True)
+    project = (place / "project").resolve()
+    files = place.resolve() / "pairs"
+    write_pairs(files, data, pairs, bitext)
+    if not (project / "params.yaml").is_file():
+        shutil.rmtree(project, ignore_errors=True)
+        new_project(project, files, bitext, workers)
+    peak = 0
+
+    def look() -> None:
+        nonlocal peak
+        peak = max(peak, used_bytes(project)["all"])
+
+    os.environ.update(project_environment(project))
+    seen, seconds = watch([sys.executable, "-m", "dvc", "repro"], project, look)
+    kind = "bitext" if bitext else "paraphrases"
+    record(f"{pairs:,} {kind}", seen, seconds, {"pairs": pairs, "kind": kind, "processes": workers})
+    metrics = read_metrics(project)
+    sizes = used_bytes(project)
+    peak = max(peak, sizes["all"])
+    append(
+        "whole_disk",
+        f"{pairs:,} {kind}",
+        {
+            "given_mb": sum(path.stat().st_size for path in files.iterdir()) / 1e6,
+            "data_mb": sizes["data"] / 1e6,
+            "cache_mb": sizes[".dvc/cache"] / 1e6,
+            "work_mb": sizes["work"] / 1e6,
+            "all_mb": sizes["all"] / 1e6,
+            "peak_mb": peak / 1e6,
+            "of_data": sizes["all"] / sizes["data"],
+            "peak_of_data": peak / sizes["data"],
+            "kept": metrics["select"]["kept"],
+            "rejected_duplicate": metrics["ingest"]["rejected"].get("duplicate", 0),
+        },
+        pairs=pairs,
+        kind=kind,
+    )
+    if not keep:
+        shutil.rmtree(place)
+
+
+def record(name: str, seen: dict[str, Watched], seconds: float, configuration: dict[str, Any]) -> None:
+    """A measurement a stage, one of DVC's own time, and one of the whole."""
+    stages = {stage: watched for stage, watched in seen.items() if stage != DVC}
+    wall = sum(watched.seconds for watched in stages.values())
+    rows = {stage: (one.seconds, one.cpu_seconds, one) for stage, one in stages.items()}
+    rows["DVC's own"] = (seconds - wall, seen[DVC].cpu_seconds, seen[DVC])
+    for stage, (took, cpu, one) in rows.items():
+        append(
+            "whole",
+            f"{name}, {stage}",
+            {
+                "seconds": took,
+                "cpu_seconds": cpu,
+                "peak_mib": one.peak_bytes / 2**20,
+                "peak_process_mib": one.peak_process_bytes / 2**20,
+            },
+            stage=stage,
+            **configuration,
+        )
+    append(
+        "whole",
+        f"{name}, all",
+        {
+            "seconds": seconds,
+            "cpu_seconds": sum(cpu for _, cpu, _ in rows.values()),
+            "peak_mib": max(one.peak_bytes for _, _, one in rows.values()) / 2**20,
+            "peak_process_mib": max(one.peak_process_bytes for _, _, one in rows.values()) / 2**20,
+        },
+        stage="all",
+        **configuration,
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)
