@@ -43,7 +43,8 @@ def _run(name: str, arguments: list[str]) -> None:
 
 
 def _figures(path: Path) -> dict[str, Any]:
-    """Of a file that `paraforge evaluate -o` wrote: Pearson on STS, Spearman on words, transfer tasks."""
+    """Of a file that `paraforge evaluate -o` wrote: Pearson on STS, Spearman on words, transfer tasks; or the
+    mean absolute difference in Pearson of a row that compares two models."""
     content = json.loads(path.read_text(encoding="utf-8"))
     if "figures" in content:
         return dict(content["figures"])
@@ -54,4 +55,6 @@ def _figures(path: Path) -> dict[str, Any]:
     for task in content.get("transfer", {}).get("tasks", []):
         name = task["name"].lower().replace("-", "_").replace(" ", "_")
         figures[name] = task["accuracy"] if task["accuracy"] is not None else task["pearson"]
+    for other in content.get("differences", {}).values():
+        return {"difference": other["mean_absolute_pearson"]}  # of a row that compares two models
     return figures
