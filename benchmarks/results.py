@@ -230,7 +230,7 @@ def _column(rows: Sequence[Measurement], figure: str) -> list[str]:
     """Cells of a column: our figures with their deviations, the paper's in parentheses."""
     known = [one.figures[figure] for one in rows if figure in one.figures]
     decimals = _decimals(known) if not all(float(v).is_integer() for v in known) else 0
-    if deviations := [one.deviations[figure] for one in rows if figure in (one.deviations or {})]:
+    if deviations := [one.deviations[figure] for one in rows if one.deviations and figure in one.deviations]:
         # What the largest deviation leaves: 0.4 one decimal, 0.04 two.
         decimals = min(decimals, max(1, -math.floor(math.log10(max(*deviations, 1e-3)))))
     cells = []

@@ -34,6 +34,9 @@ def main(
     words: Annotated[int, typer.Option(help="vocabulary")] = 10_000,
     dimension: int = 300,
     precision: str = "bfloat16",
+    sampled_words: Annotated[
+        int | None, typer.Option(help="of a sampled softmax; none: the exact one")
+    ] = None,
     threads: int = 1,
     device: str = "cpu",
 ) -> None:
@@ -55,7 +58,12 @@ def main(
                     },
                     "vocabulary": limits.model_dump(),
                     "maximum_length": MAXIMUM_LENGTH,
-                    "training": {"updates": updates, "batch_size": batch_size, "precision": precision},
+                    "training": {
+                        "updates": updates,
+                        "batch_size": batch_size,
+                        "precision": precision,
+                        "sampled_words": sampled_words,
+                    },
                 }
             )
             network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
@@ -65,7 +73,7 @@ def main(
             trainer.run()
             append(
                 "unrolling_speed",
-                combination,
+                combination if sampled_words is None else f"{combination}, {sampled_words:,} sampled words",
                 {
                     "sentences_per_second": trainer.rate,
                     "loss": trainer.record.history[-1]["loss"],
@@ -76,6 +84,7 @@ def main(
                 vocabulary=words,
                 dimension=dimension,
                 precision=precision,
+                sampled_words=sampled_words,
                 threads=threads,
                 device=device,
             )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,6 +31,45 @@ def negative_log_likelihood(
     """
     result: Tensor = _NegativeLogLikelihood.apply(states, weight, bias, words, products)  # type: ignore[no-untyped-call]
     return result
+
+
+@dataclass(frozen=True)
+class SampledWords:
+    """The words that a normaliser is estimated from: those that are predicted, and some of the others.
+
+    ids: int64, distinct. correction: what is added to each one's logit, 0 of those that are predicted; of
+        the others the logarithm of how many words each of them stands for.
+    """
+
+    ids: Tensor
+    correction: Tensor
+
+    def numbers(self, ids: Tensor, vocabulary: int) -> Tensor:
+        """Where predicted words are in `ids`."""
+        place = torch.empty(vocabulary, dtype=torch.int64, device=ids.device)
+        place[self.ids] = torch.arange(len(self.ids), device=ids.device)
+        return place[ids]
+
+
+def sample_words(
+    predicted: Tensor, vocabulary: int, count: int, generator: np.random.Generator
+) -> SampledWords:
+    """All predicted words and `count` of the others, drawn uniformly without replacement.
+
+    The sum of the exponentials of their corrected logits has the whole sum as its expectation. With no fewer
+    than the others in `count` it is the whole sum.
+    """
+    wanted = torch.zeros(vocabulary, dtype=torch.bool)
+    wanted[predicted.cpu()] = True
+    own, others = wanted.nonzero()[:, 0], (~wanted).nonzero()[:, 0]
+    drawn = min(count, len(others))
+    chosen = (
+        others[torch.from_numpy(generator.choice(len(others), drawn, replace=False))] if drawn else others
+    )
+    correction = torch.zeros(len(own) + drawn)
+    if drawn:
+        correction[len(own) :] = math.log(len(others) / drawn)
+    return SampledWords(torch.cat([own, chosen]).to(predicted.device), correction.to(predicted.device))
 
 
 class _NegativeLogLikelihood(torch.autograd.Function):

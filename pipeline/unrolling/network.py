@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from paraforge.embeddings.encoders.packing import PackedSentences, pack
 from paraforge.learning.batches import Bags, bag_mean, take_rows
 from paraforge.unrolling.gru import LayerNormGru
-from paraforge.unrolling.likelihood import negative_log_likelihood
+from paraforge.unrolling.likelihood import SampledWords, negative_log_likelihood
 from paraforge.unrolling.parameters import NetworkParameters
 from paraforge.unrolling.triples import TripleBatch
 
@@ -102,32 +102,53 @@ class SentencePredictor(nn.Module):
         states = self.encoder(take_rows(self.words, packed.tokens), packed.batch_sizes.tolist(), beginning)
         return packed.last(states)
 
-    def forward(self, batch: TripleBatch, products: torch.dtype | None = None) -> Tensor:
+    def forward(
+        self, batch: TripleBatch, products: torch.dtype | None = None, sampled: SampledWords | None = None
+    ) -> Tensor:
         """Minus the log-probability of all words of all neighbours, summed: a scalar, in nats.
 
-        products: type of the products with the output vectors.
+        products: type of the products with the output vectors. sampled: words that the probabilities are
+            estimated from; None: all, exactly.
         """
         context = self.encode(batch.current)
         sides = (batch.previous, batch.following)
         if not self.decoders and len(self.outputs) == 1:
             # The same distribution for both neighbours: it is computed once.
-            return self._loss(context, 0, joined(sides), products)
+            return self._loss(context, 0, joined(sides), products, sampled)
         return torch.stack(
-            [self._loss_of_side(context, side, words, products) for side, words in enumerate(sides)]
+            [self._loss_of_side(context, side, words, products, sampled) for side, words in enumerate(sides)]
         ).sum()
 
-    def _loss_of_side(self, context: Tensor, side: int, words: Bags, products: torch.dtype | None) -> Tensor:
+    def _loss_of_side(
+        self,
+        context: Tensor,
+        side: int,
+        words: Bags,
+        products: torch.dtype | None,
+        sampled: SampledWords | None,
+    ) -> Tensor:
         if not self.decoders:
-            return self._loss(context, side, words, products)
+            return self._loss(context, side, words, products, sampled)
         packed = pack(words)
         states = self.decoder(side)(context, take_rows(self.words, packed.tokens), packed)
         ids = packed.tokens.ids
         one_each = Bags(ids, torch.arange(len(ids) + 1, device=ids.device))
-        return self._loss(states, side, one_each, products)
+        return self._loss(states, side, one_each, products, sampled)
 
-    def _loss(self, states: Tensor, side: int, words: Bags, products: torch.dtype | None) -> Tensor:
+    def _loss(
+        self,
+        states: Tensor,
+        side: int,
+        words: Bags,
+        products: torch.dtype | None,
+        sampled: SampledWords | None,
+    ) -> Tensor:
         output = self.output(side)
-        return negative_log_likelihood(states, output.weight, output.bias, words, products)
+        if sampled is None:
+            return negative_log_likelihood(states, output.weight, output.bias, words, products)
+        some = Bags(sampled.numbers(words.ids, len(output.weight)), words.offsets)
+        bias = output.bias[sampled.ids] + sampled.correction
+        return negative_log_likelihood(states, output.weight[sampled.ids], bias, some, products)
 
 
 def joined(parts: Sequence[Bags]) -> Bags:

@@ -16,6 +16,7 @@ from paraforge.errors import InputError
 from paraforge.learning.devices import torch_threads
 from paraforge.learning.loop import Record, Step, Trainer
 from paraforge.learning.optimisers import Adam, Optimiser, clip_, separate
+from paraforge.unrolling.likelihood import SampledWords, sample_words
 from paraforge.unrolling.network import SentencePredictor
 from paraforge.unrolling.parameters import PredictionParameters
 from paraforge.unrolling.triples import TripleBatch, TripleStore
@@ -110,7 +111,7 @@ class PredictionObjective:
     def step(self, batch: TripleBatch, updates: int) -> Step:
         """One update by the mean over the words that a batch predicts."""
         words = len(batch.previous.ids) + len(batch.following.ids)
-        total = self.module(batch.to(self._device), self._products)
+        total = self.module(batch.to(self._device), self._products, self._sampled(batch, updates))
         gradients = separate(torch.autograd.grad(total / words, list(self._named.values())))
         if self._parameters.clip is not None:
             clip_(gradients, self._parameters.clip)
@@ -120,7 +121,17 @@ class PredictionObjective:
                 self.optimiser.update(name, gradient)
         return Step(len(batch), 1, float(total.detach()), words, {"words": words})
 
+    def _sampled(self, batch: TripleBatch, updates: int) -> SampledWords | None:
+        count = self._parameters.sampled_words
+        if count is None:
+            return None
+        predicted = torch.cat([batch.previous.ids, batch.following.ids]).to(self._device)
+        generator = generator_for(self._parameters.seed, SAMPLE, updates)
+        return sample_words(predicted, len(self._store.vocabulary), count, generator)
 
+
+SAMPLE = 100
+"""What random numbers are for, next to those of `embeddings.schedule`: the words of a sampled softmax."""
 _ROUNDS = 6
 _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
