@@ -54,6 +54,7 @@ _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] 
     "lexicon": {"rows": "rows", "kept": "pairs", "entries": "entries"},
     "embeddings": {"rows": "pairs", "development": "best_score", "sts": _mean_pearson},
     "paraphraser": {"bleu": "bleu", "chrf": "chrf"},
+    "triplets": {"rows": "rows", "kept": "triplets"},
     "statistics": {"rows": "pairs"},
 }
 

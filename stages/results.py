@@ -87,6 +87,12 @@ def _embeddings(content: Content) -> Iterator[str]:
         yield f"development {content['best_score']:.1f}"
 
 
+def _triplets(content: Content) -> Iterator[str]:
+    yield f"{content['triplets']:,} triplets" if content["encoder"] != "none" else "no triplets"
+    if content["rows"]:
+        yield f"{content['rows']:,} pairs in {content['clusters']:,} clusters"
+
+
 def _statistics(content: Content) -> Iterator[str]:
     yield f"{content['pairs']:,} pairs described"
 
@@ -101,5 +107,6 @@ _PARTS: Final[Mapping[str, Callable[[Content], Iterator[str]]]] = {
     "lexicon": _lexicon,
     "embeddings": _embeddings,
     "paraphraser": _paraphraser,
+    "triplets": _triplets,
     "statistics": _statistics,
 }

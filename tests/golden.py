@@ -91,6 +91,7 @@ def current() -> dict[str, dict[str, Any]]:
             Path(place) / "project",
             "embeddings.models.word.encoder.dimension=8",
             "lexicon.minimum_pairs=1",
+            "triplets=default",
             pairs=150,
         )
         with inside(project):

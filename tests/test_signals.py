@@ -46,6 +46,7 @@ WORK = {
     "similarity": [MODEL, PAIRS],
     "neighbours": [MODEL, "house", "--among", SENTENCES],
     "negatives": [MODEL, PAIRS],
+    "triplets": ["data/corpus", "out", "--encoder", MODEL],
     "evaluate": [MODEL, "--sts", "sts.tsv"],
     "sif": [TABLE, "out", "-c", "data/corpus"],
     "export": [MODEL, "out", "--format", "safetensors"],
@@ -66,7 +67,10 @@ def test_every_command_is_here() -> None:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose stages have all been run, without its work directory, and files for the commands."""
     project = make_project(
-        tmp_path_factory.mktemp("finished"), TRAINED, "embeddings.models.word.encoder.dimension=16"
+        tmp_path_factory.mktemp("finished"),
+        TRAINED,
+        "embeddings.models.word.encoder.dimension=16",
+        "triplets=default",
     )
     run_stages(project)
     (project / "work/memory").rename(project / "memory")

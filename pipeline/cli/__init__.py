@@ -59,6 +59,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "neighbours": ("paraforge.cli.neighbours", "Nearest neighbours of words and sentences."),
         "negatives": ("paraforge.cli.negatives", "Show which negatives mega-batches give pairs."),
+        "triplets": (
+            "paraforge.cli.triplets",
+            "Mine triplets with hard negatives in a corpus, for other trainers.",
+        ),
         "evaluate": (
             "paraforge.cli.evaluate",
             "Evaluate a model on similarity and transfer tasks.",

@@ -59,6 +59,9 @@ TRAINED_MODEL = DirectoryKind(
 DECODERS = DirectoryKind(
     "trained decoders", "decoders.json", ("parameters", "vocabulary"), (_TENSORS, "*vocabulary.json")
 )
+TRIPLETS = DirectoryKind(
+    "triplets", "_triplets.json", ("encoder", "files"), ("*.parquet", "_README.md", ".huggingface.yaml")
+)
 SIF = DirectoryKind("a SIF model", "sif.json", ("weighting", "components"), (_TENSORS, "words.json"))
 SENTENCE_TRANSFORMER = DirectoryKind(
     "a sentence-transformers export",
@@ -67,7 +70,7 @@ SENTENCE_TRANSFORMER = DirectoryKind(
     ("config_sentence_transformers.json", "README.md", "0_StaticEmbedding/*", "0_ParaforgeEncoder/*"),
 )
 TRANSLATION_MODEL = DirectoryKind("a translation model", "model.json", ("fingerprint", "files"), ())
-_DIRECTORY_KINDS = (LEXICON, TRAINED_MODEL, DECODERS, SIF, SENTENCE_TRANSFORMER, TRANSLATION_MODEL)
+_DIRECTORY_KINDS = (LEXICON, TRIPLETS, TRAINED_MODEL, DECODERS, SIF, SENTENCE_TRANSFORMER, TRANSLATION_MODEL)
 
 
 @dataclass(frozen=True)

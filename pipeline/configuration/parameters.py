@@ -17,6 +17,7 @@ from paraforge.selection.parameters import SelectParameters
 from paraforge.shards.resources import Resources
 from paraforge.statistics.parameters import StatisticsParameters
 from paraforge.translation.parameters import TranslateParameters
+from paraforge.triplets.parameters import TripletsParameters
 
 
 class Parameters(BaseModel):
@@ -34,6 +35,7 @@ class Parameters(BaseModel):
     lexicon: LexiconParameters = Field(default_factory=LexiconParameters)
     embeddings: EmbeddingsParameters = Field(default_factory=EmbeddingsParameters)
     paraphraser: ParaphraserParameters = Field(default_factory=ParaphraserParameters)
+    triplets: TripletsParameters = Field(default_factory=TripletsParameters)
     statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
     report: ReportParameters = Field(default_factory=ReportParameters)
     resources: Resources = Field(default_factory=Resources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -16,6 +17,10 @@ from paraforge.selection.reasons import explain_reasons
 from paraforge.shards.schema import LABELS
 from paraforge.statistics.counts import AVERAGED
 
+# The Hub wants it as README.md, which readers of a directory of Parquet files would take for Parquet.
+CARD_NAME = "_README.md"
+# So that datasets finds the split without the card.
+CONFIGS_NAME = ".huggingface.yaml"
 FILES = "shard-*.parquet"
 _SIZES = (
     (10**3, "n<1K"),
@@ -29,6 +34,8 @@ _SIZES = (
     (10**11, "10B<n<100B"),
     (10**12, "100B<n<1T"),
 )
+# What Arrow calls otherwise than `datasets`.
+_TYPES = {"float": "float32", "double": "float64"}
 
 
 def size_category(rows: int) -> str:
@@ -47,14 +54,32 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
         "size_categories": [size_category(manifest.rows)],
         "task_categories": ["sentence-similarity", "text-generation"],
         "tags": list(parameters.tags),
-        **file_configs(manifest.content),
+        **file_configs(manifest),
     }
 
 
-def file_configs(content: str) -> dict[str, Any]:
-    """Which files are which split, as the Hub and ``datasets`` read it."""
-    split = "train" if content == KEPT else "rejected"
-    return {"configs": [{"config_name": "default", "data_files": [{"split": split, "path": FILES}]}]}
+def file_configs(manifest: Manifest) -> dict[str, Any]:
+    """Which files are which split, and their columns, as the Hub and ``datasets`` read it."""
+    split = "train" if manifest.content == KEPT else "rejected"
+    return configs({"default": (split, FILES, manifest.columns)})
+
+
+def configs(named: Mapping[str, tuple[str, str, Sequence[Mapping[str, str]]]]) -> dict[str, Any]:
+    """Configurations as the Hub and ``datasets`` read them: of each the split, the pattern of its files, and
+    its columns (``name`` and Arrow's ``type``)."""
+    return {
+        "configs": [
+            {"config_name": name, "data_files": [{"split": split, "path": files}]}
+            for name, (split, files, _) in named.items()
+        ],
+        "dataset_info": [
+            {
+                "config_name": name,
+                "features": [{"name": c["name"], "dtype": _TYPES.get(c["type"], c["type"])} for c in columns],
+            }
+            for name, (_, _, columns) in named.items()
+        ],
+    }
 
 
 def dataset_card(manifest: Manifest, statistics: Statistics, parameters: PublishParameters) -> str:

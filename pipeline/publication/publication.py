@@ -16,7 +16,7 @@ import yaml
 from paraforge.errors import IncompleteError, InputError
 from paraforge.files import atomic_path, hash_json, sha256_file
 from paraforge.progress import progress
-from paraforge.publication.card import dataset_card, file_configs
+from paraforge.publication.card import CARD_NAME, CONFIGS_NAME, dataset_card, file_configs
 from paraforge.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
 from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.plan import FilePlan, plan_files
@@ -37,10 +37,6 @@ from paraforge.versions import PUBLISH
 logger = logging.getLogger(__name__)
 
 STEP = "publish"
-# The Hub wants it as README.md, which readers of a directory of Parquet files would take for Parquet.
-CARD_NAME = "_README.md"
-# So that datasets finds the split without the card.
-CONFIGS_NAME = ".huggingface.yaml"
 _UNPUBLISHED = ("first_row",)
 
 
@@ -266,7 +262,7 @@ class _Publication:
         with atomic_path(directory / CARD_NAME) as path:
             path.write_text(dataset_card(manifest, statistics, self.parameters), encoding="utf-8")
         with atomic_path(directory / CONFIGS_NAME) as path:
-            path.write_text(yaml.safe_dump(file_configs(content), sort_keys=False), encoding="utf-8")
+            path.write_text(yaml.safe_dump(file_configs(manifest), sort_keys=False), encoding="utf-8")
         return manifest
 
     def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:

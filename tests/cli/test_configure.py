@@ -147,8 +147,8 @@ def test_what_will_run(project: Path) -> None:
     assert "'dvc repro' has nothing to run for this." in configure()
     assert "has nothing to run" in configure("resources.workers=1")
     assert (
-        "runs select, then what reads their output: publish, embeddings@word, paraphraser, statistics, "
-        "report." in configure("select=wieting2021")
+        "runs select, then what reads their output: publish, embeddings@word, paraphraser, triplets, "
+        "statistics, report." in configure("select=wieting2021")
     )
     # Compared with what ran last, not with the file that was there.
     assert "runs select, report, then" in configure("report.seed=2")

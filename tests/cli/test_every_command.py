@@ -44,6 +44,7 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "train-decoders": ("train-decoders", "missing", "OUT"),
     "embed": ("embed", "missing", "missing", "OUT"),
     "similarity": ("similarity", "missing", "missing", "-o", "OUT"),
+    "triplets": ("triplets", "missing", "OUT"),
     "evaluate": ("evaluate", "missing", "-o", "OUT"),
     "evaluate --json": ("evaluate", "missing", "--json", "OUT"),
     "sif": ("sif", "missing", "OUT"),

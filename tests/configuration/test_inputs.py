@@ -128,6 +128,7 @@ NO_FILES = {
     "lexicon.spacy_model": "an installed package",
     "paraphraser.language": "a language",
     "paraphraser.test_files.columns": "columns",
+    "triplets.same_lines": "patterns of sources",
     "embeddings.names": "names",
     "embeddings.models.training.loss": "a name",
     "paragram.training.loss": "a name",
@@ -200,6 +201,7 @@ NAMED = {
         "templates": {"parser": "%"},
         "test_files": [{"path": "%"}],
     },
+    "triplets": {"encoder": "%"},
 }
 # Not beside what NAMED has: of one field, or of one source, there are two kinds.
 OTHERS = [{"nmt": {"bitext": "%"}, "paragram": {"initial_vectors": "%"}}, {"paragram": {"model": "%"}}]

@@ -19,14 +19,18 @@ from paraforge.shards.keys import text_keys
 from paraforge.text.normalisation import normalise
 
 
-def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
-    """128-bit keys (n x 2) of the normalised references of n rows. A reference without any letter or digit is
-    compared unchanged."""
-    if not rows.num_rows:
+def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    """128-bit keys (n x 2) of n texts, without nulls, that are equal where only case, punctuation and spaces
+    differ. A text without any letter or digit is compared unchanged."""
+    if not len(texts):
         return np.empty((0, 2), np.uint64)
-    references = pc.fill_null(rows.column("reference"), "")
-    normalised = normalise(references)
-    return text_keys(pc.if_else(pc.equal(normalised, ""), references, normalised))
+    normalised = normalise(texts)
+    return text_keys(pc.if_else(pc.equal(normalised, ""), texts, normalised))
+
+
+def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
+    """:func:`near_duplicate_keys` of the references of n rows; null is as empty."""
+    return near_duplicate_keys(pc.fill_null(rows.column("reference"), ""))
 
 
 # References ranked in memory, at 40 bytes each; more are ranked on disk.

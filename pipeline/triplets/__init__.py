@@ -1,0 +1,1 @@
+"""Triplets for other trainers: anchor, positive and hard negatives mined over a whole published corpus."""

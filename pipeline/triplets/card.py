@@ -1,0 +1,91 @@
+"""The dataset card of triplets, with the front matter that the Hugging Face Hub and `datasets` read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from paraforge.files import atomic_path
+from paraforge.markdown import code, escape, table
+from paraforge.publication.card import CARD_NAME, CONFIGS_NAME, configs, size_category
+from paraforge.publication.datasets import Dataset
+from paraforge.publication.manifest import describe_columns
+from paraforge.triplets.layout import PARTS
+
+_USE = """## Use
+
+```python
+from datasets import load_dataset
+triplets = load_dataset("parquet", data_files="triplets-*.parquet", split="train")
+# or load_dataset(PATH, split="train"), a directory or a name on the Hub; name="lineage", name="clusters"
+```"""
+
+
+def write_card(
+    directory: Path, manifest: Mapping[str, Any], corpus: Dataset, schemas: Mapping[str, pa.Schema]
+) -> None:
+    """Write `_README.md` and `.huggingface.yaml`.
+
+    manifest: what `_triplets.json` says. corpus: that the triplets were mined in. schemas: of the files.
+    """
+    names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
+    files = {
+        name: ("train", f"{part}-*.parquet", describe_columns(schemas[part]))
+        for name, part in zip(names, PARTS, strict=True)
+    }
+    of_files = configs(files)
+    title = f"{corpus.manifest.name if corpus.manifest else corpus.directory.name}: triplets"
+    front = {
+        "pretty_name": title,
+        **_of_corpus(corpus.directory),
+        "size_categories": [size_category(manifest["triplets"])],
+        "task_categories": ["sentence-similarity", "feature-extraction"],
+        "tags": ["triplets", "hard-negatives", "sentence-transformers"],
+        **of_files,
+    }
+    metadata = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    parts = [f"# {escape(title)}", _introduction(manifest, corpus), _USE, _counts(manifest)]
+    for name, (_, pattern, columns) in files.items():
+        rows = [[c["name"], c["type"], c["description"]] for c in columns]
+        heading = "Columns" if name == "default" else f"Columns of {name}"
+        parts.append(f"## {heading}\n\n`{pattern}`\n\n{table(['column', 'type', 'meaning'], rows)}")
+    body = "\n\n".join(parts)
+    with atomic_path(directory / CARD_NAME) as path:
+        path.write_text(f"---\n{metadata}---\n\n{body}\n", encoding="utf-8")
+    with atomic_path(directory / CONFIGS_NAME) as path:
+        path.write_text(yaml.safe_dump(of_files, sort_keys=False), encoding="utf-8")
+
+
+def _of_corpus(directory: Path) -> dict[str, Any]:
+    """Licence and languages that the corpus' own card names; nothing where it has none that can be read."""
+    try:
+        text = (directory / CARD_NAME).read_text(encoding="utf-8")
+        found = yaml.safe_load(text.split("---\n")[1])
+        return {name: found[name] for name in ("license", "language") if name in found}
+    except (OSError, ValueError, IndexError, TypeError, yaml.YAMLError):
+        return {}
+
+
+def _introduction(manifest: Mapping[str, Any], corpus: Dataset) -> str:
+    parameters = manifest["parameters"]
+    signature = f"\n\nSignature of the corpus: {code(corpus.manifest.signature)}" if corpus.manifest else ""
+    return (
+        f"{manifest['triplets']:,} triplets: a sentence, its paraphrase, and {parameters['negatives']} of "
+        f"other clusters of paraphrases ({parameters['strategy']}, cosine below {1 - parameters['margin']:g} "
+        f"times that of the paraphrase), by {code(manifest['encoder'])}.{signature}"
+    )
+
+
+def _counts(manifest: Mapping[str, Any]) -> str:
+    rows = [["triplets", f"{manifest['triplets']:,}"]]
+    rows += [[f"left out: {reason}", f"{number:,}"] for reason, number in manifest["left_out"].items()]
+    rows += [
+        ["clusters of paraphrases", f"{manifest['clusters']:,}"],
+        ["pairs of the largest cluster", f"{manifest['largest_cluster']:,}"],
+    ]
+    text = f"Rows in = triplets + left out: {manifest['rows']:,}."
+    return f"## Counts\n\n{text}\n\n{table(['', 'pairs'], rows, right=[1])}"

@@ -1,0 +1,282 @@
+"""Mines triplets: a pair's reference and translation, and similar translations that are no paraphrases."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paraforge import __version__, versions
+from paraforge.errors import IncompleteError, InputError
+from paraforge.files import atomic_path, hash_json, read_json_or_none, sha256_file, write_json
+from paraforge.learning.devices import chosen_device
+from paraforge.progress import progress
+from paraforge.publication.datasets import Dataset, open_published
+from paraforge.publication.manifest import KEPT
+from paraforge.scoring import general
+from paraforge.shards.resources import Resources
+from paraforge.shards.scheduler import Jobs, open_jobs
+from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from paraforge.triplets.assembly import PIECES_PER_FILE, Assembly, gather, write_files
+from paraforge.triplets.card import write_card
+from paraforge.triplets.cells import cells_for, find_centroids, sampled_share
+from paraforge.triplets.clusters import find_clusters
+from paraforge.triplets.encoder import fingerprint, open_encoder
+from paraforge.triplets.layout import FORMAT, MANIFEST, PARTS, schemas
+from paraforge.triplets.parameters import NO_ENCODER, TripletsParameters
+from paraforge.triplets.pieces import LINEAGE, LINKS, Piece, cut_corpus, part, read_array
+from paraforge.triplets.preparation import Preparation, prepare_piece, sample_piece
+from paraforge.triplets.search import ANCHORS_PER_JOB, Search, search_anchors
+
+logger = logging.getLogger(__name__)
+
+STEP = "triplets"
+
+
+@dataclass(frozen=True)
+class TripletsReport:
+    """What mining gave: ``rows`` = ``triplets`` + all of ``left_out``.
+
+    clusters: of all rows; largest_cluster: rows of the largest one.
+    positive_cosine, negative_cosine: means, of the anchor with the positive and with the negatives; None
+        without a triplet.
+    """
+
+    encoder: str
+    rows: int = 0
+    triplets: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    clusters: int = 0
+    largest_cluster: int = 0
+    positive_cosine: float | None = None
+    negative_cosine: float | None = None
+    seconds: float = 0.0
+
+
+def mine_triplets(
+    parameters: TripletsParameters,
+    corpus: Path,
+    output: Path,
+    resources: Resources,
+    allow_empty: bool = False,
+) -> TripletsReport:
+    """Mine triplets over a whole published corpus and put them in place of the directory ``output``.
+
+    A negative is a translation whose cosine with the anchor is below (1 - margin) times the positive's, and
+    never of the anchor's own cluster: what is connected by a text (whatever its case, punctuation and
+    spaces), a foreign side or an image. Memory does not grow with the corpus; the work directory takes about
+    4 bytes a pair for each dimension, and 500.
+
+    parameters: encoder and what is allowed. corpus: a published corpus. output: directory to make.
+    resources: where to run. allow_empty: whether it is no error, but a warning, if no triplet is found.
+
+    Raises:
+        InputError: no published corpus, no such encoder, or no triplet is found.
+        MissingPackageError: a package that the encoder needs is not installed.
+        WorkLockedError: another process mines triplets in the same work directory.
+        Interrupted: SIGTERM or Ctrl-C; what is finished is kept, and the same call continues from there.
+    """
+    started = time.monotonic()
+    if parameters.encoder == NO_ENCODER:
+        with replaced_directory(output) as temporary:
+            nothing = {"format": FORMAT, "encoder": NO_ENCODER, "triplets": 0, "files": []}
+            write_json(temporary / MANIFEST, nothing)
+        return TripletsReport(NO_ENCODER)
+    dataset = open_published(corpus)
+    if dataset.name != KEPT:
+        raise InputError("these are refused pairs", corpus, remedy="Name the corpus, e.g. data/corpus.")
+    made_of = {
+        "version": versions.TRIPLETS,
+        "corpus": [sha256_file(path) for path in dataset.files],
+        "encoder_sha256": fingerprint(expanded(parameters.encoder)),
+        "parameters": parameters.model_dump(mode="json", exclude={"encoder"}),
+    }
+    work = WorkDirectory(STEP, resources.work.resolve())
+    with work.lock():
+        directory = work.path / hash_json(made_of)[:40]
+        # Another key cannot use these files: an abandoned run must not fill the disk for good.
+        for left in work.path.iterdir():
+            if left.is_dir() and left != directory:
+                shutil.rmtree(left, ignore_errors=True)
+        resumed = directory.is_dir()
+        try:
+            report = _Mining(parameters, dataset, directory, resources).run(output, made_of, allow_empty)
+        except (ValueError, KeyError, EOFError) as error:
+            if not resumed:
+                raise
+            logger.warning("%s is damaged (%s): mining anew", directory, error)
+            shutil.rmtree(directory)
+            report = _Mining(parameters, dataset, directory, resources).run(output, made_of, allow_empty)
+        shutil.rmtree(directory, ignore_errors=True)
+    return TripletsReport(**{**report, "seconds": round(time.monotonic() - started, 3)})
+
+
+def expanded(encoder: str) -> str:
+    """An encoder's name with environment variables filled in, so that it means the same in every process."""
+    from paraforge.text.paths import expand
+
+    path = expand(encoder)
+    return str(Path(path).resolve()) if encoder != general.NAME and Path(path).exists() else path
+
+
+class _Mining:
+    """One run: each pass over the corpus leaves files in the directory, and is not done again."""
+
+    def __init__(
+        self, parameters: TripletsParameters, dataset: Dataset, directory: Path, resources: Resources
+    ) -> None:
+        self.parameters = parameters
+        self.dataset = dataset
+        self.directory = directory
+        self.resources = resources
+        self.pieces = cut_corpus(dataset)
+        self.rows = sum(piece.rows for piece in self.pieces)
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def run(self, output: Path, made_of: dict[str, Any], allow_empty: bool) -> dict[str, Any]:
+        """All passes; gives what the report says."""
+        counts = self._prepare()
+        clusters, largest = self._clusters()
+        search = Search(
+            directory=self.directory,
+            pieces=len(self.pieces),
+            rows=self.rows,
+            dimension=counts["dimension"],
+            **self.parameters.model_dump(include={"negatives", "margin", "strategy", "candidates", "seed"}),
+        )
+        with self._jobs(self.rows) as jobs:
+            self._search(jobs, counts["anchor"], search)
+            written = self._write(jobs, search)
+        left_out: Counter[str] = Counter()
+        for one in written:
+            left_out.update(one["left_out"])
+        files = [file for one in written for file in one["files"]]
+        triplets = sum(file["rows"] for file in files if file["file"].startswith(PARTS[0]))
+        if triplets + left_out.total() != self.rows:
+            raise IncompleteError(f"{self.rows} rows in, {triplets} triplets, left out: {dict(left_out)}")
+        if not triplets:
+            listed = ", ".join(f"{reason} {number:,}" for reason, number in left_out.items())
+            message = f"none of {self.rows:,} pairs gives a triplet" + (f": {listed}" if listed else "")
+            if not allow_empty:
+                raise InputError(message, self.dataset.directory)
+            logger.warning("%s", message)
+        sums = np.sum([one["cosines"] for one in written], axis=0) if triplets else np.zeros(2)
+        report = {
+            "encoder": self.parameters.encoder,
+            "rows": self.rows,
+            "triplets": triplets,
+            "left_out": dict(sorted(left_out.items())),
+            "clusters": clusters,
+            "largest_cluster": largest,
+            "positive_cosine": round(float(sums[0]) / triplets, 4) if triplets else None,
+            "negative_cosine": round(float(sums[1]) / triplets / search.negatives, 4) if triplets else None,
+        }
+        self._publish(output, files, {**report, **made_of})
+        return report
+
+    def _jobs(self, rows: int, on_gpu: bool = False) -> Any:
+        return open_jobs(self.resources, rows, workers=1 if on_gpu else None)
+
+    def _prepare(self) -> dict[str, int]:
+        """Vectors of all pieces; gives anchors, candidates and the vectors' dimension."""
+        name = expanded(self.parameters.encoder)
+        device = "cpu" if name == general.NAME else chosen_device(self.resources.devices[0])
+        dimension = open_encoder(name, device).dimension
+        setup = Preparation(
+            encoder=name,
+            device=device,
+            threads=self.resources.thread_count(),
+            same_lines=tuple(self.parameters.same_lines),
+            seed=self.parameters.seed,
+            directory=self.directory,
+        )
+        sizes = [piece.rows for piece in self.pieces]
+        counts: Counter[str] = Counter()
+        with self._jobs(self.rows, on_gpu=device != "cpu") as jobs:
+            self._cells(jobs, setup, dimension)
+            arguments = [(piece, index, setup) for index, piece in enumerate(self.pieces)]
+            for _, found in jobs.run(
+                prepare_piece, arguments, description="triplets: embed", unit="pairs", sizes=sizes
+            ):
+                counts.update({name: found[name] for name in ("anchor", "candidate")})
+        return {**counts, "anchor": counts["anchor"], "dimension": dimension}
+
+    def _cells(self, jobs: Jobs, setup: Preparation, dimension: int) -> None:
+        path = self.directory / "centroids.npy"
+        if path.is_file():
+            return
+        cells = cells_for(self.rows, self.parameters.candidates)
+        centroids = np.zeros((1, dimension), np.float32)
+        if cells > 1:
+            share = sampled_share(self.rows, cells)
+            arguments = [(piece, index, share, setup) for index, piece in enumerate(self.pieces)]
+            for _ in jobs.run(sample_piece, arguments, description="triplets: sample"):
+                pass
+            parts = [
+                np.load(part(self.directory, "sample", index, "npy"), allow_pickle=False)
+                for index in range(len(self.pieces))
+            ]
+            sample = np.concatenate(parts)
+            centroids = find_centroids(sample, cells, self.parameters.seed) if len(sample) else centroids
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.save(file, centroids, allow_pickle=False)
+
+    def _clusters(self) -> tuple[int, int]:
+        report = self.directory / "clusters.json"
+        if done := read_json_or_none(report):
+            return done["clusters"], done["largest"]
+        with progress(total=self.rows, unit="pairs", description="triplets: clusters") as bar:
+            ranking, output = self.directory / "ranking", self.directory / "clusters.bin"
+            clusters, largest = find_clusters(self._keys(), self.rows, ranking, output, bar.update)
+        write_json(report, {"clusters": int(clusters), "largest": int(largest)})
+        return int(clusters), int(largest)
+
+    def _keys(self) -> Iterator[NDArray[np.uint64]]:
+        for index in range(len(self.pieces)):
+            yield read_array(part(self.directory, "keys", index), np.uint64, width=2 * LINKS)
+
+    def _search(self, jobs: Jobs, anchors: int, search: Search) -> None:
+        spans = [
+            (first, min(first + ANCHORS_PER_JOB, anchors)) for first in range(0, anchors, ANCHORS_PER_JOB)
+        ]
+        arguments = [(*span, number, search) for number, span in enumerate(spans)]
+        sizes = [last - first for first, last in spans]
+        for _ in jobs.run(
+            search_anchors, arguments, description="triplets: search", unit="anchors", sizes=sizes
+        ):
+            pass
+        gather(len(spans), self.pieces, search)
+
+    def _write(self, jobs: Jobs, search: Search) -> list[dict[str, Any]]:
+        starts = tuple(piece.first for piece in self.pieces)
+        assembly = Assembly(self.directory / "files", search, starts)
+        assembly.output.mkdir(exist_ok=True)
+        parts: list[Sequence[Piece]] = [
+            self.pieces[first : first + PIECES_PER_FILE]
+            for first in range(0, len(self.pieces), PIECES_PER_FILE)
+        ]
+        written: list[dict[str, Any]] = [{} for _ in parts]
+        arguments = [(number, pieces, assembly) for number, pieces in enumerate(parts)]
+        sizes = [sum(piece.rows for piece in pieces) for pieces in parts]
+        for number, found in jobs.run(
+            write_files, arguments, description="triplets: write", unit="pairs", sizes=sizes
+        ):
+            written[number] = found
+        return written
+
+    def _publish(self, output: Path, files: list[dict[str, Any]], content: dict[str, Any]) -> None:
+        with replaced_directory(output.resolve()) as temporary:
+            for file in files:
+                link_or_copy(self.directory / "files" / file["file"], temporary / file["file"])
+            manifest = {"format": FORMAT, "paraforge": __version__, **content, "files": files}
+            write_json(temporary / MANIFEST, manifest)
+            lineage = [name for name in LINEAGE if name in self.dataset.schema.names]
+            write_card(temporary, manifest, self.dataset, schemas(self.parameters.negatives, lineage))
