@@ -24,6 +24,7 @@ from experiments.pairs import data_directory
 from paraforge.decoding.translator import DecodingOptions, Placement
 from paraforge.engines import open_translator
 from paraforge.errors import InputError
+from paraforge.evaluation.similarity.comparing import Comparable
 from paraforge.loading import open_model
 from paraforge.paraphrasing.controls import untagged
 from paraforge.paraphrasing.curve import measured
@@ -99,7 +100,7 @@ def judge(
     sources: Sequence[str],
     references: Sequence[Sequence[str]],
     outputs: Sequence[str],
-    transformer: str | None = None,
+    transformer: Comparable | None = None,
 ) -> dict[str, float | None]:
     """BLEU and chrF against the references, BLEU against the source, iBLEU, similarity to the source by the
     built-in scorer and by a sentence-transformer (0 to 1), unigram overlap with it, and the share of distinct
@@ -113,7 +114,7 @@ def judge(
     means = {name: float(np.nanmean(values)) for name, values in measured(sources, outputs).items()}
     cosine = None
     if transformer is not None:
-        cosine = float(np.nanmean(compare(open_model(transformer).model, list(sources), list(outputs))))
+        cosine = float(np.nanmean(compare(transformer, list(sources), list(outputs))))
     return {
         "bleu": bleu,
         "chrf": CHRF().corpus_score(list(outputs), streams).score,
@@ -199,17 +200,19 @@ def main(
     texts = texts.first(sentences)
     sources, references = texts.sources, texts.references
     opened = Paraphraser(model, "cpu", threads)
+    judging = None if transformer is None else open_model(transformer).model
     print(f"{hardware()}\n{len(sources)} sentences of {text}")
 
     def record(way: str, figures: Mapping[str, float | None], **more: Any) -> None:
         more = {"model": name, **more}
-        append("paraphrasing", f"{text}, {way}", figures, text=text, sentences=len(sources), **more)
+        label = ", ".join(filter(None, (text, more["model"], way)))
+        append("paraphrasing", label, figures, text=text, sentences=len(sources), **more)
 
-    record("copy", judge(sources, references, sources, transformer), model="")
+    record("copy", judge(sources, references, sources, judging), model="")
     shown = {}
     if back_translation is not None and texts.foreign:
         shown["back-translation"] = back_translated(back_translation, texts.foreign, threads)
-        figures = judge(sources, references, shown["back-translation"], transformer)
+        figures = judge(sources, references, shown["back-translation"], judging)
         record("back-translation", figures, model="")
     for way, (asked, search) in ways_of(opened, templates).items():
         seeds = range(1, SEEDS + 1) if search.get("search") == "sample" else range(1, 2)
@@ -222,7 +225,7 @@ def main(
             shown.setdefault(way, outputs)
             found.append(
                 {
-                    **judge(sources, references, outputs, transformer),
+                    **judge(sources, references, outputs, judging),
                     "control_error": control_error(opened, asked, sources, outputs, scorer),
                     "uncontrolled_error": control_error(opened, asked, sources, shown["beam"], scorer),
                     "distinct_paraphrases": float(np.mean([len(set(row)) for row in rows])),

@@ -63,14 +63,8 @@ def paraphrase(
       paraforge paraphrase news.txt out.tsv --model models/paraphraser --nbest 5 --search diverse
       echo "A man rides a horse." | paraforge paraphrase - - --model models/paraphraser | cut -f4
     """
-    from typing import get_args
-
     from paraforge.cli.translate import translate_file
-    from paraforge.errors import ConfigurationError
-    from paraforge.paraphrasing.paraphraser import Paraphraser, Search
-
-    if search not in get_args(Search):
-        raise ConfigurationError([f"--search {search}: there are {', '.join(get_args(Search))}"])
+    from paraforge.paraphrasing.paraphraser import Paraphraser
 
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
         opened = Paraphraser(model, device, threads)

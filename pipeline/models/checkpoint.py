@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import enum
 import logging
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,8 @@ def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
         "criterion": None,
         "optimizer_history": [
             {
-                "criterion_name": str(history[-1].get("criterion_name", "")),
-                "optimizer_name": str(history[-1].get("optimizer_name", "")),
+                "criterion_name": _plain(history[-1].get("criterion_name", "")),
+                "optimizer_name": _plain(history[-1].get("optimizer_name", "")),
                 "lr_scheduler_state": {},
                 "num_updates": int(history[-1].get("num_updates", 0)),
             }
@@ -71,12 +72,16 @@ def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A configuration as dictionaries, lists, Namespaces and plain values, without places of this machine."""
+    """A configuration as dictionaries, lists, Namespaces and plain values, without places of this machine.
+
+    Equal strings become one object: pickle writes an object once, and what is the same object in a training
+    process is not in one that resumed.
+    """
     if isinstance(value, argparse.Namespace):
         return argparse.Namespace(**_plain(vars(value)))
     if isinstance(value, Mapping):
         return {
-            str(key): _PLACES[str(key)] if str(key) in _PLACES and item is not None else _plain(item)
+            sys.intern(str(key)): _plain(_PLACES.get(str(key), item) if item is not None else None)
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
@@ -85,7 +90,7 @@ def _plain(value: Any) -> Any:
         return _plain(value.value)
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return str(value)
+    return sys.intern(str(value))
 
 
 def fairseq_languages(

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from paraforge.interrupts import check_interrupt
 from paraforge.paraphrasing.controls import BUCKETED
 from paraforge.paraphrasing.paraphraser import Paraphraser
 from paraforge.scoring.general import DIRECTORY
@@ -52,6 +53,7 @@ def control_curve(model: Paraphraser, sources: Sequence[str]) -> list[dict[str, 
         ways += [(bucket, highest) for bucket in buckets]
     rows = []
     for overlap, similarity in ways:
+        check_interrupt()
         asked = {"overlap": overlap, "similarity": similarity}
         given: dict[str, Any] = {name: str(bucket) for name, bucket in asked.items() if bucket is not None}
         found = model.paraphrase(sources, beam=BEAM, **given)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from paraforge.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.engines import open_translator
 from paraforge.errors import ConfigurationError, InputError
-from paraforge.models.model import open_model
+from paraforge.models.model import TranslationModel, open_model
 from paraforge.paraphrasing.controls import BUCKETED, CONTROLS_FILE, Controls, tagged, tags_in, tree_tags
 from paraforge.parsing.parser import open_parser, parser_names
 from paraforge.shards.resources import available_cores
@@ -78,22 +79,17 @@ class Paraphraser:
         if template is not None:
             template = self.controls.known_template(template)
             if self.controls.labels:
-                return self._with_parses(texts, self.controls.prefix(wanted), tree_tags(template))
+                generator = self._parse_generator
+                return _with_parses(generator, texts, self.controls.prefix(wanted), tree_tags(template))
         prefix = self.controls.prefix(wanted, template)
         return (tagged(prefix, text) for text in texts)
 
-    def _with_parses(self, texts: Iterable[str], prefix: str, template: str) -> Iterator[str]:
-        """Texts with the parse that the parse generator makes of a template for each; with the template where
-        it makes none."""
+    @cached_property
+    def _parse_generator(self) -> Translator:
+        """From texts with the tags of a template to the tags of a parse."""
         model = open_model(self._path / PARSE_GENERATOR)
-        engine = "ctranslate2" if "ctranslate2" in model.folders else "fairseq"
         options = DecodingOptions(beam=PARSE_BEAM, maximum_target_tokens=MAXIMUM_TOKENS)
-        generator = open_translator(engine, model, options, self._placement)
-        kept, read = itertools.tee(texts)
-        results = generator.translate(tagged(template, text) for text in read)
-        for text, result in zip(kept, results, strict=True):
-            parse = tags_in(result.hypotheses[0].text) if result.hypotheses else ""
-            yield tagged(prefix + (parse or template), text)
+        return open_translator(_engine_of(model), model, options, self._placement)
 
     def _tree_of(self, sentence: str, parser: str | None) -> str:
         if parser is None:
@@ -126,14 +122,15 @@ class Paraphraser:
             for a token that an earlier one took; ``sample``: drawn among the ``top_k`` most probable tokens.
         beam: its width, at least nbest. temperature, top_k, seed: of sampling; top_k 0 is all tokens.
 
-        Raises InputError: a value cannot be.
+        Raises ConfigurationError: no such search; InputError: a value cannot be.
         """
-        fast = "ctranslate2" in self._model.folders
+        if search not in get_args(Search):
+            raise ConfigurationError([f"--search {search}: there are {', '.join(get_args(Search))}"])
         settings: dict[str, Any] = {}
-        engine = "ctranslate2" if fast else "fairseq"
+        engine = _engine_of(self._model)
         width = max(beam, nbest)
-        if search != "beam":
-            engine = "torch" if fast else "fairseq"
+        if search != "beam" and engine == "ctranslate2":
+            engine = "torch"
         if search == "diverse":
             groups = max(2, nbest)
             width = groups * max(1, beam // groups)
@@ -175,3 +172,18 @@ class Paraphraser:
         sources = self.sources(texts, **asked, template=template, like=like)
         results = self.translator(**search).translate(sources)
         return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]
+
+
+def _engine_of(model: TranslationModel) -> str:
+    """What searches with a beam: LSTMs run in fairseq alone."""
+    return "ctranslate2" if "ctranslate2" in model.folders else "fairseq"
+
+
+def _with_parses(generator: Translator, texts: Iterable[str], prefix: str, template: str) -> Iterator[str]:
+    """Texts with the parse that the generator makes of a template for each; with the template where it makes
+    none."""
+    kept, read = itertools.tee(texts)
+    results = generator.translate(tagged(template, text) for text in read)
+    for text, result in zip(kept, results, strict=True):
+        parse = tags_in(result.hypotheses[0].text) if result.hypotheses else ""
+        yield tagged(prefix + (parse or template), text)

@@ -115,6 +115,9 @@ def _train(
         others = {}
         if pairs.parses is not None:
             own = directory / PARSE_GENERATOR
+            # Tags alone are too few pieces for a vocabulary of their own.
+            vocabulary = training.vocabulary.model_copy(update={"shared": True})
+            training = training.model_copy(update={"vocabulary": vocabulary})
             trained_model(pairs.parses, own, training, resources, symbols=pairs.controls.symbols())
             others[PARSE_GENERATOR] = own / "model"
         publish(directory / "model", output, others)
