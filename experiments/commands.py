@@ -55,6 +55,8 @@ def _figures(path: Path) -> dict[str, Any]:
     for task in content.get("transfer", {}).get("tasks", []):
         name = task["name"].lower().replace("-", "_").replace(" ", "_")
         figures[name] = task["accuracy"] if task["accuracy"] is not None else task["pearson"]
+        if task["f1"] is not None:
+            figures[f"{name}_f1"] = task["f1"]
     for other in content.get("differences", {}).values():
         return {"difference": other["mean_absolute_pearson"]}  # of a row that compares two models
     return figures

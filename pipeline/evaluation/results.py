@@ -132,6 +132,9 @@ class Evaluation:
             counts = [f"{count:,}" for count in (task.train, task.test, task.repeated)]
             measure = "Pearson" if task.accuracy is None else "accuracy"
             rows.append([name, *counts, *figures, measure, task.tested_on])
+            if any(score.f1 is not None for score in scores.values()):
+                figures = [_figure(scores[training].f1) for training in trainings]
+                rows.append(["", "", "", "", *figures, "F1", task.tested_on])
         columns = trainings if len(trainings) > 1 else ["score"]
         return text_table(["task", "train", "tested", "repeated", *columns, "measure", "tested on"], rows)
 

@@ -31,7 +31,17 @@ def accuracy_on_test(
     test: tuple[FloatArray, Labels],
     seed: int,
 ) -> float:
-    """Accuracy x 100 on the test examples of a classifier whose penalty did best on the development examples.
+    """Accuracy x 100 on the test examples, see :func:`predicted_on_test`."""
+    return 100 * _share(predicted_on_test(train, development, test[0], seed), test[1])
+
+
+def predicted_on_test(
+    train: tuple[FloatArray, Labels],
+    development: tuple[FloatArray, Labels] | None,
+    test: FloatArray,
+    seed: int,
+) -> Labels:
+    """Labels of the test examples by a classifier whose penalty did best on the development examples.
 
     development: None: a tenth of the training examples, drawn by seed with the classes' shares; the chosen
         penalty is then trained on all of them.
@@ -41,9 +51,9 @@ def accuracy_on_test(
         fitted = (train[0][fit], train[1][fit]), (train[0][held_out], train[1][held_out])
     else:
         fitted = train, development
-    scores = [_accuracy(*fitted, penalty) for penalty in PENALTIES]
-    best = PENALTIES[int(np.argmax(scores))]
-    return 100 * _accuracy(train, test, best)
+    (fit, held_out) = fitted
+    scores = [_share(_predicted(fit, held_out[0], penalty), held_out[1]) for penalty in PENALTIES]
+    return _predicted(train, test, PENALTIES[int(np.argmax(scores))])
 
 
 def cross_validated_accuracy(examples: FloatArray, labels: Labels, seed: int, folds: int = FOLDS) -> float:
@@ -83,7 +93,11 @@ def held_out_examples(labels: Labels, seed: int) -> tuple[Rows, Rows]:
     return fit, held_out
 
 
-def _accuracy(train: tuple[FloatArray, Labels], test: tuple[FloatArray, Labels], penalty: float) -> float:
+def _share(predicted: Labels, labels: Labels) -> float:
+    return float(np.mean(predicted == labels))
+
+
+def _predicted(train: tuple[FloatArray, Labels], test: FloatArray, penalty: float) -> Labels:
     check_interrupt()
     linear_model = require("sklearn.linear_model", "evaluation")
     by = standardiser(train[0])
@@ -96,4 +110,4 @@ def _accuracy(train: tuple[FloatArray, Labels], test: tuple[FloatArray, Labels],
         # A weak penalty may not converge in time; it is then one candidate among others.
         warnings.simplefilter("ignore")
         classifier.fit(standardised(train[0], by), train[1])
-    return float(np.mean(classifier.predict(standardised(test[0], by)) == test[1]))
+    return np.asarray(classifier.predict(standardised(test, by)))

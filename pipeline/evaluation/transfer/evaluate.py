@@ -9,14 +9,14 @@ import numpy as np
 from paraforge.evaluation.similarity.comparing import Comparable, SentenceEmbedder
 from paraforge.evaluation.transfer.classification import (
     Labels,
-    accuracy_on_test,
     cross_validated_accuracy,
     fold_examples,
+    predicted_on_test,
 )
 from paraforge.evaluation.transfer.features import features, fixed_embedder
 from paraforge.evaluation.transfer.files import Examples
 from paraforge.evaluation.transfer.relatedness import Scores, relatedness
-from paraforge.evaluation.transfer.scores import TransferScore, transfer_score
+from paraforge.evaluation.transfer.scores import TransferScore, f1_score, transfer_score
 from paraforge.evaluation.transfer.tasks import FOLDS, Task
 from paraforge.progress import progress
 from paraforge.scoring.vectors import FloatArray
@@ -49,16 +49,19 @@ def do_task(model: Comparable, task: Task, seed: int = 1, folds: int = FOLDS) ->
     train = _seen(embedder, task.train)
     development = None if task.development is None else _seen(embedder, task.development)
     test = None if task.test is None else _seen(embedder, task.test)
-    accuracy = pearson = spearman = None
+    accuracy = f1 = pearson = spearman = None
     if test is None:
         accuracy = cross_validated_accuracy(*train, seed, folds)
     elif task.kind == "classification":
-        accuracy = accuracy_on_test(train, development, test, seed)
+        predicted = predicted_on_test(train, development, test[0], seed)
+        accuracy = 100 * float(np.mean(predicted == test[1]))
+        if task.positive is not None:
+            f1 = f1_score(predicted.tolist(), test[1].tolist(), task.positive)
     else:
         held_out = None if development is None else _as_numbers(development)
         pearson, spearman = relatedness(_as_numbers(train), held_out, _as_numbers(test), seed)
     count = 0 if task.test is not None else len(fold_examples(train[1], seed, folds))
-    return transfer_score(task, count, accuracy=accuracy, pearson=pearson, spearman=spearman)
+    return transfer_score(task, count, accuracy=accuracy, f1=f1, pearson=pearson, spearman=spearman)
 
 
 def _seen(embedder: SentenceEmbedder, examples: Examples) -> tuple[FloatArray, Labels]:

@@ -13,7 +13,8 @@ FIXED: Final = "fixed"
 
 @dataclass(frozen=True)
 class TransferScore:
-    """A model on one task; figures are x 100, of a classification accuracy, of a relatedness the others.
+    """A model on one task; figures are x 100, of a classification accuracy and of MRPC on fixed
+    embeddings F1 as well, of a relatedness the others.
 
     tested_on: `test`, `trial`, or `10-fold cross-validation`.
     repeated: test examples that are in the training set too; without a split, examples that repeat an earlier
@@ -32,6 +33,7 @@ class TransferScore:
     repeated: int
     training: str = FIXED
     chosen: list[dict[str, Any]] = field(default_factory=list)
+    f1: float | None = None
 
 
 def transfer_score(
@@ -39,6 +41,7 @@ def transfer_score(
     folds: int,
     *,
     accuracy: float | None = None,
+    f1: float | None = None,
     pearson: float | None = None,
     spearman: float | None = None,
     training: str = FIXED,
@@ -56,4 +59,12 @@ def transfer_score(
         task.train.repeats if task.test is None else task.test.repeated_in(task.train),
         training,
         list(chosen),
+        f1,
     )
+
+
+def f1_score(predicted: Sequence[str], labels: Sequence[str], positive: str) -> float:
+    """F1 x 100 of one class: the harmonic mean of its precision and recall; 0 where it is never right."""
+    right = sum(one == other == positive for one, other in zip(predicted, labels, strict=True))
+    found = sum(one == positive for one in predicted) + sum(one == positive for one in labels)
+    return 200 * right / found if found else 0.0

@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paraforge.errors import InputError
 from paraforge.evaluation.baselines.lexical import Jaccard
+from paraforge.evaluation.results import Evaluation
 from paraforge.evaluation.transfer import classification
 from paraforge.evaluation.transfer.evaluate import do_task, evaluate_transfer
 from paraforge.evaluation.transfer.features import features, fixed_embedder
@@ -23,6 +26,7 @@ from paraforge.evaluation.transfer.relatedness import (
     relatedness,
     target_distribution,
 )
+from paraforge.evaluation.transfer.scores import f1_score
 from paraforge.evaluation.transfer.tasks import Task, find_tasks
 
 
@@ -156,3 +160,24 @@ def test_models_without_vectors(tmp_path: Path) -> None:
     (tmp_path / "MR.tsv").write_text("0\t1 2\n1\t2 3\n" * 20)
     (score,) = evaluate_transfer(Numbers(), find_tasks([tmp_path])[0])
     assert (score.name, score.repeated) == ("MR", 38)
+
+
+@given(st.lists(st.tuples(st.sampled_from("01"), st.sampled_from("01")), min_size=1, max_size=30))
+def test_f1_is_the_harmonic_mean_of_precision_and_recall(pairs: list[tuple[str, str]]) -> None:
+    predicted, labels = zip(*pairs, strict=True)
+    right = pairs.count(("1", "1"))
+    expected = 0.0
+    if right:
+        precision, recall = right / predicted.count("1"), right / labels.count("1")
+        expected = 200 * precision * recall / (precision + recall)
+    assert f1_score(predicted, labels, "1") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("positive", [None, "b"])
+def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
+    examples = texts(60, 1)[0]
+    train = Examples(examples, None, ["a", "b"] * 30)
+    score = do_task(Numbers(), Task("x", "classification", train, None, train, "test", positive))
+    assert (score.f1 is None) == (positive is None)
+    lines = Evaluation("m", "kind", transfer=[score]).lines()
+    assert any(" F1 " in line for line in lines) == (positive is not None)

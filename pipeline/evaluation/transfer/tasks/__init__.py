@@ -28,6 +28,7 @@ class Task:
     train: all examples where there is no split. test: None means cross-validation on `train`. development:
         None means that a part of `train` is taken.
     tested_on: `test`, `trial` where the test set is not there, or `10-fold cross-validation`.
+    positive: the class whose F1 is reported next to the accuracy on the test set.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Task:
     development: Examples | None = None
     test: Examples | None = None
     tested_on: str = "10-fold cross-validation"
+    positive: str | None = None
 
 
 class TransferTask(ABC):
@@ -110,9 +112,11 @@ class ClassificationTask(TransferTask):
     """A classification of texts or pairs.
 
     layouts: the first whose training and test files are there is taken; development files are optional.
+    positive: as in `Task`.
     """
 
     layouts: ClassVar[tuple[Layout, ...]]
+    positive: ClassVar[str | None] = None
 
     @classmethod
     def find(cls, directory: Path) -> Task | None:
@@ -128,5 +132,6 @@ class ClassificationTask(TransferTask):
                     layout.read(files) if files else None,
                     layout.read(splits[1]) if layout.test else None,
                     "test" if layout.test else "10-fold cross-validation",
+                    cls.positive,
                 )
         return None

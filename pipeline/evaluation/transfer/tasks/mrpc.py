@@ -18,6 +18,7 @@ class ParaphraseCorpus(ClassificationTask):
     """Pairs of two classes."""
 
     name = "MRPC"
+    positive = "1"
     layouts = (
         one_file(read_mrpc, "msr-para-train.tsv", "msr-para-val.tsv", "msr-para-test.tsv"),
         one_file(read_mrpc, "MRPC/msr_paraphrase_train.txt", None, "MRPC/msr_paraphrase_test.txt"),
