@@ -51,8 +51,8 @@ def predicted_on_test(
         fitted = (train[0][fit], train[1][fit]), (train[0][held_out], train[1][held_out])
     else:
         fitted = train, development
-    (fit, held_out) = fitted
-    scores = [_share(_predicted(fit, held_out[0], penalty), held_out[1]) for penalty in PENALTIES]
+    fitting, judging = fitted
+    scores = [_share(_predicted(fitting, judging[0], penalty), judging[1]) for penalty in PENALTIES]
     return _predicted(train, test, PENALTIES[int(np.argmax(scores))])
 
 
