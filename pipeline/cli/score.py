@@ -79,6 +79,7 @@ def score(
     from paraforge.scoring import general
     from paraforge.scoring.score_file import check_input, is_parquet, score_file
     from paraforge.scoring.vector_cache import table_directory
+    from paraforge.scoring.word_scorer import WordScorer
     from paraforge.selection.marking import Marking
     from paraforge.selection.reasons import explain_filters
     from paraforge.selection.thresholds import MAIN_SCORE
@@ -133,7 +134,10 @@ def score(
         for reason, number in marking.counts.rejected.most_common():
             typer.echo(f"{number:,} refused: {explained.get(reason, reason)}", err=True)
     words = words_of(marking.verdict, marking.parameters, marking.counts)
-    for line in (*words.sentences, *words.warnings):
+    doubts = []
+    if vectors is None and (doubt := WordScorer.open(directory).doubt_about(scored.wrong_pairs["reference"])):
+        doubts = [f"{doubt} For another language give --vectors."]
+    for line in (*words.sentences, *words.warnings, *doubts):
         typer.echo(line)
 
 

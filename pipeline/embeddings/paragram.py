@@ -43,7 +43,6 @@ logger = logging.getLogger(__name__)
 _RAREST_SHARE = 0.1
 # Of the first references, and the share of their words that the scorer knows at least if they are English.
 _SAMPLE = 2_000
-_LEAST_KNOWN = 0.7
 
 
 @dataclass(frozen=True)
@@ -110,13 +109,9 @@ def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramRepor
     """Copy the built-in scorer; warn where the corpus does not look like text in its language."""
     scorer = WordScorer.open(general.DIRECTORY)
     first = next(iter(ShardDirectory(translated).tables(["reference"])), None)
-    known = None if first is None else scorer.known_share(first.column("reference").slice(0, _SAMPLE))
-    if known is not None and known < _LEAST_KNOWN:
-        logger.warning(
-            "the built-in scorer knows %.0f %% of the references' words; of English text it knows 90 %%. For "
-            "another language choose paragram=corpus, or give paragram.vectors or paragram.model",
-            100 * known,
-        )
+    if first is not None and (doubt := scorer.doubt_about(first["reference"].slice(0, _SAMPLE))):
+        other = "choose paragram=corpus, or give paragram.vectors or paragram.model"
+        logger.warning("%s For another language %s.", doubt, other)
     with replaced_directory(output) as temporary:
         for name in (DESCRIPTION, VECTORS):
             # No link: what somebody writes into it must not change the package.

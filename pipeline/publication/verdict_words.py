@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from paraforge.publication.manifest import Manifest
+from paraforge.scoring.wrong_pairs import judged_scores
 from paraforge.selection.fate import Counts
 from paraforge.selection.parameters import SelectParameters
 from paraforge.shards.schema import LABELS
@@ -205,11 +206,15 @@ def _shares_asked_for(verdict: Figures, parameters: SelectParameters) -> dict[st
 
 
 def _idle_thresholds(parameters: SelectParameters, counts: Counts) -> Iterator[str]:
-    """Minima that refuse nothing, or everything that the filters before them accept."""
+    """Minima of judged scores that refuse nothing, or everything that the filters before them accept.
+
+    A sign of failed translations may well refuse nothing.
+    """
     rejected = counts.rejected
     standing = counts.kept + sum(rejected[one.reason] for one in parameters.filters)
     for one in parameters.filters:
-        if (found := one.threshold({})) and standing:
+        found = one.threshold({})
+        if found and found[0] in judged_scores() and standing:
             score, minimum = found
             threshold = f"The threshold of {minimum.value:g} on the {label(score)}"
             if not rejected[one.reason]:

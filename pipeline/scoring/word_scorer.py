@@ -34,6 +34,7 @@ VECTORS: Final = "vectors.safetensors"
 # Bounds the memory of a block's word vectors.
 _BLOCK_ROWS: Final = 25_000
 _FEWEST_WORDS: Final = 100
+_LEAST_KNOWN: Final = 0.7
 
 
 class WordScorer:
@@ -82,6 +83,15 @@ class WordScorer:
         if counts.sum() < _FEWEST_WORDS:
             return None
         return float(counts[self.vectors.knows(tokens.vocabulary)].sum() / counts.sum())
+
+    def doubt_about(self, references: Any) -> str | None:
+        """What to tell a person where the built-in scorer knows less than 70 % of the references' words: they
+        are hardly English. None where it knows more, or there are too few words."""
+        known = self.known_share(references)
+        if known is None or known >= _LEAST_KNOWN:
+            return None
+        share = f"The built-in scorer knows {100 * known:.0f} % of the references' words"
+        return f"{share}; of English text it knows 90 %."
 
     def _block(self, references: TokenColumn, translations: TokenColumn) -> FloatArray:
         # Imported here, as numba takes a second: all that reads a schema imports this module.

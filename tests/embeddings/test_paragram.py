@@ -164,7 +164,7 @@ def test_the_built_in_scorer_is_copied_and_knows_its_language(
     assert not (output / VECTORS).samefile(general.DIRECTORY / VECTORS)
     assert not work.exists() and not report.trained and report.model == "general"
     assert report.fingerprint == WordScorer.open(output).fingerprint
-    assert ("the built-in scorer knows" in caplog.text) is warned
+    assert ("The built-in scorer knows" in caplog.text) is warned
 
 
 def test_vectors_take_the_place_of_the_built_in_scorer(tmp_path: Path) -> None:

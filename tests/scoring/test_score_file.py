@@ -286,6 +286,13 @@ def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> No
     assert found["source"].to_pylist() == table["source"].to_pylist()
 
 
+def test_another_language_is_noticed(tmp_path: Path) -> None:
+    german = [f"Der Vorsitzende hat Gesetz Nummer {number} gestern nicht erwähnt." for number in range(50)]
+    (tmp_path / "pairs.tsv").write_text(tsv([(text, text.upper()) for text in german]), encoding="utf-8")
+    said = invoked(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    assert re.search(r"knows \d+ % of the references' words; .* For another language give --vectors", said)
+
+
 @pytest.mark.parametrize("pairs", [[("A dog runs.", "One dog runs.")], [("It rains.", "It rains.")] * 50])
 def test_no_wrong_pairs_no_verdict(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -96,6 +97,11 @@ def test_english_is_known_and_german_is_not(built_in: WordScorer) -> None:
     assert known is not None and unknown is not None
     assert known > 0.9 and unknown < 0.6
     assert built_in.known_share(pa.array(["too few words", None])) is None
+    assert built_in.doubt_about(pa.array([english] * 20)) is None
+    assert re.fullmatch(
+        r"The built-in scorer knows \d+ % of the references' words; of English text it knows 90 %\.",
+        built_in.doubt_about(pa.array([german] * 20)) or "",
+    )
 
 
 def test_the_file_is_the_recipes_and_small(built_in: WordScorer) -> None:
