@@ -57,11 +57,13 @@ class Watched:
 
 
 def watch(
-    command: list[str], directory: Path, look: Callable[[], None] = lambda: None
+    command: list[str],
+    directory: Path,
+    look: Callable[[dict[str, Watched], float], None] = lambda seen, seconds: None,
 ) -> tuple[dict[str, Watched], float]:
     """Run a command and watch it, as the stage ``dvc``, and the stages that it starts.
 
-    look: called every few seconds.
+    look: called every few seconds with what was seen until then.
 
     Returns:
         What was seen of each stage, and the seconds of the whole.
@@ -87,7 +89,7 @@ def watch(
         for stage, size in memory.items():
             seen[stage].peak_bytes = max(seen[stage].peak_bytes, size)
         if now - looked > _LOOK_EVERY:
-            look()
+            look(seen, now - begin)
             looked = now
         time.sleep(_EVERY)
     if process.returncode:

@@ -13,6 +13,7 @@ import contextlib
 import os
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from benchmarks.distinct_pairs import BLOCK, DistinctPairs, bitext_pairs, paraph
 from benchmarks.hardware import hardware
 from benchmarks.pipeline import DVC, Watched, read_metrics, watch
 from benchmarks.results import append
+from paraforge.files import read_json_or_none, write_json
 from tests.project import make_project, project_environment, read_parameters, run, write_parameters
 
 _PLACES = ("data", ".dvc/cache", "work")
@@ -109,19 +111,27 @@ def main(
     if not (project / "params.yaml").is_file():
         shutil.rmtree(project, ignore_errors=True)
         new_project(project, files, bitext, workers)
-    peak = 0
+    # Of an earlier process that was killed.
+    kept = place / "seen.json"
+    before = read_json_or_none(kept) or {"peak": 0, "seconds": 0.0, "stages": {}}
+    peak = int(before["peak"])
 
-    def look() -> None:
+    def look(seen: dict[str, Watched], seconds: float) -> None:
         nonlocal peak
         peak = max(peak, used_bytes(project)["all"])
+        stages = {name: asdict(together(one, before["stages"].get(name))) for name, one in seen.items()}
+        stages = {**before["stages"], **stages}
+        write_json(kept, {"peak": peak, "seconds": before["seconds"] + seconds, "stages": stages})
 
     os.environ.update(project_environment(project))
-    seen, seconds = watch([sys.executable, "-m", "dvc", "repro"], project, look)
+    look(*watch([sys.executable, "-m", "dvc", "repro"], project, look))
+    found = read_json_or_none(kept) or before
+    seconds = found["seconds"]
+    seen = {name: Watched(**one) for name, one in found["stages"].items()}
     kind = "bitext" if bitext else "paraphrases"
     record(f"{pairs:,} {kind}", seen, seconds, {"pairs": pairs, "kind": kind, "processes": workers})
     metrics = read_metrics(project)
     sizes = used_bytes(project)
-    peak = max(peak, sizes["all"])
     append(
         "whole_disk",
         f"{pairs:,} {kind}",
@@ -142,6 +152,20 @@ def main(
     )
     if not keep:
         shutil.rmtree(place)
+
+
+def together(one: Watched, before: dict[str, Any] | None) -> Watched:
+    """What was seen of a stage now and by an earlier process."""
+    if before is None:
+        return one
+    other = Watched(**before)
+    return Watched(
+        one.begin - other.seconds,
+        one.end,
+        {-1: one.cpu_seconds + other.cpu_seconds},
+        max(one.peak_bytes, other.peak_bytes),
+        max(one.peak_process_bytes, other.peak_process_bytes),
+    )
 
 
 def record(name: str, seen: dict[str, Watched], seconds: float, configuration: dict[str, Any]) -> None:

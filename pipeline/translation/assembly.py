@@ -6,6 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,9 @@ from paraforge.translation.recall import Recalled
 
 # Rows of a record batch: what is opened to fetch one row.
 _BATCH_ROWS = 65_536
-# Hypotheses that are put in order at a time.
-_BLOCK = 250_000
+# Hypotheses that are put in order at a time; several blocks, where each has them from all over the memory,
+# because each of its segments is read again for the next.
+_BLOCK, _BLOCKS_TOGETHER = 250_000, 8
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
 def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
     """Write the hypotheses of all sentences, which have to be known.
 
-    Memory does not grow with the corpus. Segments whose sentences are in the corpus' order are read once.
+    Memory does not grow with the corpus. Segments whose sentences are in the corpus' order are read once, and
+    those of a corpus in another order once for every two million hypotheses.
 
     recalled: where the memory has each sentence. nbest: hypotheses of a sentence, at most.
     directory: for the files; what is in it is removed.
@@ -74,15 +77,20 @@ def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
     path = directory / "hypotheses.arrow"
     digest = hashlib.sha256()
     rows = 0
+    size = max(1, _BLOCK // nbest)
+    at_once = size * (_BLOCKS_TOGETHER if _is_scattered(recalled, size) else 1)
     with (
         pa.OSFile(str(path), "wb") as sink,
         pa.ipc.new_file(sink, HYPOTHESES) as writer,
         path.with_suffix(".starts").open("wb") as starts,
     ):
         pending: list[pa.Table] = []
-        for places in recalled.blocks(max(1, _BLOCK // nbest)):
+        for places in recalled.blocks(at_once):
             table, counts = _block(recalled, places, nbest)
-            _digest_into(digest, table)
+            # The digest is in keys: it must not depend on how the memory has the sentences.
+            cuts = np.append(0, np.cumsum(counts))[[*range(0, len(counts), size), len(counts)]]
+            for begin, end in pairwise(cuts.tolist()):
+                _digest_into(digest, table.slice(begin, end - begin))
             (rows + np.cumsum(counts) - counts).astype("<i8").tofile(starts)
             rows += table.num_rows
             pending = _write_full(writer, [*pending, table])
@@ -90,6 +98,15 @@ def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
             writer.write_table(table.combine_chunks())
         np.array([rows], "<i8").tofile(starts)
     return Hypotheses(path, digest.hexdigest())
+
+
+def _is_scattered(recalled: Recalled, size: int) -> bool:
+    """Whether blocks of so many sentences would have segments read more than twice, on average."""
+    blocks = read = 0
+    for places in recalled.blocks(size):
+        blocks += 1
+        read += len(np.unique(np.searchsorted(recalled.bases, places % max(1, recalled.rows), "right")))
+    return read > blocks + 2 * len(recalled.segments)
 
 
 def _write_full(writer: pa.RecordBatchFileWriter, pending: list[pa.Table]) -> list[pa.Table]:

@@ -21,7 +21,7 @@ from paraforge.errors import InputError, Interrupted
 from paraforge.files import hash_json
 from paraforge.shards import libraries
 from paraforge.shards.store import read_parquet, write_parquet
-from paraforge.translation import memory
+from paraforge.translation import assembly, memory
 from paraforge.translation.translate import TranslationReport
 from tests.decoding.test_finished_batches import Countdown
 from tests.translation.test_translate import Row, found, parameters, run, write_corpus
@@ -226,6 +226,29 @@ def test_several_writers_at_once_lose_nothing(
     ]
     # What is there already, to the byte, is not added again.
     assert target.add([(tables[0], {})]) and len(target.segments()) == 8
+
+
+@pytest.mark.parametrize(("shuffled", "most"), [(False, 13 + 20), (True, 3 * 13)])
+def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffled: bool, most: int
+) -> None:
+    """13 segments; 20 small blocks, or three large ones, of 97 sentences."""
+    monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 8)
+    run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
+    monkeypatch.setattr(assembly, "_BLOCK", 10)
+    texts = random.Random(1).sample(MANY, len(MANY)) if shuffled else MANY
+    corpus = corpus_of(tmp_path / "again", texts)
+    _, expected = run(tmp_path / "fresh", corpus, CHOSEN)
+    read = []
+
+    def reading(path: Path, columns: list[str]) -> object:
+        read.append(path)
+        return read_parquet(path, columns)
+
+    monkeypatch.setattr(assembly, "read_parquet", reading)
+    _, published = run(tmp_path, corpus, CHOSEN)
+    assert len(set(read)) == 13 and len(read) <= most
+    assert published.records == expected.records
 
 
 @pytest.mark.parametrize("size", [0, 40])
