@@ -144,11 +144,6 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def text_literal(value: str) -> str:
-    """A string quoted for SQL."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Dataset) -> None:
     if dataset.files:
         columns = ", ".join(identifier(column) for column in dataset.schema.names)

@@ -6,7 +6,7 @@ import heapq
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 _HOUR = 3600.0
@@ -242,8 +242,3 @@ def best_task_size(compared: Sequence[tuple[int, Outcome]], tolerance: float = 0
     """The smallest size whose device hours are within ``tolerance`` of the least: small tasks lose least."""
     least = min(outcome.device_hours for _, outcome in compared)
     return next(size for size, outcome in compared if outcome.device_hours <= (1 + tolerance) * least)
-
-
-def without_failures(cluster: Cluster) -> Cluster:
-    """The same cluster, and nothing happens to it."""
-    return replace(cluster, spread=0.0, slow_share=0.0, preemption_hours=math.inf, crash_hours=math.inf)

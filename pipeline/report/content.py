@@ -73,7 +73,7 @@ class Content:
     lengths: histograms of the tokens of reference and translation. others: histograms of the other scores.
     means: name, mean over kept and over refused pairs.
     refused_means: why the means over refused pairs are what they are.
-    lexicon: None where there is none; ``lexicon_missing`` says why.
+    lexicon: None where there is none.
     paraphraser: what the trained paraphraser gives for what is asked; None where there is none.
     results: tables of evaluation results found among the metrics.
     """
@@ -93,7 +93,6 @@ class Content:
     means: list[tuple[str, float | None, float | None]]
     refused_means: str | None
     lexicon: LexiconEntries | None
-    lexicon_missing: str | None
     curves: list[Curves]
     paraphraser: Curves | None
     results: list[ResultTable]
@@ -122,7 +121,7 @@ def gather(
         raise InputError(
             "these are refused pairs", corpus, remedy="Name the directory of the corpus next to them."
         )
-    views, missing = neighbours(dataset)
+    views, _ = neighbours(dataset)
     manifest = dataset.manifest
     shown = [source for source, _ in _largest(manifest)[: parameters.sources]]
     if len(shown) + 1 == len(manifest.sources):
@@ -148,7 +147,6 @@ def gather(
             means=figures.means(),
             refused_means=_why_refused(manifest),
             lexicon=lexicon_entries(connection, views, parameters.entries),
-            lexicon_missing=missing.get("lexicon"),
             curves=read_curves(plots),
             paraphraser=paraphraser_curve(values),
             results=result_tables(values),

@@ -16,7 +16,6 @@ from paraforge.planning.simulation import (
     expected,
     simulate,
     undisturbed_seconds,
-    without_failures,
 )
 
 
@@ -81,7 +80,7 @@ def test_the_best_size_follows_young(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_large_corpora_are_simulated_in_part() -> None:
-    cluster = without_failures(Cluster(100, 1000, 0.1, 0))
+    cluster = Cluster(100, 1000, 0.1, 0)
     ((_, whole),) = compare_task_sizes(10**9, cluster, (500,), runs=1)
     assert whole.device_hours == pytest.approx(10**9 / 500 * 0.6 / 3600, rel=0.01)
     assert compare_task_sizes(10**6, Cluster(1, 1, preemption_hours=0.5), (1000, 4000), runs=1)[-1][0] == 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from paraforge.scoring.scorer import Scorer, ScorerChoice
 from paraforge.shards.column import column
 
 if TYPE_CHECKING:
+    from paraforge.scoring.language_model import LanguageModel
     from paraforge.scoring.pairs import Pairs
 
 logger = logging.getLogger(__name__)
@@ -65,21 +67,8 @@ class LanguageIdentification(Scorer):
             MissingPackageError: py3langid is not installed.
             ConfigurationError: the model does not know a candidate.
         """
-        langid = require(f"{PACKAGE}.langid", EXTRA)
-        self._identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
-        if candidates is not None:
-            known = self._identifier.labels
-            unknown = [code for code in candidates if code not in known]
-            if unknown:
-                raise ConfigurationError(
-                    [f"score.languages: {', '.join(unknown)} not known; there are {', '.join(sorted(known))}"]
-                )
-            self._identifier.set_languages(list(candidates))
-        from paraforge.scoring.language_model import load_language_model
-
-        self._model = load_language_model(self._identifier)
-        if self._model is None:
-            logger.warning("%s is not as expected: identifying languages text by text", fingerprint())
+        require(f"{PACKAGE}.langid", EXTRA)
+        self._identifier, self._model = _load(None if candidates is None else tuple(candidates))
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """string; null where a side has no letter."""
@@ -99,6 +88,27 @@ class LanguageIdentification(Scorer):
         if self._model is None:
             return pa.array([self._identifier.classify(text)[0] for text in texts.to_pylist()], pa.string())
         return pa.array(self._model.labels, pa.string()).take(pa.array(self._model.classify(texts)))
+
+
+@lru_cache(maxsize=2)
+def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None]:
+    """The package's identifier and its model as arrays. It is decompressed once a process: half a second."""
+    from paraforge.scoring.language_model import load_language_model
+
+    langid = require(f"{PACKAGE}.langid", EXTRA)
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    if candidates is not None:
+        known = identifier.labels
+        unknown = [code for code in candidates if code not in known]
+        if unknown:
+            raise ConfigurationError(
+                [f"score.languages: {', '.join(unknown)} not known; there are {', '.join(sorted(known))}"]
+            )
+        identifier.set_languages(list(candidates))
+    model = load_language_model(identifier)
+    if model is None:
+        logger.warning("%s is not as expected: identifying languages text by text", fingerprint())
+    return identifier, model
 
 
 def _has_letter(texts: Any) -> npt.NDArray[np.bool_]:

@@ -70,6 +70,7 @@ def test_weights_of_another_precision_are_left_to_the_package() -> None:
 def test_a_model_that_is_kept_in_another_way_is_asked_text_by_text(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
     monkeypatch.setattr("paraforge.scoring.language_model.LanguageModel", lambda it: it.no_such)
+    monkeypatch.setattr(language, "_load", language._load.__wrapped__)  # what is loaded is kept
     columns = language.LanguageIdentification()(pairs())
     assert columns["translation_language"].to_pylist() == ["en", "cs", "en", None, "en"]
 
