@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -20,7 +22,8 @@ def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
     return [value for name in names for value in classes_in(name, base)]
 
 
-def found_modules(package: str) -> dict[str, str]:
+@cache
+def found_modules(package: str) -> Mapping[str, str]:
     """The same modules, not imported: own name, or name of the entry point -> whole name."""
     path = importlib.import_module(package).__path__
     modules = {module.name: f"{package}.{module.name}" for module in pkgutil.iter_modules(path)}

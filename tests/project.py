@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ def project_environment(directory: Path) -> dict[str, str]:
     return {**environment(), "PYTHONPATH": path, "COLUMNS": "200"}
 
 
+@cache
 def stage_names() -> dict[str, list[str]]:
     """The stages of dvc.yaml in their order, and the arguments that each is called with in a test."""
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]

@@ -55,8 +55,10 @@ def read_yaml(path: Path) -> tuple[str, Any]:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        check_keys(yaml.compose(text, Loader=yaml.SafeLoader))
-        return text, yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        check_keys(node)
+        return text, None if node is None else loader.construct_document(node)
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8 text", path) from error
     except yaml.YAMLError as error:

@@ -7,7 +7,7 @@ module in the entry point group ``paraforge.engines``.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -18,7 +18,7 @@ from paraforge.models.model import TranslationModel, open_model
 from paraforge.plugins import found_modules
 
 # Name of an engine: its module, which offers what EngineModule says.
-ENGINES: dict[str, str] = found_modules("paraforge.engines")
+ENGINES: Mapping[str, str] = found_modules("paraforge.engines")
 
 
 class EngineModule(Protocol):
