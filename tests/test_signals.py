@@ -42,6 +42,7 @@ WORK = {
     "lexicon": ["extract", PAIRS, "out", "--all-scores"],
     "train": [PAIRS, "out", "--set", "training.epochs=50"],
     "train-decoders": [SENTENCES, "out", "--word-dimension", "20", "--vocabulary", "200"],
+    "expand": ["missing", TABLE, "out"],
     "embed": [MODEL, SENTENCES, "out.npy", "--workers", "1"],
     "similarity": [MODEL, PAIRS],
     "neighbours": [MODEL, "house", "--among", SENTENCES],

@@ -51,6 +51,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
             "paraforge.cli.train_decoders",
             "Train sentence embeddings on running text, to predict a sentence's neighbours.",
         ),
+        "expand": ("paraforge.cli.expand", "Give trained decoders more words, from word vectors."),
         "sif": ("paraforge.cli.sif", "Fit SIF sentence embeddings over word vectors."),
         "embed": ("paraforge.cli.embed", "Embed a file of sentences into .npy or Parquet."),
         "similarity": (

@@ -37,7 +37,8 @@ BATCH_SENTENCES = 256
 class DecoderModel:
     """Sentence embeddings out of a network that predicts neighbouring sentences.
 
-    On disk a directory: `decoders.json` (format, all parameters, size of the vocabulary, and what `save` was
+    On disk a directory: `decoders.json` (format, all parameters, size of the vocabulary and how many of its
+    words are predicted, and what `save` was
     given about training), `model.safetensors`, `word.vocabulary.json`.
     """
 
@@ -147,6 +148,7 @@ class DecoderModel:
                     "format": FORMAT,
                     "parameters": self.parameters.model_dump(mode="json"),
                     "vocabulary": len(self.vocabulary),
+                    "predicted": self.network.predicted,
                     "about": self.about,
                 },
             )
@@ -175,13 +177,16 @@ class DecoderModel:
                 raise InputError(f"written in format {content['format']}, this version reads {FORMAT}", path)
             parameters = DecodersParameters.model_validate(content["parameters"])
             size, about = int(content["vocabulary"]), dict(content["about"])
+            predicted = int(content.get("predicted", size))
+            if not 0 < predicted <= size:
+                raise ValueError(f"{predicted} of {size} words predicted")
         except (KeyError, TypeError, ValueError, ValidationError) as error:
             raise InputError(f"damaged: {error}", path) from error
         vocabulary = Vocabulary.load(directory / VOCABULARY)
         if len(vocabulary) != size:
             raise InputError(f"{len(vocabulary)} words, {DESCRIPTION} says {size}", directory / VOCABULARY)
         try:
-            network = SentencePredictor(parameters.network, size, seed=0)
+            network = SentencePredictor(parameters.network, size, 0, predicted)
         except (RuntimeError, MemoryError) as error:
             raise InputError("damaged: its dimensions need more memory than there is", path) from error
         load_parameters(network, directory / _TENSORS)

@@ -51,14 +51,18 @@ class GruDecoder(nn.Module):
 class SentencePredictor(nn.Module):
     """An encoder and two decoders.
 
-    words: (vocabulary, word_dimension), the vectors that encoder and decoders read.
+    words: (vocabulary, word_dimension), the vectors that encoder and decoders read. predicted: how many of
+        them, the first ones, decoders predict.
     decoders: of the sentence before and of the one behind; none where a bag of words is predicted.
     outputs: one for both, or one each.
     """
 
-    def __init__(self, parameters: NetworkParameters, words: int, seed: int) -> None:
+    def __init__(
+        self, parameters: NetworkParameters, words: int, seed: int, predicted: int | None = None
+    ) -> None:
         """A network as training begins with it: weights uniform, the gains of layer norm 1, biases 0."""
         super().__init__()
+        self.predicted = words if predicted is None else predicted
         self.architecture = parameters
         dimension, state = parameters.word_dimension, parameters.context_dimension
         self.words = nn.Parameter(torch.empty(words, dimension))
@@ -67,7 +71,7 @@ class SentencePredictor(nn.Module):
             GruDecoder(dimension, state) for _ in range(2 if parameters.decoder == "gru" else 0)
         )
         self.outputs = nn.ModuleList(
-            Output(words, state) for _ in range(1 if parameters.shared_output else 2)
+            Output(self.predicted, state) for _ in range(1 if parameters.shared_output else 2)
         )
         generator = torch.Generator().manual_seed(seed)
         bound = parameters.initial_bound

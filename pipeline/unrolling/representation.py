@@ -31,7 +31,7 @@ def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
             state = decoder.gru.step(decoder.gru.project(given), state)
             states.append(state)
             if step + 1 < steps:
-                given = output.probabilities(state) @ network.words
+                given = output.probabilities(state) @ network.words[: network.predicted]
         sides.append(torch.stack(states, 1))
     return torch.stack(sides, 1)
 

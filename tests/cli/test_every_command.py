@@ -48,6 +48,7 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "evaluate": ("evaluate", "missing", "-o", "OUT"),
     "evaluate --json": ("evaluate", "missing", "--json", "OUT"),
     "sif": ("sif", "missing", "OUT"),
+    "expand": ("expand", "missing", "missing", "OUT"),
     "export": ("export", "missing", "OUT", "--format", "sentence-transformers"),
     "export as text": ("export", "missing", "OUT", "--format", "word2vec"),
 }

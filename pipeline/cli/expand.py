@@ -1,0 +1,42 @@
+"""``paraforge expand``: give trained decoders the words of a file of vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def expand(
+    model: Path = typer.Argument(help="directory of trained decoders"),
+    vectors: Path = typer.Argument(
+        help="word vectors: a file (word2vec, GloVe, paragram), a table's directory, a trained Word model"
+    ),
+    output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+) -> None:
+    """Give trained decoders vectors of words that they were not trained on (vocabulary expansion).
+
+    A linear map is fitted from VECTORS to the model's own word vectors, over the words that both have
+    (Kiros et al. 2015), and applied to the others.
+
+    \b
+    Examples:
+      paraforge expand models/decoders/small glove.840B.300d.txt models/decoders/large
+      paraforge evaluate models/decoders/large@context --sts sts --baseline models/decoders/small@context
+    """
+    from paraforge.cli.outputs import DECODERS, check_output_directory
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.loading import open_word_vectors
+    from paraforge.unrolling.expansion import expand as expanded
+    from paraforge.unrolling.model import DecoderModel
+
+    check_output_directory(output, force, DECODERS)
+    with graceful_interrupts():
+        larger = expanded(DecoderModel.open(model), open_word_vectors(vectors))
+        larger.save(output)
+    counts = larger.about["expanded"]
+    typer.echo(f"{output}: {counts['words']:,} words more, by a map fitted on {counts['shared']:,}")
