@@ -75,7 +75,7 @@ def selected(translated: Path, place: Path, name: str, resources: Resources) -> 
     return pa.concat_tables([view.read(shard, _COLUMNS) for shard in range(len(view))])
 
 
-def describe(name: str, table: pa.Table, seed: int) -> pa.Table:
+def describe(name: str, table: pa.Table, seed: int, text: str) -> pa.Table:
     """Record counts and bands, print what was refused and twenty random pairs; gives the kept pairs."""
     kept = table.filter(pc.is_null(table["rejected"]))
     counts, of_source = Counter(kept["source"].to_pylist()), Counter(table["source"].to_pylist())
@@ -90,6 +90,7 @@ def describe(name: str, table: pa.Table, seed: int) -> pa.Table:
             **{f"band_{band}": int(number) for band, number in zip(BANDS, bands, strict=True)},
         },
         seeds=[seed],
+        text=text,
     )
     print("refused:", Counter(filter(None, table["rejected"].to_pylist())).most_common())
     for row in np.random.default_rng(seed).choice(kept.num_rows, min(20, kept.num_rows), replace=False):
@@ -140,6 +141,9 @@ def main(
         bool, typer.Option("--pairs", help="a TSV of origin, sentence, sentence: tenths alone")
     ] = False,
     seeds: Annotated[int, typer.Option(help="trainings of each")] = 3,
+    text: Annotated[str, typer.Option(help="what the corpus is called in the results")] = "seven domains",
+    most: Annotated[int | None, typer.Option(help="train on at most so many pairs of each selection")] = None,
+    by_tenths: Annotated[bool, typer.Option("--tenths/--no-tenths", help="train on each tenth")] = True,
 ) -> None:
     """Print and record all of it."""
     print(hardware())
@@ -160,12 +164,14 @@ def main(
         )
         return
     tables = {name: selected(translated, place, name, resources) for name in SELECTIONS}
-    kept = {name: describe(name, table, 1) for name, table in tables.items()}
+    kept = {name: describe(name, table, 1, text) for name, table in tables.items()}
     count = min(table.num_rows for table in kept.values())
+    count = count if most is None else min(count, most)
     for name, table in kept.items():
-        compare(name, table, count, every, place, text="seven domains")
-    scored = tables["quality"]
-    tenths(scored.filter(pc.is_valid(scored["paraphrase_score"])), every, place, "seven domains")
+        compare(name, table, count, every, place, text)
+    if by_tenths:
+        scored = tables["quality"]
+        tenths(scored.filter(pc.is_valid(scored["paraphrase_score"])), every, place, text)
 
 
 if __name__ == "__main__":

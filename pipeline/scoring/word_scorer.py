@@ -32,7 +32,7 @@ FORMAT: Final = 1
 DESCRIPTION: Final = "scorer.json"
 VECTORS: Final = "vectors.safetensors"
 # Bounds the memory of a block's word vectors.
-_BLOCK_ROWS: Final = 25_000
+_BLOCK_ROWS: Final = 50_000
 _FEWEST_WORDS: Final = 100
 _LEAST_KNOWN: Final = 0.7
 

@@ -176,7 +176,9 @@ def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1)
     """The wrong pairs, not yet scored; they depend on the rows alone, not on how shards are cut."""
     sizes = sample_sizes(sources)
     # A little more than is wanted falls below the limit; the smallest keys of it are taken.
-    limits = {name: min(1.0, (size + 6 * size**0.5 + 10) / sources[name]) for name, size in sizes.items()}
+    limits = {
+        name: min(1.0, (size + 6 * size**0.5 + 10) / sources[name]) for name, size in sizes.items() if size
+    }
     rows = pa.concat_tables(in_order(partial(_below_limits, view, limits), len(view), threads))
     if not rows.num_rows:
         return _wrong(rows, np.zeros(0, np.int64), sources)
