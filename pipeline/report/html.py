@@ -110,7 +110,7 @@ def _heat(content: Content) -> Markup | None:
 
 
 def _paraphraser(curve: Curves) -> Markup:
-    return lines(curve.series, "Similarity against overlap", curve.over, width=420, height=240)
+    return lines(curve.series, "Similarity against overlap", curve.over, width=520, height=260)
 
 
 def _broad(bars: Sequence[Bar]) -> list[Bar]:
