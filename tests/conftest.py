@@ -13,6 +13,9 @@ import pytest
 if TYPE_CHECKING:
     from tests.decoding.remote.fake_server import FakeServer
 
+# Hundreds of processes are started; without what Python has compiled, each would compile the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 @pytest.fixture(scope="session")
 def data_directory() -> Path:

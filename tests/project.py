@@ -7,11 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from filelock import FileLock
 
 from paraforge.configuration.composition import compose
 
@@ -88,14 +91,16 @@ def stage_names() -> dict[str, list[str]]:
     return {name: ["word"] if "matrix" in stage else [] for name, stage in stages.items()}
 
 
-def run_stages(directory: Path) -> None:
-    """Run all stages, one after the other, without DVC."""
-    for name, arguments in stage_names().items():
-        command = [sys.executable, "-m", f"stages.{name}", *arguments]
-        done = subprocess.run(
-            command, cwd=directory, env=project_environment(directory), capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A directory that is made once for all processes of the tests. What is in it is only read or copied."""
+    base = factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with FileLock(f"{directory}.lock"):
+        if not Path(f"{directory}.made").is_file():
+            shutil.rmtree(directory, ignore_errors=True)
+            make(directory)
+            Path(f"{directory}.made").touch()
+    return directory
 
 
 def run(*command: str, cwd: Path, expect: int | None = 0) -> subprocess.CompletedProcess[str]:

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from filelock import FileLock
 
 from paraforge.configuration import Parameters
 from tests.documentation import LANGUAGES, PAGES, Block, blocks, write_readers_files
-from tests.project import ROOT, copy_code, environment, run
+from tests.project import ROOT, copy_code, environment, made_once, run
 
 # The sample corpus with fewer pairs, translated by the engine that needs no model, so that enough are kept
 # for every command; next to it a model that is trained for seconds, for the commands that want one.
@@ -35,24 +34,20 @@ ALL = [block for page in PAGES for block in blocks(page)]
 
 
 @pytest.fixture(scope="session")
-def rebuilt(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project as 'make corpus' leaves it, made once for all processes of the tests."""
-    base = tmp_path_factory.getbasetemp()
-    root = (base if worker_id == "master" else base.parent) / "rebuilt"
-    with FileLock(f"{root}.lock"):
-        if not (root / "finished").is_file():
-            shutil.rmtree(root, ignore_errors=True)
-            root.mkdir()
-            copy_code(root)
-            shutil.copytree(ROOT / "scripts", root / "scripts")
-            shutil.copy(ROOT / "Makefile", root)
-            (root / ".venv" / "bin").mkdir(parents=True)
-            (root / ".venv" / "bin" / "activate").touch()
-            write_readers_files(root)
-            run("paraforge", "configure", *SMALL, cwd=root)
-            run("dvc", "repro", cwd=root)
-            (root / "finished").touch()
-    return root
+
+    def make(root: Path) -> None:
+        copy_code(root)
+        shutil.copytree(ROOT / "scripts", root / "scripts")
+        shutil.copy(ROOT / "Makefile", root)
+        (root / ".venv" / "bin").mkdir(parents=True)
+        (root / ".venv" / "bin" / "activate").touch()
+        write_readers_files(root)
+        run("paraforge", "configure", *SMALL, cwd=root)
+        run("dvc", "repro", cwd=root)
+
+    return made_once(tmp_path_factory, "rebuilt", make)
 
 
 def to_run(page: Path) -> list[Block]:

@@ -15,7 +15,16 @@ import pytest
 from paraforge.files import read_json
 from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from paraforge.shards.dvc_files import LOCK, RUNNING
-from tests.project import TRAINED, digests, environment, make_project, read_parameters, run, write_parameters
+from tests.project import (
+    TRAINED,
+    digests,
+    environment,
+    made_once,
+    make_project,
+    read_parameters,
+    run,
+    write_parameters,
+)
 
 PLACES = ("data/corpus", "data/rejected", "models/paragram")
 KILLS = 20
@@ -33,9 +42,12 @@ def published(project: Path) -> dict[str, dict[str, str]]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project that has been run to its end."""
-    project = make_project(tmp_path_factory.mktemp("finished"), TRAINED)
-    run("dvc", "repro", "publish", cwd=project)
-    return project
+
+    def make(project: Path) -> None:
+        make_project(project, TRAINED)
+        run("dvc", "repro", "publish", cwd=project)
+
+    return made_once(tmp_path_factory, "reliability", make)
 
 
 @pytest.mark.slow
@@ -54,8 +66,9 @@ def test_rows_in_are_kept_and_rejected_and_failed(finished: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_second_repro_runs_nothing(finished: Path) -> None:
-    result = run("dvc", "repro", "publish", cwd=finished)
+def test_a_second_repro_runs_nothing(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "project")
+    result = run("dvc", "repro", "publish", cwd=tmp_path / "project")
     assert stages_run(result.stdout) == []
 
 
@@ -112,7 +125,7 @@ def test_a_changed_file_of_test_sentences_runs_select_again(finished: Path, tmp_
 def test_workers_give_the_same_files(finished: Path, tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", TRAINED)
     parameters = read_parameters(project)
-    parameters["resources"] |= {"workers": 3, "in_process_rows": 0}
+    parameters["resources"] |= {"workers": 2, "in_process_rows": 0}
     write_parameters(project, parameters)
     run("dvc", "repro", "publish", cwd=project)
     assert published(project) == published(finished)
@@ -120,11 +133,12 @@ def test_workers_give_the_same_files(finished: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_second_writer_names_the_first(finished: Path, tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", TRAINED)
+    project = tmp_path / "project"
+    shutil.copytree(finished, project)
+    shutil.rmtree(project / "work")
     parameters = read_parameters(project)
     parameters["translate"]["fake"]["sentences_per_second"] = 20
     write_parameters(project, parameters)
-    run("dvc", "repro", "nmt", cwd=project)
     first = subprocess.Popen(["python", "-m", "stages.translate"], cwd=project, env=environment())
     try:
         holder = project / "work" / "translate-sentences" / "holder.json"

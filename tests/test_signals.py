@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
@@ -15,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from paraforge.cli import COMMANDS
-from tests.project import CHOICES, TRAINED, make_project, project_environment, run_stages, stage_names
+from tests.here import inside, run_stage
+from tests.project import CHOICES, TRAINED, made_once, make_project, project_environment, stage_names
 
 STAGES = stage_names()
 SENTENCES, PAIRS = "sentences.txt", "pairs.tsv"
@@ -67,13 +69,14 @@ def test_every_command_is_here() -> None:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose stages have all been run, without its work directory, and files for the commands."""
-    project = make_project(
-        tmp_path_factory.mktemp("finished"),
-        TRAINED,
-        "embeddings.models.word.encoder.dimension=16",
-        "triplets=default",
-    )
-    run_stages(project)
+    return made_once(tmp_path_factory, "signals", make_finished)
+
+
+def make_finished(project: Path) -> None:
+    make_project(project, TRAINED, "embeddings.models.word.encoder.dimension=16", "triplets=default")
+    with inside(project):
+        for name in STAGES:
+            assert run_stage(name)
     (project / "work/memory").rename(project / "memory")
     shutil.rmtree(project / "work")
     lines = [f"the {number} house of {number % 17} rooms" for number in range(20_000)]
@@ -81,7 +84,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pairs = [f"{one}\t{other}" for one, other in itertools.pairwise(lines)]
     (project / PAIRS).write_text("\n".join(pairs) + "\n")
     (project / "sts.tsv").write_text("".join(f"{n % 6}\t{pair}\n" for n, pair in enumerate(pairs)))
-    return project
 
 
 def ends_politely(process: subprocess.Popen[bytes]) -> bool:
@@ -112,15 +114,19 @@ def test_a_signal_at_a_random_time(
                 command, cwd=project, env=project_environment(project), stdout=said, stderr=said
             )
             assert ends_politely(process)
-            time.sleep(dice.uniform(0, longest))
-            os.kill(process.pid, number)
-            gone = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-            process.wait(60)
+            started = time.monotonic()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(dice.uniform(0, longest))
+            gone = process.returncode is not None
+            if not gone:
+                os.kill(process.pid, number)
+                gone = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+                process.wait(60)
         words = (tmp_path / "said").read_text()
         assert "Traceback" not in words, words
         if not gone:
             break
-        longest /= 2  # it had ended before
+        longest = min(longest / 2, time.monotonic() - started)  # it had ended before
     if command[1] in ("annotate", "browse") and " at http://" in words:
         assert process.returncode == 0  # how it is ended
         return
