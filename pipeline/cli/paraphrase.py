@@ -28,20 +28,22 @@ def paraphrase(
     ),
     model: Path = typer.Option(..., "--model", metavar="DIR", help="models/paraphraser"),
     similarity: str = typer.Option(
-        None, metavar="BUCKET", help="closeness in meaning: low, medium, high, 1, 2, ..., or a value in it"
+        None, metavar="BUCKET", help="closeness in meaning: low, medium, high, a number from 1, or a value"
     ),
-    overlap: str = typer.Option(None, metavar="BUCKET", help="share of words that stay, the same way"),
+    overlap: str = typer.Option(
+        None, metavar="BUCKET", help="share of words that both sides have; as --similarity"
+    ),
     length: str = typer.Option(
-        None, metavar="BUCKET", help="tokens of the paraphrase to those of the source, the same way"
+        None, metavar="BUCKET", help="tokens of the paraphrase / tokens of the source; as --similarity"
     ),
     template: str = typer.Option(
-        None, metavar="TREE", help="top two levels of the parse that it has, e.g. '(S (NP) (VP) (.))'"
+        None, metavar="TREE", help="top two levels of the paraphrase's parse, e.g. '(S (NP) (VP) (.))'"
     ),
-    like: str = typer.Option(None, metavar="SENTENCE", help="a sentence whose template it has"),
-    parser: str = typer.Option(None, help="what parses --like: link-grammar, stanza; default: the model's"),
+    like: str = typer.Option(None, metavar="SENTENCE", help="take the template of this sentence"),
+    parser: str = typer.Option(None, help="parser of --like: link-grammar, stanza; by default the model's"),
     nbest: int = typer.Option(1, min=1, max=64, help="paraphrases of a sentence"),
     search: str = typer.Option("beam", help="beam, diverse (a group of the beam for each) or sample"),
-    beam: int = typer.Option(8, min=1, max=128, help="width of the beam; at least --nbest is taken"),
+    beam: int = typer.Option(8, min=1, max=128, help="width of the beam, at least --nbest"),
     diversity: float = typer.Option(1.0, min=0, help="of diverse: nats for a token of an earlier group"),
     temperature: float = typer.Option(1.0, min=0.01, help="of sample: logits are divided by it"),
     top_k: int = typer.Option(10, min=0, help="of sample: among this many most probable tokens; 0: all"),

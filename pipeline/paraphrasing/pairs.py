@@ -108,7 +108,7 @@ def prepare_pairs(
     corpus: a published corpus (``data/corpus``). root: where the directory is made.
     parameters: what the tags are, what is held out and kept out. resources: where sentences are parsed.
 
-    Raises InputError: no published corpus, no usable pair in it, or a test file or parser is not there.
+    Raises InputError: no published corpus, no usable pair in it, or a test file or parser is missing.
     """
     dataset = open_published(corpus)
     tests = {
@@ -344,11 +344,11 @@ def _tagged(
         found = {row: template_of(tree) for row, tree in enumerate(trees) if tree is not None}
         templates = {row: template for row, template in found.items() if template in controls.templates}
     shown = dict(enumerate(trees)) if controls.labels else templates
-    untold = without("template")
+    dropped = without("template")
     sources = []
     for row, text in enumerate(texts):
         wanted = {name: column[row] for name, column in buckets.items() if column[row] >= 0}
-        tree = shown[row] if row in templates and not untold[row] else None
+        tree = shown[row] if row in templates and not dropped[row] else None
         sources.append(tagged(controls.prefix(wanted, tree), text))
     targets = [plain(text) for text in rows.table[target].to_pylist()]
     parsed = [

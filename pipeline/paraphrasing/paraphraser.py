@@ -72,6 +72,8 @@ class Paraphraser:
         wanted = {
             name: self.controls.bucket(name, str(text)) for name, text in asked.items() if text is not None
         }
+        if parser is not None and like is None:
+            raise ConfigurationError(["--parser parses the sentence of --like: give that, too"])
         if like is not None:
             if template is not None:
                 raise ConfigurationError(["--template and --like are two ways to say one thing: give one"])

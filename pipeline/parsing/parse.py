@@ -72,7 +72,7 @@ def parse_sentences(
     parser: its name, or the path of a file of trees. resources: where to run.
 
     Raises:
-        InputError: the parser is not there.
+        InputError: the parser is not installed, or the file of trees is missing.
         MissingPackageError: its package is not installed.
         WorkLockedError: another process is parsing with it.
         Interrupted: SIGTERM or Ctrl-C; finished shards are kept.
@@ -101,7 +101,7 @@ def parse_sentences(
                 wanted[key] = None
                 new.append(sentence)
     order = np.array(list(wanted), _KEY) if wanted else np.zeros(0, _KEY)
-    texts = [text for text, there in zip(new, _among(order, known.keys).tolist(), strict=True) if not there]
+    texts = [text for text, old in zip(new, _among(order, known.keys).tolist(), strict=True) if not old]
     if texts:
         logger.info("%d of %d sentences have to be parsed", len(texts), len(order))
         _parse_new(step, texts, work, resources)

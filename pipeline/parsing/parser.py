@@ -54,7 +54,7 @@ def parser_module(name: str) -> ParserModule:
     if name not in parser_names():
         raise InputError(
             f"no parser is called '{name}', and there is no such file",
-            remedy=f"There are {', '.join(parser_names())}, or a file of sentences and trees, tabs between.",
+            remedy=f"There are {', '.join(parser_names())}, or a file of sentences, tabs and trees.",
         )
     return _module(name)
 

@@ -53,7 +53,7 @@ class StatisticsParameters(BaseModel):
         None,
         min_length=1,
         description="what parses the sample where no file does: link-grammar, stanza, or a file of sentences "
-        "and trees, tabs between; null for none",
+        "and trees, separated by tabs; null for none",
     )
 
 

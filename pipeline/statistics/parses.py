@@ -18,7 +18,7 @@ def read_parses(files: Sequence[ParseFile], wanted: Mapping[str, set[int]]) -> d
     """The top two levels of the parses of the rows wanted.
 
     files: bracketed trees, one a line; parallel to a source's lines (a blank line has no tree), or keyed:
-        source, line number and tree with tabs between them.
+        source, line number and tree, separated by tabs.
     wanted: line numbers, from 1, of each source.
 
     Raises InputError: a file is missing; a wanted line has no well-formed tree, or no key.
@@ -42,5 +42,5 @@ def _rows(file: ParseFile, path: Path) -> Iterator[tuple[int, str, int, str]]:
             continue
         fields = text.split("\t", 2)
         if len(fields) != 3 or not fields[1].isdecimal():
-            raise InputError("source, line number and tree are expected, tabs between", path, number)
+            raise InputError("source, line number and tree are expected, separated by tabs", path, number)
         yield number, fields[0], int(fields[1]), fields[2]

@@ -77,6 +77,8 @@ def test_a_sentence_to_be_like(root: Path) -> None:
         model.sources([], like="Go.")
     with pytest.raises(InputError, match=r"finds no parse of 'Other\."):
         model.sources([], like="Other.", **by_file)
+    with pytest.raises(ConfigurationError, match="--parser parses the sentence of --like"):
+        model.sources([], template="(S (VP))", **by_file)
     with pytest.raises(ConfigurationError, match="give one"):
         model.sources([], like="Go.", template="(S (VP))", **by_file)
 

@@ -1,4 +1,4 @@
-"""Stanza's neural constituency parser, whose English models the user has fetched."""
+"""Stanza's neural constituency parser, whose English models the user downloads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def open_parser(path: Path | None) -> StanzaParser:
 
     Raises:
         MissingPackageError: stanza is not installed.
-        InputError: its models are not there.
+        InputError: its models are missing.
     """
     return StanzaParser()
 
