@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from pydantic import TypeAdapter
@@ -17,6 +18,7 @@ from benchmarks.results import read
 from experiments import __main__ as program
 from experiments import pairs, tables, training
 from experiments.pairs import FILES
+from experiments.pool import Pool
 from experiments.tables import Cell, cells, names, read_table
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.parameters import TrainingParameters
@@ -178,3 +180,48 @@ def test_unknown_names_and_missing_pairs_are_said(data: Path) -> None:
     (data / "tables" / "small.yaml").write_text(yaml.safe_dump(content))
     said = run(data / "work", "--row", "word, [12]")
     assert said.count("no pairs of corpus") == 2
+
+
+def test_a_mistake_is_one_line_and_ctrl_c_is_130(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["experiments", "run", "small", "--work", str(data / "work")])
+    (data / "data" / "sts" / "stsb-dev.tsv").rename(data / "data" / "sts" / "other.tsv")
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and "no STS set of stsb-dev" in said and "Traceback" not in said
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "Bench", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert ended.value.code == 130
+
+
+def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
+    """Pairs whose sides share a growing number of words."""
+    words = [f"w{number}" for number in range(30)]
+    rows = [
+        (" ".join(words[:20]), " ".join([*words[:shared], *(f"x{n}" for n in range(shared, 20))]))
+        for shared in range(20)
+    ]
+    place = data / "data" / FILES["paranmt"]
+    place.parent.mkdir()
+    place.write_bytes(gzip.compress("".join(f"o\t{a}\t{b}\n" for a, b in rows).encode(), mtime=0))
+    work = data / "pool"
+    work.mkdir()
+    pool = Pool(work, [])
+    for decile in (1, 5, 10):
+        chosen, _ = pool.choose(
+            ["word"], tables.Pairs(sources=["paranmt"], decile=decile, by="overlap_3"), seed=1
+        )
+        assert len(chosen) == 2
+        overlaps = pool.scores["overlap_3"][chosen._chosen]
+        known = np.sort(pool.scores["overlap_3"][np.isfinite(pool.scores["overlap_3"])])
+        assert sorted(overlaps) == known[2 * decile - 2 : 2 * decile].tolist()
+    limited, others = pool.choose(["word"], tables.Pairs(sources=["ppdb"], limit=60))
+    assert (len(limited), len(others)) == (60, 40)
+    assert not {*limited._chosen} & {*others._chosen}
