@@ -105,13 +105,13 @@ def _joined(
 
 @app.command()
 def counts(source: str, output: Path) -> None:
-    """Write how often each word occurs in a source of pairs or in the books, a word and its count a line."""
+    """Write how often each word occurs in a source of pairs or in the books: word, tab, count."""
     found: dict[str, int] = {}
     for block in sentences([source]):
         _count(tokenize_column(pa.array(block)), found)
     ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     with atomic_path(output) as path:
-        path.write_text("".join(f"{word} {count}\n" for word, count in ordered), encoding="utf-8")
+        path.write_text("".join(f"{word}\t{count}\n" for word, count in ordered), encoding="utf-8")
 
 
 def _count(column: TokenColumn, counts: dict[str, int]) -> None:
