@@ -100,6 +100,7 @@ def main(
     pairs: int = typer.Option(1_000_000),
     bitext: bool = typer.Option(False, help="a bitext, translated by the engine fake"),
     workers: int = typer.Option(2, help="processes of a stage"),
+    until: str = typer.Option("", help="the last stage; by default all"),
     keep: bool = typer.Option(False, help="leave the project in its place"),
     data: Path = typer.Option(Path(os.environ.get("PARAFORGE_DATA", "")), help="$PARAFORGE_DATA"),
 ) -> None:
@@ -124,7 +125,8 @@ def main(
         write_json(kept, {"peak": peak, "seconds": before["seconds"] + seconds, "stages": stages})
 
     os.environ.update(project_environment(project))
-    look(*watch([sys.executable, "-m", "dvc", "repro"], project, look))
+    command = [sys.executable, "-m", "dvc", "repro", *([until] if until else [])]
+    look(*watch(command, project, look))
     found = read_json_or_none(kept) or before
     seconds = found["seconds"]
     seen = {name: Watched(**one) for name, one in found["stages"].items()}

@@ -20,6 +20,7 @@ _WORD = re.compile(r"\w+")
 _LEAST_COPIED = 5
 _COPIED_SHARE = 0.9
 _QUOTED = 120
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _THOUGHT = re.compile(r"\s*<think>.*?(</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
 _PAIRS = (
@@ -97,7 +98,7 @@ def read_answer(choice: dict[str, Any], sentence: str, in_english: bool) -> Answ
     score = math.fsum(logs) / len(logs) if logs and spoken == given else math.nan
     fault = None
     if message.get("refusal") or choice.get("finish_reason") == "content_filter":
-        fault, text = "refusal", text or one_line(message.get("refusal") or "content filter")
+        fault, text = "refusal", text or one_line(_storable(str(message.get("refusal") or "content filter")))
     elif text:
         fault = fault_of(text, sentence, in_english)
     tokens = len(logs) or len(_WORD.findall(text)) + ended
@@ -159,7 +160,12 @@ def _content(message: dict[str, Any]) -> str:
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
+    return _storable(content) if isinstance(content, str) else ""
+
+
+def _storable(text: str) -> str:
+    """Without control characters, and without halves of characters, which JSON can spell and UTF-8 cannot."""
+    return _CONTROLS.sub("", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _token_logs(choice: dict[str, Any]) -> list[float]:

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,6 +104,21 @@ def test_what_is_around_a_translation_is_removed(answer: str) -> None:
 )
 def test_quotation_marks_of_the_text_stay(answer: str, sentence: str) -> None:
     assert read_answer(choice(answer), sentence, in_english=True).text == answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("The dog \ud83d sleeps.", "The dog \ufffd sleeps."),
+        ("The dog \ud83d\ude00 sleeps.", "The dog \U0001f600 sleeps."),
+        ("The \x00dog\x1b sleeps.\x07", "The dog sleeps."),
+        ("\x00", ""),
+    ],
+)
+def test_what_no_file_can_have_is_not_in_a_translation(answer: str, text: str) -> None:
+    found = read_answer(choice(answer), SOURCE, in_english=True)
+    assert (found.text, found.fault) == (text, None)
+    assert pa.array([found.text]).to_pylist() == [text]
 
 
 def test_other_scripts_are_no_fault_of_other_target_languages() -> None:
