@@ -138,14 +138,14 @@ def main(
         "whole_disk",
         f"{pairs:,} {kind}",
         {
-            "given_mb": sum(path.stat().st_size for path in files.iterdir()) / 1e6,
-            "data_mb": sizes["data"] / 1e6,
-            "cache_mb": sizes[".dvc/cache"] / 1e6,
-            "work_mb": sizes["work"] / 1e6,
-            "all_mb": sizes["all"] / 1e6,
-            "peak_mb": peak / 1e6,
-            "of_data": sizes["all"] / sizes["data"],
-            "peak_of_data": peak / sizes["data"],
+            "given_mb": round(sum(path.stat().st_size for path in files.iterdir()) / 1e6, 1),
+            "data_mb": round(sizes["data"] / 1e6, 1),
+            "cache_mb": round(sizes[".dvc/cache"] / 1e6, 1),
+            "work_mb": round(sizes["work"] / 1e6, 1),
+            "all_mb": round(sizes["all"] / 1e6, 1),
+            "peak_mb": round(peak / 1e6, 1),
+            "of_data": round(sizes["all"] / sizes["data"], 3),
+            "peak_of_data": round(peak / sizes["data"], 3),
             "kept": metrics["select"]["kept"],
             "rejected_duplicate": metrics["ingest"]["rejected"].get("duplicate", 0),
         },
@@ -176,31 +176,27 @@ def record(name: str, seen: dict[str, Watched], seconds: float, configuration: d
     wall = sum(watched.seconds for watched in stages.values())
     rows = {stage: (one.seconds, one.cpu_seconds, one) for stage, one in stages.items()}
     rows["DVC's own"] = (seconds - wall, seen[DVC].cpu_seconds, seen[DVC])
+    everything = Watched(
+        0.0,
+        seconds,
+        {0: sum(cpu for _, cpu, _ in rows.values())},
+        max(one.peak_bytes for _, _, one in rows.values()),
+        max(one.peak_process_bytes for _, _, one in rows.values()),
+    )
+    rows["all"] = (seconds, everything.cpu_seconds, everything)
     for stage, (took, cpu, one) in rows.items():
         append(
             "whole",
             f"{name}, {stage}",
             {
-                "seconds": took,
-                "cpu_seconds": cpu,
-                "peak_mib": one.peak_bytes / 2**20,
-                "peak_process_mib": one.peak_process_bytes / 2**20,
+                "seconds": round(took, 1),
+                "cpu_seconds": round(cpu, 1),
+                "peak_mib": round(one.peak_bytes / 2**20),
+                "peak_process_mib": round(one.peak_process_bytes / 2**20),
             },
             stage=stage,
             **configuration,
         )
-    append(
-        "whole",
-        f"{name}, all",
-        {
-            "seconds": seconds,
-            "cpu_seconds": sum(cpu for _, cpu, _ in rows.values()),
-            "peak_mib": max(one.peak_bytes for _, _, one in rows.values()) / 2**20,
-            "peak_process_mib": max(one.peak_process_bytes for _, _, one in rows.values()) / 2**20,
-        },
-        stage="all",
-        **configuration,
-    )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import shutil
@@ -58,11 +57,7 @@ class FinishedBatches:
         report_rows(len(sentences))
         if self._path is not None:
             self._results[hash_json(sentences)] = [
-                [
-                    [dataclasses.asdict(one) for one in result.hypotheses],
-                    result.source_truncated,
-                    result.failed,
-                ]
+                [[vars(one) for one in result.hypotheses], result.source_truncated, result.failed]
                 for result in results
             ]
             if time.monotonic() - self._saved > _SAVE_SECONDS:
