@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -111,6 +113,17 @@ def run(*command: str, cwd: Path, expect: int | None = 0) -> subprocess.Complete
             f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
         )
     return result
+
+
+def ends_politely(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has begun to handle SIGTERM: before, the interpreter itself is being started."""
+    status = Path(f"/proc/{process.pid}/status")
+    while process.poll() is None:
+        caught = [line for line in status.read_text().splitlines() if line.startswith("SigCgt")]
+        if caught and int(caught[0].split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+            return True
+        time.sleep(0.002)
+    return False
 
 
 def digests(directory: Path) -> dict[str, str]:

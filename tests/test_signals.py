@@ -17,7 +17,15 @@ import pytest
 
 from paraforge.cli import COMMANDS
 from tests.here import inside, run_stage
-from tests.project import CHOICES, TRAINED, made_once, make_project, project_environment, stage_names
+from tests.project import (
+    CHOICES,
+    TRAINED,
+    ends_politely,
+    made_once,
+    make_project,
+    project_environment,
+    stage_names,
+)
 
 STAGES = stage_names()
 SENTENCES, PAIRS = "sentences.txt", "pairs.tsv"
@@ -84,17 +92,6 @@ def make_finished(project: Path) -> None:
     pairs = [f"{one}\t{other}" for one, other in itertools.pairwise(lines)]
     (project / PAIRS).write_text("\n".join(pairs) + "\n")
     (project / "sts.tsv").write_text("".join(f"{n % 6}\t{pair}\n" for n, pair in enumerate(pairs)))
-
-
-def ends_politely(process: subprocess.Popen[bytes]) -> bool:
-    """Whether a process has begun to handle SIGTERM: before, the interpreter itself is being started."""
-    status = Path(f"/proc/{process.pid}/status")
-    while process.poll() is None:
-        caught = [line for line in status.read_text().splitlines() if line.startswith("SigCgt")]
-        if caught and int(caught[0].split()[1], 16) >> (signal.SIGTERM - 1) & 1:
-            return True
-        time.sleep(0.002)
-    return False
 
 
 @pytest.mark.slow

@@ -115,13 +115,11 @@ def report(
       paraforge annotate report
       paraforge annotate report pilot.sqlite -o table3.tsv
     """
-    import sys
-
     from paraforge.annotation.results import TABLE_SCHEMA, build_report, table_rows
     from paraforge.annotation.store import AnnotationStore
     from paraforge.cli.console import on_terminal, rendered
     from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
-    from paraforge.corpus.output import TABLE, chosen_format, write_rows, write_text
+    from paraforge.corpus.output import TABLE, chosen_format, write_rows
 
     kind = chosen_format(form, output)
     if kind == TABLE:
@@ -133,8 +131,6 @@ def report(
     if kind == TABLE:
         text = rendered(lambda console: show_report(found, console), on_terminal(output), _PLAIN_WIDTH)
         write_or_print(text, output)
-    elif output is None:
-        write_text(table_rows(found), sys.stdout, kind)
     else:
         write_rows(table_rows(found), output, kind)
 
@@ -155,12 +151,10 @@ def export(
       paraforge annotate export -o answers.tsv
       paraforge annotate export pilot.sqlite -o answers.parquet
     """
-    import sys
-
     from paraforge.annotation.results import ANSWER_SCHEMA, answer_rows
     from paraforge.annotation.store import AnnotationStore
     from paraforge.cli.outputs import check_output_file, table
-    from paraforge.corpus.output import TABLE, chosen_format, write_rows, write_text
+    from paraforge.corpus.output import TABLE, chosen_format, write_rows
     from paraforge.errors import InputError
 
     kind = chosen_format(form, output, "tsv")
@@ -168,10 +162,9 @@ def export(
         raise InputError("answers are not shown as a table", remedy="Use tsv, csv, json, jsonl or parquet.")
     check_output_file(output, force, table("answers", kind, ANSWER_SCHEMA.names))
     rows = answer_rows(AnnotationStore(database))
-    if output is None:
-        write_text(rows, sys.stdout, kind)
-    else:
-        typer.echo(f"{output}: {write_rows(rows, output, kind):,} answers", err=True)
+    written = write_rows(rows, output, kind)
+    if output is not None:
+        typer.echo(f"{output}: {written:,} answers", err=True)
 
 
 def show_report(found: Report, console: Console) -> None:

@@ -45,7 +45,7 @@ def query(
     from paraforge.cli.console import on_terminal, text_width
     from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.corpus.database import open_database
-    from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows, write_text
+    from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows
     from paraforge.corpus.statement import run_statement
     from paraforge.publication.datasets import neighbours, open_published
 
@@ -69,8 +69,7 @@ def query(
                 typer.echo(
                     f"the first {count:,} rows; --count shows more, --output FILE writes all", err=True
                 )
-        elif output is None:
-            write_text(rows, sys.stdout, kind)
         else:
             written = write_rows(rows, output, kind)
-            typer.echo(f"{output}: {written:,} rows", err=True)
+            if output is not None:
+                typer.echo(f"{output}: {written:,} rows", err=True)

@@ -40,11 +40,10 @@ def sample(
       paraforge sample data/rejected --where "rejected = 'length'"
       paraforge sample data/corpus -n 1000 --seed 7 -o to-annotate.tsv
     """
-    import sys
 
     from paraforge.cli.console import on_terminal, text_width
     from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
-    from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows, write_text
+    from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows
     from paraforge.corpus.sample import parse_band, sample_pairs
     from paraforge.corpus.statement import Rows
     from paraforge.publication.datasets import open_published
@@ -64,8 +63,6 @@ def sample(
             else render_table(rows, count, text_width(terminal), terminal)[0]
         )
         write_or_print(drawing, output)
-    elif output is None:
-        write_text(rows, sys.stdout, kind)
     else:
         write_rows(rows, output, kind)
     typer.echo(f"{drawn.pairs.num_rows:,} of {drawn.population:,} pairs, seed {seed}", err=True)

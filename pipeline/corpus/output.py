@@ -7,6 +7,7 @@ import datetime
 import io
 import json
 import math
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -49,8 +50,10 @@ def chosen_format(name: str | None, output: Path | None, otherwise: str = TABLE)
     return SUFFIXES[output.suffix.lower()]
 
 
-def write_rows(rows: Rows, path: Path, kind: str) -> int:
-    """Write all rows to a file, whole or not at all; gives their number."""
+def write_rows(rows: Rows, path: Path | None, kind: str) -> int:
+    """Write all rows to a file, whole or not at all, or as text to standard output; gives their number."""
+    if path is None:
+        return write_text(rows, sys.stdout, kind)
     with atomic_path(path) as temporary:
         if kind == PARQUET:
             return _write_parquet(rows, temporary)

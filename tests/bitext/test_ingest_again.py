@@ -128,8 +128,8 @@ def test_damaged_pieces_in_the_work_directory_are_made_again(tmp_path: Path, dam
 def test_workers_do_not_change_a_byte(tmp_path: Path) -> None:
     sources = corpus(tmp_path / "data")
     results = []
-    for workers in (1, 2, 4):
+    for workers in (1, 3):
         base = tmp_path / str(workers)
         run(base, *sources, workers=workers, in_process_rows=0, rows_per_shard=700)
         results.append(content(base / "ingested"))
-    assert results[0] == results[1] == results[2]
+    assert results[0] == results[1]
