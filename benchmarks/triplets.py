@@ -83,8 +83,8 @@ def corpus(
     resources = Resources(work=directory / "work")
     select(SelectParameters.model_validate({"filters": []}), inputs, directory / "selected", resources)
     parameters = PublishParameters(languages=["en"])
-    places = [directory / name for name in ("selected", "corpus", "rejected")]
-    publish(parameters, inputs, *places, resources)
+    selected, kept, rejected = (directory / name for name in ("selected", "corpus", "rejected"))
+    publish(parameters, inputs, selected, kept, rejected, resources)
 
 
 @app.command()
@@ -117,12 +117,12 @@ def mine(
 
 def judged(model: Path | str, name: str, **configuration: Any) -> None:
     """Record STS and sentences a second of a model."""
-    opened = open_model(str(model)).model
+    opened: Any = open_model(str(model)).model
     sets = read_sets([data_directory() / "sts" / one for one in STS])
     sentences = list(sets[0].sentences)
-    opened.encode(sentences[:64])  # type: ignore[union-attr]
+    opened.encode(sentences[:64])
     begin = time.perf_counter()
-    opened.encode(sentences)  # type: ignore[union-attr]
+    opened.encode(sentences)
     seconds = time.perf_counter() - begin
     groups = {group.name: group.pearson for group in evaluate_sts(opened, sets).groups}
     figures = {**sts_figures(groups), "sentences_per_second": len(sentences) / seconds}
@@ -173,7 +173,7 @@ def static_model(transformer: Path, output: Path) -> Path:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import StaticEmbedding
 
-    whole = SentenceTransformer(str(transformer), device="cpu")
+    whole: Any = SentenceTransformer(str(transformer), device="cpu")
     weights = whole[0].auto_model.get_input_embeddings().weight.detach().numpy()
     from tokenizers import Tokenizer
 
