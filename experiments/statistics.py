@@ -43,7 +43,9 @@ def main(
         trees = {(source, line): top_two_levels(tree) for line, tree in enumerate(found) if tree is not None}
     known = scores["paraphrase_score"].astype(np.float64)
     described = describe_sample(SampledSource(tokens, lines, known), background, source, trees, None)
-    figures: dict[str, Any] = {name: described[name] for name in SHOWN if described[name] is not None}
+    figures: dict[str, Any] = {
+        name: round(described[name], 2) for name in SHOWN if described[name] is not None
+    }
     bands = band_of(np.nan_to_num(known, nan=-1.0))
     for number in range(len(BANDS)):
         overlaps = Moments.of(scores["overlap_3"][bands == number].astype(np.float64))
