@@ -41,23 +41,15 @@ def rows_of(path: Path) -> Iterator[list[str]]:
             yield line.removesuffix("\n").split("\t")
 
 
-def real_pairs(data: Path) -> list[Pair]:
-    """About 130,000 pairs: news and its machine translations, verses, captions."""
+def paraphrase_pairs(data: Path) -> list[Pair]:
+    """About 300,000 pairs: news and its machine translations, verses, captions, subtitles."""
     news = rows_of(data / "mt_outputs" / "newstest2021.cs-en.tsv.gz")
     pairs = [(fields[1], translation) for fields in news for translation in fields[2:]]
     for fields in rows_of(data / "bitext" / "bkr_cs_x_en7.tsv.gz"):
         pairs += [(fields[2], fields[3]), (fields[4], fields[5])]
     for fields in rows_of(data / "captions" / "train.en5.tsv.gz"):
         pairs += [(fields[0], fields[1]), (fields[2], fields[3])]
-    random.Random(1).shuffle(pairs)
-    return pairs
-
-
-def paraphrase_pairs(data: Path) -> list[Pair]:
-    """About 300,000 pairs of references and translations: those of :func:`real_pairs` and of ParaNMT."""
-    return [(first, second) for _, first, second in rows_of(data / "paranmt" / "pairs.tsv.gz")] + real_pairs(
-        data
-    )
+    return pairs + [(fields[1], fields[2]) for fields in rows_of(data / "paranmt" / "pairs.tsv.gz")]
 
 
 def bitext_pairs(data: Path) -> list[Pair]:
@@ -88,13 +80,13 @@ class DistinctPairs:
             self._sides.append((np.concatenate(split).astype(np.uint64), starts))
         self._seed = np.uint64(seed)
 
-    def blocks(self, pairs: int, repeated: int = 0) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Both sides of the first ``pairs`` pairs, block by block.
+    def blocks(self, pairs: int, repeated: int = 0, after: int = 0) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Both sides of ``pairs`` pairs after the first ``after``, block by block.
 
         repeated: in each block the second side of one pair in so many is that of the pair before; 0: of none.
         """
         for first in range(0, pairs, BLOCK):
-            texts = self.texts(np.arange(first, min(first + BLOCK, pairs)))
+            texts = self.texts(after + np.arange(first, min(first + BLOCK, pairs)))
             if repeated:
                 rows = np.arange(len(texts[1]))
                 rows[repeated - 1 :: repeated] -= 1

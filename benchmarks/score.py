@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import multiprocessing
 import os
 import random
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import typer
 
+from benchmarks.distinct_pairs import DistinctPairs, Pair, paraphrase_pairs, rows_of
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append
 from paraforge.scoring import general
@@ -22,49 +21,36 @@ from paraforge.scoring.score import score_step
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
 from paraforge.shards.step import run_step
-from paraforge.shards.store import ROWS_PER_SHARD, ShardDirectory, ShardWriter, shard_name, write_index
+from paraforge.shards.store import ROWS_PER_SHARD, ShardDirectory, ShardWriter
 from paraforge.text.tokens import tokenize_columns
 
 
-def rows_of(path: Path) -> Iterator[list[str]]:
-    """Fields of the lines of a compressed TSV but the first, which may be a header."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        next(file)
-        for line in file:
-            yield line.removesuffix("\n").split("\t")
-
-
-def real_pairs(data: Path) -> list[tuple[str, str]]:
-    """About 690,000 different pairs: news and its machine translations, verses, captions, subtitles, and
-    sentences of novels with the next one."""
-    news = rows_of(data / "mt_outputs" / "newstest2021.cs-en.tsv.gz")
-    pairs = [(fields[1], translation) for fields in news for translation in fields[2:]]
-    for fields in rows_of(data / "bitext" / "bkr_cs_x_en7.tsv.gz"):
-        pairs += [(fields[2], fields[3]), (fields[4], fields[5])]
-    for fields in rows_of(data / "captions" / "train.en5.tsv.gz"):
-        pairs += [(fields[0], fields[1]), (fields[2], fields[3])]
-    pairs += [(fields[1], fields[2]) for fields in rows_of(data / "paranmt" / "pairs.tsv.gz")]
+def real_pairs(data: Path) -> list[Pair]:
+    """About 690,000 different pairs: those of :func:`paraphrase_pairs`, and sentences of novels with the next
+    one."""
     sentences = [fields[2] for fields in rows_of(data / "books" / "sentences.tsv.gz")]
-    pairs += list(zip(sentences[::2], sentences[1::2], strict=False))
+    pairs = paraphrase_pairs(data) + list(zip(sentences[::2], sentences[1::2], strict=False))
     random.Random(1).shuffle(pairs)
     return pairs
 
 
-def write_translated(pairs: list[tuple[str, str]], count: int, directory: Path) -> None:
-    """Shards as the translate stage leaves them; beyond the real pairs, whole shards are repeated."""
+def write_translated(pairs: list[Pair], count: int, directory: Path) -> None:
+    """Shards as the translate stage leaves them; beyond the real pairs, variations of them."""
     schema = schema_of(["reference", "translation", "rejected", "failed"])
     writer = ShardWriter(directory, schema)
+
+    def write(references: pa.Array, translations: pa.Array) -> None:
+        nothing = pa.nulls(len(references), pa.string())
+        writer.write(pa.table([references, translations, nothing, nothing], schema=schema))
+
     for first in range(0, min(count, len(pairs)), ROWS_PER_SHARD):
         part = pairs[first : min(first + ROWS_PER_SHARD, count)]
-        nothing = pa.nulls(len(part), pa.string())
-        writer.write(pa.table([[r for r, _ in part], [t for _, t in part], nothing, nothing], schema=schema))
-    records = writer.close({"step": "translate"})
-    full = [record for record in records if record.rows == ROWS_PER_SHARD]
-    while sum(record.rows for record in records) < count and full:
-        record = full[len(records) % len(full)]
-        (directory / shard_name(len(records))).hardlink_to(directory / record.file)
-        records.append(type(record)(shard_name(len(records)), record.rows, record.sha256))
-    write_index(directory, records, {"step": "translate"})
+        write(pa.array([reference for reference, _ in part]), pa.array([made for _, made in part]))
+    if count > len(pairs):
+        varied = DistinctPairs(pairs)
+        for texts in varied.blocks(count - len(pairs), after=len(varied.pairs)):
+            write(*texts)
+    writer.close({"step": "translate"})
 
 
 def compare_with_sacremoses(pairs: list[tuple[str, str]]) -> tuple[float, int]:
@@ -105,7 +91,7 @@ def measure(place: Path, vectors: Path, identify_language: bool, workers: int) -
 
 
 def main(
-    pairs: int = typer.Option(100_000, help="pairs to score; beyond the real ones, shards are repeated"),
+    pairs: int = typer.Option(100_000, help="pairs to score; beyond the real ones, variations of them"),
     workers: str = typer.Option("1,2", help="numbers of processes"),
     vectors: Path = typer.Option(general.DIRECTORY, help="word-vector table; the built-in scorer by default"),
     identify_language: bool = typer.Option(False, help="score languages too"),
@@ -121,7 +107,7 @@ def main(
         write_translated(texts, pairs, place / "translated")
         translated = ShardDirectory(place / "translated")
         print(
-            f"{translated.total_rows:,} pairs ({min(len(texts), pairs):,} of them distinct), "
+            f"{translated.total_rows:,} pairs ({min(len(texts), pairs):,} of them real), "
             f"{len(translated)} shards, {vectors}"
         )
         if peer_pairs:

@@ -18,9 +18,9 @@ import pyarrow as pa
 import typer
 import yaml
 
+from benchmarks.distinct_pairs import rows_of
 from benchmarks.hardware import hardware
 from benchmarks.results import ROOT, append
-from benchmarks.score import rows_of
 from benchmarks.spoiling import SPOILINGS
 from experiments.pairs import data_directory
 from paraforge.loading import load_fixed
