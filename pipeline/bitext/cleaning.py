@@ -65,8 +65,8 @@ def as_ingested(texts: pa.Array) -> pa.Array:
     block = Block(np.zeros(len(texts), np.int64), {"source_text": texts}, np.zeros(len(texts), np.uint8))
     changes: Changes = Counter()
     settings = Cleaning(malformed="reject")
-    mended = _control_characters("source_text", texts, block, settings, Path(), changes)
-    return _trim(_normalise(mended, changes), changes)
+    repaired = _control_characters("source_text", texts, block, settings, Path(), changes)
+    return _trim(_normalise(repaired, changes), changes)
 
 
 def text_bytes(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

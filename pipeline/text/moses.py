@@ -39,9 +39,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from functools import lru_cache
-from typing import Final
-
-from sacremoses import MosesTokenizer
+from typing import Any, Final
 
 
 class Following(IntEnum):
@@ -67,28 +65,29 @@ _NEIGHBOUR: Final = {
 _LONGEST_REMEMBERED: Final = 40
 
 
-class _FasterMosesTokenizer(MosesTokenizer):  # type: ignore[misc]
-    """sacremoses with its look-ups in long lists made into look-ups in sets: the same answers."""
-
-    NONBREAKING_PREFIXES: frozenset[str]
-
-    def __init__(self) -> None:
-        super().__init__(lang="en")
-        self._lower = frozenset(self.IsLower)
-        self._alpha = frozenset(self.IsAlpha)
-        self.nonbreaking = frozenset(self.NONBREAKING_PREFIXES) | frozenset(self.NUMERIC_ONLY_PREFIXES)
-        self.NONBREAKING_PREFIXES = frozenset(self.NONBREAKING_PREFIXES)
-
-    def islower(self, text: str) -> bool:
-        return self._lower.issuperset(text)
-
-    def isanyalpha(self, text: str) -> bool:
-        return not self._alpha.isdisjoint(text)
-
-
 @lru_cache(maxsize=1)
-def _moses() -> _FasterMosesTokenizer:
-    return _FasterMosesTokenizer()
+def _moses() -> Any:
+    """sacremoses with its look-ups in long lists made into look-ups in sets: the same answers."""
+    # Imported here, as it takes a third of a second: all that reads a schema imports this module.
+    from sacremoses import MosesTokenizer
+
+    class FasterMosesTokenizer(MosesTokenizer):  # type: ignore[misc]  # it has no types
+        NONBREAKING_PREFIXES: frozenset[str]
+
+        def __init__(self) -> None:
+            super().__init__(lang="en")
+            self._lower = frozenset(self.IsLower)
+            self._alpha = frozenset(self.IsAlpha)
+            self.nonbreaking = frozenset(self.NONBREAKING_PREFIXES) | frozenset(self.NUMERIC_ONLY_PREFIXES)
+            self.NONBREAKING_PREFIXES = frozenset(self.NONBREAKING_PREFIXES)
+
+        def islower(self, text: str) -> bool:
+            return self._lower.issuperset(text)
+
+        def isanyalpha(self, text: str) -> bool:
+            return not self._alpha.isdisjoint(text)
+
+    return FasterMosesTokenizer()
 
 
 def sentence_tokens(text: str) -> list[str]:
@@ -98,12 +97,13 @@ def sentence_tokens(text: str) -> list[str]:
 
 def is_lower(character: str) -> bool:
     """Whether sacremoses takes a character for a lower-case letter."""
-    return _moses().islower(character)
+    return bool(_moses().islower(character))
 
 
 def nonbreaking_prefixes() -> frozenset[str]:
     """Words after which a full stop may belong to the word ("Mr", "No"), with or without a condition."""
-    return _moses().nonbreaking
+    prefixes: frozenset[str] = _moses().nonbreaking
+    return prefixes
 
 
 class ChunkTokenizer:

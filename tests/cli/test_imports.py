@@ -22,6 +22,7 @@ HEAVY = {
         "ctranslate2",
         "fairseq",
         "numba",
+        "sacremoses",
     ),
     *("dask", "distributed", "spacy", "stanza", "datasets", "polars"),
 }
