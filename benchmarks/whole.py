@@ -146,7 +146,7 @@ def main(
             "peak_mb": round(peak / 1e6, 1),
             "of_data": round(sizes["all"] / sizes["data"], 3),
             "peak_of_data": round(peak / sizes["data"], 3),
-            "kept": metrics["select"]["kept"],
+            "kept": metrics.get("select", {}).get("kept"),
             "rejected_duplicate": metrics["ingest"]["rejected"].get("duplicate", 0),
         },
         pairs=pairs,
