@@ -77,7 +77,8 @@ def measure(place: Path, vectors: Path, identify_language: bool, workers: int) -
     processor_seconds = times.user + times.system + times.children_user + times.children_system
     append(
         "score",
-        f"{report.rows:,} pairs, {workers} processes",
+        f"{report.rows:,} pairs, {workers} processes"
+        + (", languages identified" if identify_language else ""),
         {
             "pairs_per_second": report.rows / report.seconds,
             "seconds": report.seconds,
