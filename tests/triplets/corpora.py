@@ -88,7 +88,8 @@ def mine(
 ) -> TripletsReport:
     """Mine with the built-in scorer's words, without a GPU."""
     parameters = TripletsParameters.model_validate({"encoder": "general", **values})
-    resources = Resources(workers=workers, work=output.parent / "work", devices=["cpu"])
+    few = 0 if workers > 1 else 20_000
+    resources = Resources(workers=workers, work=output.parent / "work", devices=["cpu"], in_process_rows=few)
     return mine_triplets(parameters, corpus, output, resources, allow_empty)
 
 

@@ -139,7 +139,7 @@ def test_random_negatives_are_allowed_ones(corpus: Path, tmp_path: Path) -> None
 def test_the_bytes_depend_on_nothing_else(
     corpus: Path, tmp_path: Path, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With many cells, in one process or two; torch with one thread or two."""
+    """With many cells; torch with one thread or two."""
     import torch
 
     monkeypatch.setattr("paraforge.triplets.cells._ROWS_A_CELL", 20)
@@ -150,6 +150,13 @@ def test_the_bytes_depend_on_nothing_else(
     torch.set_num_threads(2)
     mine(corpus, tmp_path / "thrice", **values)
     assert digests(tmp_path / "one") == digests(tmp_path / "again") == digests(tmp_path / "thrice")
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    mine(corpus, tmp_path / "one", candidates=40)
+    mine(corpus, tmp_path / "two", candidates=40, workers=2)
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
 def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
