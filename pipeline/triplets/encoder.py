@@ -63,7 +63,9 @@ def fingerprint(name: str) -> str:
         return sha256_file(directory / DESCRIPTION)
     path = directory if directory.exists() else Path(name.rpartition("@")[0])
     if not name or not path.exists() or path == Path():
-        raise InputError("no such encoder", name)
+        raise InputError(
+            "no such encoder", name, remedy=f"Give a model's directory, a vector file, or {general.NAME}."
+        )
     found = sha256_directory(path) if path.is_dir() else sha256_file(path)
     return found if path == directory else f"{found}@{name.rpartition('@')[2]}"
 
