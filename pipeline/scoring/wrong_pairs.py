@@ -165,11 +165,13 @@ def sample_sizes(
 ) -> dict[str, int]:
     """Rows to draw of each source: its share of ``most``, but at least ``of_a_source`` or all that it has.
 
-    Where there are more sources than fit, and this would be more than twice ``most``, small ones get less.
+    Where there are more sources than fit, and this would be more than twice ``most``, small ones get less;
+    of more sources than ``most`` the largest get a row each.
     """
     total = sum(sources.values())
-    least = min(of_a_source, most // max(1, len(sources)))
-    return {name: min(rows, max(least, most * rows // total)) for name, rows in sources.items() if rows}
+    least = max(1, min(of_a_source, most // max(1, len(sources))))
+    largest = sorted(filter(sources.get, sources), key=lambda name: (-sources[name], name))[:most]
+    return {name: min(sources[name], max(least, most * sources[name] // total)) for name in largest}
 
 
 def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1) -> pa.Table:

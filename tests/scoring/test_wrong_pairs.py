@@ -148,6 +148,14 @@ def test_every_source_has_its_share(sources: dict[str, int]) -> None:
     assert all(size >= min(sources[name], least) for name, size in sizes.items())
 
 
+def test_of_too_many_sources_the_largest_are_drawn_from() -> None:
+    sources = {f"source-{number:05d}": 1 + number % 3 for number in range(50_000)}
+    sizes = sample_sizes(sources)
+    assert len(sizes) == 20_000 and set(sizes.values()) == {1}
+    assert min(sources[name] for name in sizes) == 2
+    assert sum(sources[name] == 3 for name in sizes) == 16_666
+
+
 def test_a_large_source_is_drawn_from(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as asked for, by lineage alone, each standing for the rows of its source."""
     from paraforge.scoring import wrong_pairs
