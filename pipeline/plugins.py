@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
@@ -22,10 +23,15 @@ def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
     return [value for name in names for value in classes_in(name, base)]
 
 
-@cache
 def found_modules(package: str) -> Mapping[str, str]:
     """The same modules, not imported: own name, or name of the entry point -> whole name."""
     path = importlib.import_module(package).__path__
+    return _modules(package, tuple(path), tuple(sys.path))
+
+
+@cache
+def _modules(package: str, path: tuple[str, ...], installed: tuple[str, ...]) -> Mapping[str, str]:
+    """The same, looked for once in the directories of a package and of what is installed."""
     modules = {module.name: f"{package}.{module.name}" for module in pkgutil.iter_modules(path)}
     group = f"paraforge.{package.rpartition('.')[2]}"
     return modules | {entry.name: entry.value for entry in entry_points(group=group)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,16 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 
     with serving(monkeypatch) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """What a test had logged goes no further: the standard error of the next one is another."""
+    yield
+    for handler in list(logging.getLogger().handlers):
+        if getattr(handler, "paraforge", False):
+            logging.getLogger().removeHandler(handler)
+            handler.close()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -126,5 +126,5 @@ def test_a_header_alone_gives_no_rows(tmp_path: Path) -> None:
 
 
 def test_another_divider_is_guessed_at(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="divided by tabs"):
+    with pytest.raises(InputError, match="separated by tabs"):
         read(write(tmp_path / "a.tsv", "a;b\n"))

@@ -40,24 +40,24 @@ SET = '{"a": "A dog", "b": "A cat, here", "score": 2.5}\n'
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory beside the package, whose modules are found as its own."""
-    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
-    formats.set_formats.cache_clear()
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A directory; its folder ``modules`` is beside the package, and its modules are found as its own."""
     yield tmp_path
     formats.set_formats.cache_clear()
     sys.modules.pop(f"{formats.__name__}.json_lines", None)
 
 
-def test_a_file_is_all_that_a_format_needs(folder: Path) -> None:
+def test_a_file_is_all_that_a_format_needs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sets = folder / "sets"
     sets.mkdir()
     (sets / "2012.own.jsonl").write_text(SET)
     (sets / "2012.other.tsv").write_text("1\ta\tb\n")
     with pytest.raises(InputError, match="not a format of scored sentence pairs"):
         read_sets([sets / "2012.own.jsonl"])
+    (folder / "modules").mkdir()
+    (folder / "modules" / "json_lines.py").write_text(MODULE)
+    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(folder / "modules")])
     formats.set_formats.cache_clear()
-    (folder / "json_lines.py").write_text(MODULE)
     other, own = read_sets([sets])
     assert (own.name, own.group, own.first, own.second) == ("2012.own", "2012", ["A dog"], ["A cat, here"])
     assert (other.name, own.gold.tolist()) == ("2012.other", [2.5])

@@ -29,16 +29,14 @@ class Weather(ClassificationTask):
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory beside the package, whose modules are found as its own."""
-    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
-    transfer_tasks.cache_clear()
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A directory; its folder ``modules`` is beside the package, and its modules are found as its own."""
     yield tmp_path
     transfer_tasks.cache_clear()
     sys.modules.pop(f"{tasks.__name__}.weather", None)
 
 
-def test_a_file_is_all_that_a_task_needs(folder: Path) -> None:
+def test_a_file_is_all_that_a_task_needs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = list(transfer_tasks())
     assert usual == [
         *("MR", "CR", "SUBJ", "MPQA", "SST binary", "SST fine", "TREC", "MRPC", "SICK-E", "SICK-R"),
@@ -49,7 +47,9 @@ def test_a_file_is_all_that_a_task_needs(folder: Path) -> None:
     arguments = {"transfer": [folder], "task_names": ["Weather"]}
     with pytest.raises(ConfigurationError, match=r"--task Weather: there are MR, CR, .*SICK-R"):
         evaluate(str(folder / "model"), open_model, **arguments)
-    (folder / "weather.py").write_text(MODULE)
+    (folder / "modules").mkdir()
+    (folder / "modules" / "weather.py").write_text(MODULE)
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(folder / "modules")])
     transfer_tasks.cache_clear()
     assert list(transfer_tasks()) == [*usual, "Weather"]
     (task,), missing = find_tasks([folder])
