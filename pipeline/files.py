@@ -151,3 +151,12 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise InputError(f"not JSON: {error.msg}", path, error.lineno) from error
     except RecursionError as error:
         raise InputError("not JSON of ours: nested too deeply", path) from error
+
+
+def size(amount: float) -> str:
+    """Bytes in the largest unit of which there is at least one."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(amount) < 1000:
+            return f"{amount:.0f} {unit}" if unit in ("B", "kB") else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"

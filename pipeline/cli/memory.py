@@ -36,6 +36,7 @@ def list_command(memory: Path | None = _MEMORY) -> None:
     Example:
       paraforge memory list
     """
+    from paraforge.files import size
     from paraforge.translation.memory_inventory import contents
 
     root = memory_directory(memory)
@@ -45,7 +46,7 @@ def list_command(memory: Path | None = _MEMORY) -> None:
     for one in sets:
         used = f"{one.use}, " if one.unused or one.busy else ""
         typer.echo(
-            f"{one.memory.path.name[:8]}  {one.sentences:,} sentences, {used}{sizes(one.bytes)}, "
+            f"{one.memory.path.name[:8]}  {one.sentences:,} sentences, {used}{size(one.bytes)}, "
             f"{one.days:.0f} days old: {one.title}"
         )
 
@@ -122,13 +123,6 @@ def memory_directory(memory: Path | None, project: Path = Path()) -> Path:
     parameters = project / "params.yaml"
     resources = load_parameters(parameters).resources if parameters.is_file() else Resources()
     return project / resources.memory_directory()
-
-
-def sizes(number: int) -> str:
-    """Bytes as people read them."""
-    from paraforge.planning.table import size
-
-    return size(number)
 
 
 def _chosen(root: Path, name: str) -> MemorySet:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from paraforge.cli.memory import memory_directory, sizes
+from paraforge.cli.memory import memory_directory
+from paraforge.files import size
 
 if TYPE_CHECKING:
     from paraforge.shards.inventory import State, StepWork
@@ -44,11 +45,11 @@ def list_command(
 
     for one in contents(memory_directory(None if work is None else work / "memory", project)):
         typer.echo(
-            f"memory {one.memory.path.name[:8]}: {one.sentences:,} sentences, {sizes(one.bytes)}, "
+            f"memory {one.memory.path.name[:8]}: {one.sentences:,} sentences, {size(one.bytes)}, "
             f"{one.days:.0f} days old, {one.use} ({one.title})"
         )
     old = sum(step.size("old") for step in steps)
-    typer.echo(f"'paraforge work prune' frees {_size(old)}.")
+    typer.echo(f"'paraforge work prune' frees {size(old)}.")
 
 
 @app.command()
@@ -102,7 +103,7 @@ def prune(
         freed = step.size(*states) if dry_run else remove(root, published, step, states)
         total += freed
         noun = "entry" if len(entries) == 1 else "entries"
-        typer.echo(f"{step.name}: {len(entries):,} {noun}, {_size(freed)}")
+        typer.echo(f"{step.name}: {len(entries):,} {noun}, {size(freed)}")
     for one in contents(memory_directory(None if work is None else work / "memory", project)):
         if memory and one.busy and not steps:
             typer.echo(f"memory {one.memory.path.name[:8]}: left alone, {one.use}")
@@ -110,8 +111,8 @@ def prune(
             sentences = sum(segment.sentences for segment in one.unused)
             freed = one.unused_bytes if dry_run else prune_set(one)
             total += freed
-            typer.echo(f"memory {one.memory.path.name[:8]}: {sentences:,} sentences, {sizes(freed)}")
-    typer.echo(f"{_size(total)} {'would be freed' if dry_run else 'freed'}")
+            typer.echo(f"memory {one.memory.path.name[:8]}: {sentences:,} sentences, {size(freed)}")
+    typer.echo(f"{size(total)} {'would be freed' if dry_run else 'freed'}")
 
 
 def _look(project: Path, work: Path | None) -> tuple[Path, list[Path], list[StepWork]]:
@@ -127,13 +128,4 @@ def _look(project: Path, work: Path | None) -> tuple[Path, list[Path], list[Step
 
 def _cell(step: StepWork, state: State) -> str:
     entries = step.of(state)
-    return f"{len(entries):,}: {_size(step.size(state))}" if entries else "-"
-
-
-def _size(number: int) -> str:
-    size = float(number)
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} GB"
+    return f"{len(entries):,}: {size(step.size(state))}" if entries else "-"

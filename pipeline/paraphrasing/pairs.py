@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 
 from paraforge import versions
 from paraforge.bitext.pair_blocks import PairBlock
-from paraforge.errors import IncompleteError, InputError
+from paraforge.errors import InputError
 from paraforge.evaluation.leakage import LeakageFilter
 from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.interrupts import check_interrupt
@@ -30,9 +28,9 @@ from paraforge.paraphrasing.controls import (
     plain,
     tagged,
     tree_tags,
-    untagged,
 )
 from paraforge.paraphrasing.parameters import ParaphraserParameters
+from paraforge.paraphrasing.prepared_pairs import PairCounts, PreparedPairs
 from paraforge.parsing.brackets import template_of
 from paraforge.parsing.parse import Parses, parse_sentences
 from paraforge.parsing.parser import open_parser, parser_names
@@ -54,48 +52,6 @@ _RECORD = "prepared.json"
 _PARSES = "parses"
 # Pairs that the edges of buckets are computed from.
 _SAMPLED = 1_000_000
-
-
-@dataclass
-class PairCounts:
-    """What became of the corpus' pairs; the others add up to ``pairs``.
-
-    unusable: a side is blank, or both are the same. leaked: a side is a test sentence.
-    held_out: for validation. set_aside: a side is a held-out sentence, in another pair.
-    used: trained on, in both directions.
-    """
-
-    pairs: int = 0
-    unusable: int = 0
-    leaked: int = 0
-    held_out: int = 0
-    set_aside: int = 0
-    used: int = 0
-
-    def check(self) -> None:
-        """Raise IncompleteError unless the counts add up."""
-        parts = self.unusable + self.leaked + self.held_out + self.set_aside + self.used
-        if parts != self.pairs:
-            raise IncompleteError(f"{self.pairs} pairs in, {parts} accounted for: {asdict(self)}")
-
-
-@dataclass(frozen=True)
-class PreparedPairs:
-    """Shards to train on, what can be asked of the model, counts, and what a parse generator is trained on:
-    texts with templates, and parses; None where sources have no full parses."""
-
-    shards: ShardDirectory
-    controls: Controls
-    report: dict[str, Any] = field(default_factory=dict)
-    parses: ShardDirectory | None = None
-
-    def held_out_sources(self, count: int) -> list[str]:
-        """The first ``count`` held-out sources, without tags."""
-        tables = self.shards.tables(["source_text", "held_out"])
-        sources = (
-            text for table in tables for text in table.filter(table["held_out"])["source_text"].to_pylist()
-        )
-        return [untagged(source) for source in itertools.islice(sources, count)]
 
 
 def prepare_pairs(

@@ -16,9 +16,10 @@ from paraforge.nmt.stage import publish, trained_model, training_key
 from paraforge.nmt.training import write_history
 from paraforge.paraphrasing.controls import CONTROLS_FILE, Controls
 from paraforge.paraphrasing.curve import control_curve
-from paraforge.paraphrasing.pairs import PreparedPairs, prepare_pairs
+from paraforge.paraphrasing.pairs import prepare_pairs
 from paraforge.paraphrasing.parameters import NO_MODEL, TRAIN, ParaphraserParameters
 from paraforge.paraphrasing.paraphraser import PARSE_GENERATOR, Paraphraser, is_paraphraser
+from paraforge.paraphrasing.prepared_pairs import PreparedPairs
 from paraforge.scoring.general import is_english
 from paraforge.shards.resources import Resources
 from paraforge.shards.work import WorkDirectory, replaced_directory

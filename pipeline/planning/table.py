@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from paraforge.files import size
 from paraforge.planning.forecast import Facts
 from paraforge.planning.plan import Plan
 from paraforge.planning.simulation import Outcome
@@ -138,15 +139,6 @@ def hours(value: float) -> str:
     if seconds < 7200:
         return f"{seconds / 60:.1f} min"
     return f"{value:,.1f} h" if value < 96 else f"{value / 24:,.1f} days"
-
-
-def size(amount: float) -> str:
-    """Bytes in the largest unit of which there is at least one."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(amount) < 1000:
-            return f"{amount:.0f} {unit}" if unit in ("B", "kB") else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
 
 
 def simulation_text(compared: Sequence[tuple[int, Outcome]], best: int, price: float | None) -> str:

@@ -11,8 +11,9 @@ import pytest
 
 from paraforge import interrupts
 from paraforge.errors import InputError, Interrupted
-from paraforge.paraphrasing.pairs import PreparedPairs, prepare_pairs
+from paraforge.paraphrasing.pairs import prepare_pairs
 from paraforge.paraphrasing.parameters import ParaphraserParameters
+from paraforge.paraphrasing.prepared_pairs import PreparedPairs
 from paraforge.parsing.brackets import template_of
 from paraforge.publication.datasets import open_published, published_tables
 from paraforge.shards.resources import Resources

@@ -308,8 +308,9 @@ def test_what_a_plan_has_paid_for_is_not_paid_for_again(
     translate(parameters.translate, tmp_path / "in", none, output, parameters.resources)
     assert set(server.asked) == set(SENTENCES)
     repeated = sum(server.asked.values()) - len(SENTENCES)
-    # The block that was under way is lost.
-    assert repeated <= 70 if memory else repeated > 375
+    # The block that was under way is lost; what was being asked when the server died was asked again.
+    most = 64 + content["translate"]["server"]["concurrency"]
+    assert (repeated <= most if memory else repeated > 375), repeated
     if memory:
         with pytest.raises(InputError, match=r"nothing to pay for.*--rate"):
             make_plan(parameters, corpus, none, devices=[1])

@@ -19,8 +19,8 @@ from paraforge.scoring.scorer import Scorer, ScorerChoice
 from paraforge.shards.column import column
 
 if TYPE_CHECKING:
-    from paraforge.scoring.language_model import LanguageModel
     from paraforge.scoring.pairs import Pairs
+    from paraforge.text.language_model import LanguageModel
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class LanguageIdentification(Scorer):
 @lru_cache(maxsize=2)
 def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None]:
     """The package's identifier and its model as arrays. It is decompressed once a process: half a second."""
-    from paraforge.scoring.language_model import load_language_model
+    from paraforge.text.language_model import load_language_model
 
     langid = require(f"{PACKAGE}.langid", EXTRA)
     identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from paraforge.errors import ConfigurationError, MissingPackageError
-from paraforge.scoring.language_model import load_language_model
 from paraforge.scoring.pairs import Pairs
 from paraforge.scoring.scorers import language
+from paraforge.text.language_model import load_language_model
 
 PAIRS = [
     ("The committee will meet again on Thursday.", "The committee meets again on Thursday."),
@@ -69,7 +69,7 @@ def test_weights_of_another_precision_are_left_to_the_package() -> None:
 
 def test_a_model_that_is_kept_in_another_way_is_asked_text_by_text(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
-    monkeypatch.setattr("paraforge.scoring.language_model.LanguageModel", lambda it: it.no_such)
+    monkeypatch.setattr("paraforge.text.language_model.LanguageModel", lambda it: it.no_such)
     monkeypatch.setattr(language, "_load", language._load.__wrapped__)  # what is loaded is kept
     columns = language.LanguageIdentification()(pairs())
     assert columns["translation_language"].to_pylist() == ["en", "cs", "en", None, "en"]
