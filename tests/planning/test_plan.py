@@ -17,6 +17,7 @@ from paraforge.configuration import check_parameters
 from paraforge.configuration.composition import compose
 from paraforge.configuration.parameters import Parameters
 from paraforge.decoding.batching import EngineError
+from paraforge.decoding.remote.settings import Server
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.nmt.stage import training_key
 from paraforge.planning.forecast import TASK_SECONDS, Facts, forecast
@@ -309,8 +310,8 @@ def test_what_a_plan_has_paid_for_is_not_paid_for_again(
     assert set(server.asked) == set(SENTENCES)
     repeated = sum(server.asked.values()) - len(SENTENCES)
     # The block that was under way is lost; what was being asked when the server died was asked again.
-    most = 64 + content["translate"]["server"]["concurrency"]
-    assert (repeated <= most if memory else repeated > 375), repeated
+    most = 64 + Server().concurrency
+    assert repeated <= most if memory else repeated > 375, repeated
     if memory:
         with pytest.raises(InputError, match=r"nothing to pay for.*--rate"):
             make_plan(parameters, corpus, none, devices=[1])
