@@ -70,10 +70,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 def _own_log() -> Iterator[None]:
     """What a test had logged goes no further: the standard error of the next one is another."""
     yield
-    for handler in list(logging.getLogger().handlers):
+    root = logging.getLogger()
+    for handler in list(root.handlers):
         if getattr(handler, "paraforge", False):
-            logging.getLogger().removeHandler(handler)
+            root.removeHandler(handler)
             handler.close()
+            root.setLevel(logging.WARNING)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
