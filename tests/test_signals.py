@@ -105,7 +105,7 @@ def test_a_signal_at_a_random_time(
     shutil.copytree(finished, project, symlinks=True)
     dice = random.Random(f"{command} {number}")
     longest = 4.0
-    while True:
+    for _ in range(20):
         with (tmp_path / "said").open("wb") as said:
             process = subprocess.Popen(
                 command, cwd=project, env=project_environment(project), stdout=said, stderr=said
@@ -118,7 +118,11 @@ def test_a_signal_at_a_random_time(
             if not gone:
                 os.kill(process.pid, number)
                 gone = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+                sent = time.monotonic()
                 process.wait(60)
+                # A process that the system is already taking down does not hear of it.
+                deaf = process.returncode not in (130, -number) and time.monotonic() - sent < 1
+                gone = gone or (deaf and command[1] not in ("annotate", "browse"))
         words = (tmp_path / "said").read_text()
         assert "Traceback" not in words, words
         if not gone:
