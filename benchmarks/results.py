@@ -229,7 +229,8 @@ def _decimals(values: Iterable[float]) -> int:
 def _column(rows: Sequence[Measurement], figure: str) -> list[str]:
     """Cells of a column: our figures with their deviations, the paper's in parentheses."""
     known = [one.figures[figure] for one in rows if figure in one.figures]
-    decimals = _decimals(known) if not all(float(v).is_integer() for v in known) else 0
+    papers = [one.paper.figures[figure] for one in rows if one.paper and figure in one.paper.figures]
+    decimals = _decimals(known) if not all(float(v).is_integer() for v in [*known, *papers]) else 0
     if deviations := [one.deviations[figure] for one in rows if one.deviations and figure in one.deviations]:
         # What the largest deviation leaves: 0.4 one decimal, 0.04 two.
         decimals = min(decimals, max(1, -math.floor(math.log10(max(*deviations, 1e-3)))))
@@ -237,7 +238,7 @@ def _column(rows: Sequence[Measurement], figure: str) -> list[str]:
     for one in rows:
         text = _number(one.figures[figure], decimals) if figure in one.figures else ""
         if one.deviations and figure in one.deviations:
-            text += f" ± {_number(one.deviations[figure], decimals)}"
+            text += f"±{_number(one.deviations[figure], decimals)}"
         if one.paper and figure in one.paper.figures:
             text += f" ({_number(one.paper.figures[figure], decimals)})"
         cells.append(text.strip())

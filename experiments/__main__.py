@@ -10,8 +10,10 @@ the same command resumes. Mean and deviation over the seeds are appended to resu
 
 from __future__ import annotations
 
+import shlex
 import statistics
 import sys
+import traceback
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -25,7 +27,7 @@ from experiments import commands, training
 from experiments.pairs import data_directory
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, Table, cells, names, read_table
-from paraforge.errors import ParaforgeError
+from paraforge.errors import Interrupted, ParaforgeError
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.interrupts import graceful_interrupts
 
@@ -58,23 +60,38 @@ def run(
     """Run what is not done yet."""
     data_directory()
     bench = Bench(work, corpus or [], threads)
+    failed: list[int] = []
     for name in names() if tables == ["all"] else tables:
         table, rows = read_table(name)
         wanted = [one for one in rows if row is None or fnmatchcase(one.name, row)]
         if not wanted:
             raise SystemExit(f"{name}: no row {row!r}; 'python -m experiments list' shows them")
         for one in wanted:
-            if one.encoder is not None and (missing := bench.missing(one)):
+            if missing := bench.missing(one):
                 typer.echo(f"{name}, {one.name}: passed over, no pairs of {missing}: see --corpus", err=True)
                 continue
-            found = [
-                bench.figures(cell, rows)
-                for cell in cells(name, [one], (one.seeds or table.seeds) if seed is None else [seed])
-            ]
+            try:
+                found = [
+                    bench.figures(cell, rows)
+                    for cell in cells(name, [one], (one.seeds or table.seeds) if seed is None else [seed])
+                ]
+            except Interrupted:
+                raise
+            except ParaforgeError as error:
+                failed.append(error.exit_code)
+                typer.echo(f"{name}, {one.name}: failed: {error}", err=True)
+                continue
+            except Exception:  # the other rows are worth having whatever is wrong with this one
+                failed.append(1)
+                typer.echo(f"{name}, {one.name}: failed:\n{traceback.format_exc()}", err=True)
+                continue
             if seed is None:
-                record(name, table, one, found)
+                record(name, table, one, found, bench.corpora)
             elif found[0]:
                 typer.echo(f"{one.name}, seed {seed}: {found[0]}")
+    if failed:
+        typer.echo(f"{len(failed)} rows failed; the same command tries them again", err=True)
+        raise typer.Exit(failed[0])
 
 
 class Bench:
@@ -94,6 +111,8 @@ class Bench:
 
     def missing(self, row: Row) -> str:
         """Sources of a row that the pool has no pair of."""
+        if row.encoder is None:
+            return "" if self.corpora or not row.wants_corpus else "corpus"
         known = {*self.pool.names, *(name.split("/")[0] for name in self.pool.names)}
         return ", ".join(sorted({*(row.pairs.get("sources") or [])} - known))
 
@@ -101,6 +120,8 @@ class Bench:
         """Directory of a cell, by the hash of all that its figures depend on."""
         needed = [self.place(before, rows).name for before in _before(cell, rows)]
         data = self.pool.store.fingerprint if cell.row.encoder is not None else _fingerprint()
+        if cell.row.commands and cell.row.wants_corpus:
+            data = hash_json([data, [str(path) for path in self.corpora]])
         return self.work / "cells" / cell.key(data, needed)
 
     def figures(self, cell: Cell, rows: list[Row]) -> dict[str, dict[str, Any]]:
@@ -121,7 +142,7 @@ class Bench:
                 start = needed[cell.row.start] if cell.row.start is not None else None
                 found = {"": training.train(cell, directory, self.pool, start, self.threads)}
             else:
-                found = commands.run(cell, directory, needed, self.threads)
+                found = commands.run(cell, directory, needed, self.corpora, self.threads)
         write_json(finished, {"table": cell.table, "row": cell.row.name, "seed": cell.seed, "figures": found})
         return found
 
@@ -143,10 +164,15 @@ def _fingerprint() -> str:
     return hash_json(found)
 
 
-def record(name: str, table: Table, row: Row, found: list[dict[str, dict[str, Any]]]) -> None:
+def record(
+    name: str, table: Table, row: Row, found: list[dict[str, dict[str, Any]]], corpora: list[Path]
+) -> None:
     """Append mean and deviation of a row's figures, unless the row's last line has the same."""
     path = directory() / f"{name}.jsonl"
     known = latest(read(path)) if path.is_file() else []
+    again = ["python", "-m", "experiments", "run", name, "--row", row.name]
+    if row.wants_corpus:
+        again += [part for path in corpora for part in ("--corpus", "/".join(path.parts[-2:]))]
     for label in found[0]:
         columns = {figure: [one[label][figure] for one in found] for figure in found[0][label]}
         whole = {figure: values for figure, values in columns.items() if None not in values}
@@ -170,7 +196,7 @@ def record(name: str, table: Table, row: Row, found: list[dict[str, dict[str, An
         paper = Paper(source=table.paper, figures=row.paper) if table.paper and row.paper else None
         append(
             name, title, means, seeds=row.seeds or table.seeds, deviations=spread, note=row.note, paper=paper,
-            command=f"python -m experiments run {name} --row '{row.name}'", **configuration,
+            command=shlex.join(again), **configuration,
         )  # fmt: skip
 
 

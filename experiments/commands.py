@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,13 +14,16 @@ from benchmarks.results import sts_figures
 from experiments.pairs import data_directory, sts_files
 from experiments.tables import Cell, fill
 from paraforge.cli import app
+from paraforge.errors import Interrupted, ParaforgeError
 
 
-def run(cell: Cell, directory: Path, needed: dict[str, Path], threads: int) -> dict[str, dict[str, Any]]:
+def run(
+    cell: Cell, directory: Path, needed: dict[str, Path], corpora: list[Path], threads: int
+) -> dict[str, dict[str, Any]]:
     """Run the row's commands in order; figures of each of its scores.
 
     Raises:
-        ParaforgeError, SystemExit: a command failed.
+        ParaforgeError: a command failed.
     """
     values = {"data": data_directory(), "out": directory, "seed": cell.seed, "threads": threads}
     values |= {f"row:{name}": place for name, place in needed.items()}
@@ -27,19 +32,24 @@ def run(cell: Cell, directory: Path, needed: dict[str, Path], threads: int) -> d
         for argument in command:
             if argument == "{sts}":
                 arguments += [part for path in sts_files() for part in ("--sts", str(path))]
+            elif argument == "{corpus}":
+                arguments += [part for path in corpora for part in ("--corpus", str(path))]
             else:
                 arguments.append(str(fill(argument, values)))
-        _run(f"{cell.table}, {cell.row.name}", arguments)
+        _run(arguments)
     return {label: _figures(Path(fill(path, values))) for label, path in cell.row.scores.items()}
 
 
-def _run(name: str, arguments: list[str]) -> None:
+def _run(arguments: list[str]) -> None:
     """The product's commands in this process, which spares their imports; modules in one of their own."""
     if arguments[0] == "paraforge":
-        if app(arguments[1:], standalone_mode=False):
-            raise SystemExit(f"{name}: failed: {' '.join(arguments)}")
-    elif subprocess.run([sys.executable, *arguments[1:]], check=False).returncode:
-        raise SystemExit(f"{name}: failed: {' '.join(arguments)}")
+        code = app(arguments[1:], standalone_mode=False)
+    else:
+        code = subprocess.run([sys.executable, *arguments[1:]], check=False).returncode
+    if code in (Interrupted.exit_code, -signal.SIGINT, -signal.SIGTERM):
+        raise Interrupted()
+    if code:
+        raise ParaforgeError(f"{shlex.join(arguments)} ended with {code}")
 
 
 def _figures(path: Path) -> dict[str, Any]:

@@ -171,6 +171,12 @@ def _labelled(corpora: list[Path]) -> Iterator[tuple[PairBlock, npt.NDArray[np.f
             continue
         for block in paraphrases(source):
             yield replace(block, source=source), np.full(len(block), np.nan, dtype=np.float32)
+    yield from corpus_pairs(corpora)
+
+
+def corpus_pairs(corpora: list[Path]) -> Iterator[tuple[PairBlock, npt.NDArray[np.float32]]]:
+    """Blocks of the back-translations of row-aligned shard directories, of a source `corpus/NAME` each, and
+    their translation scores."""
     if not corpora:
         return
     view = ShardView(*corpora)

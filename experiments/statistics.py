@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from experiments.pairs import data_directory, paraphrases
-from experiments.pool import scores_of
+from experiments.pairs import FILES, data_directory, paraphrases
+from experiments.pool import corpus_pairs, scores_of
 from paraforge.bitext.pair_blocks import PairBlock
+from paraforge.errors import InputError
 from paraforge.files import write_json
 from paraforge.parsing.brackets import top_two_levels
 from paraforge.parsing.parser import open_parser
@@ -31,9 +32,12 @@ def main(
     output: Path,
     sample: Annotated[int, typer.Option(help="pairs that are looked at, drawn at random")] = 100_000,
     parses: Annotated[int, typer.Option(help="of them parsed by link-grammar")] = 0,
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="shard directories with a source corpus/NAME")
+    ] = None,
 ) -> None:
     """Write the figures of one source as {"figures": {...}}; left sides are the references."""
-    pairs = _sample(source, sample)
+    pairs = _sample(source, sample, corpus or [])
     background = background_of_frequencies(data_directory() / "wordfreq" / "enwiki_vocab_min200.txt.gz", None)
     tokens, scores = scores_of(pairs)
     lines = np.arange(len(pairs))
@@ -56,8 +60,13 @@ def main(
     write_json(output, {"figures": {**figures, "pairs": len(pairs), "parsed": len(trees)}})
 
 
-def _sample(source: str, size: int) -> PairBlock:
-    blocks = list(paraphrases(source))
+def _sample(source: str, size: int, corpora: list[Path]) -> PairBlock:
+    if source in FILES:
+        blocks = list(paraphrases(source))
+    else:
+        blocks = [block for block, _ in corpus_pairs(corpora) if block.source in (source, f"corpus/{source}")]
+    if not blocks:
+        raise InputError(f"no pairs of {source}", remedy="Name the corpus that has them with --corpus.")
     left, right = (
         pa.concat_arrays([pa.array(getattr(block, side), pa.string()) for block in blocks])
         for side in ("left", "right")

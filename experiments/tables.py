@@ -43,10 +43,11 @@ class Row(_Section):
         each: the row is repeated for every combination of these values.
         encoder, training, pairs: of a model that is trained here; training adds to the table's, pairs
             take the place of the table's.
-        start: name of a row whose trained parameters this one starts from.
+        start: name of a row whose trained parameters this one starts from; only its vectors, where the
+            architecture is another.
         commands: instead, command lines: `{out}` is the cell's directory, `{data}` that of PARAFORGE_DATA,
             `{threads}` a number, `{row:NAME}` the directory of another row's cell, and an argument `{sts}`
-            stands for all STS sets that are judged on.
+            stands for all STS sets that are judged on, `{corpus}` for `--corpus` and each corpus given.
         scores: files of figures that `paraforge evaluate --output` wrote, or of {"figures": {...}}, by what
             they are of; none: other rows use what the commands made, and nothing is recorded.
         seeds: where they are not the table's.
@@ -65,6 +66,13 @@ class Row(_Section):
     seeds: list[int] | None = Field(None, min_length=1)
     note: str | None = None
     paper: dict[str, float] = {}
+
+    @property
+    def wants_corpus(self) -> bool:
+        """Whether its figures are of the corpora that are given."""
+        return "corpus" in (self.pairs.get("sources") or []) or any(
+            "{corpus}" in one for one in self.commands
+        )
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Row:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from pydantic import TypeAdapter
+from torch import Tensor
 from torch.nn.functional import normalize
 
 from benchmarks.results import sts_figures
@@ -18,7 +19,7 @@ from experiments.tables import Cell, Pairs
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.initial import frequency_weights, random_table
+from paraforge.embeddings.initial import initial_table
 from paraforge.embeddings.mega_batches import encode, sentence_identity
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.negatives import ForbiddenCandidates, choose_negatives
@@ -37,16 +38,18 @@ def train(cell: Cell, directory: Path, pool: Pool, start: Path | None, threads: 
     No set that is reported chooses anything: the parameters are those after the last epoch.
 
     Args:
-        start: directory of a cell whose parameters this one starts from.
+        start: directory of a cell whose parameters this one starts from: all of them where the encoder is the
+            same, else the vectors of the units that both read.
     """
     row = cell.row
     encoder = _ENCODER.validate_python(row.encoder)
     pairs = Pairs.model_validate(row.pairs)
     store, held_out = pool.choose(units_of(encoder), pairs)
     parameters = TrainingParameters.model_validate({**row.training, "seed": cell.seed})
-    model = _untrained(encoder, store, cell.seed)
-    if start is not None:
-        model.encoder.load_state_dict(SentenceModel.open(start / "model").encoder.state_dict())
+    begun = None if start is None else SentenceModel.open(start / "model")
+    model = _untrained(encoder, store, cell.seed, begun)
+    if begun is not None and begun.parameters == encoder:
+        model.encoder.load_state_dict(begun.encoder.state_dict())
     checkpoints = directory / "checkpoints"
     trainer = encoder_trainer(
         model.encoder, store, parameters, checkpoints=checkpoints, threads=threads, description=row.name
@@ -92,13 +95,18 @@ def _in_domain(encoder: Encoder, store: PairStore, held_out: PairStore) -> dict[
     return found
 
 
-def _untrained(parameters: EncoderParameters, store: PairStore, seed: int) -> SentenceModel:
-    def table(part: VectorParameters, number: int) -> Any:
-        rows = random_table(
-            len(store.vocabularies[part.unit]), part.dimension, part.initial_scale, 100 * seed + number
-        )
-        if part.initial_frequency is not None:
-            rows.numpy()[:] *= frequency_weights(store.counts(part.unit), part.initial_frequency)[:, None]
-        return rows
+def _untrained(
+    parameters: EncoderParameters, store: PairStore, seed: int, begun: SentenceModel | None = None
+) -> SentenceModel:
+    """A random start, but for the vectors of units that a model of the same pool has trained."""
+    trained: dict[str, Tensor] = {}
+    if begun is not None:
+        tables = begun.encoder.tables()
+        trained = {unit: tables[name].detach() for name, unit in begun.encoder.table_units().items()}
+
+    def table(part: VectorParameters, number: int) -> Tensor:
+        if part.unit in trained:
+            return trained[part.unit].clone()
+        return initial_table(part, store.counts(part.unit), 100 * seed + number)
 
     return SentenceModel(build_encoder(parameters, table, seed), parameters, store.vocabularies)

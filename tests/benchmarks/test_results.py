@@ -118,7 +118,7 @@ def test_the_last_measurement_of_a_configuration_is_shown_beside_the_papers_figu
     assert latest([old, new]) == [new]
     table = Table(title="STS", tasks=["t"], columns={"sts": "2012"})
     shown = "\n".join(_table(table, {"t": [old, new]}))
-    assert "| Word | 66.2 ± 0.2 (66.2) |" in shown
+    assert "| Word | 66.2±0.2 (66.2) |" in shown
     assert "60" not in shown
     assert "In parentheses: Table 8." in shown
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+import torch
 import yaml
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
@@ -21,7 +25,10 @@ from experiments.pairs import FILES
 from experiments.pool import Pool
 from experiments.tables import Cell, cells, names, read_table
 from paraforge.embeddings.encoders.parameters import EncoderParameters
+from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.parameters import TrainingParameters
+from paraforge.errors import Interrupted
+from paraforge.shards.store import ShardWriter
 
 SMALL: dict[str, Any] = {
     "title": "Small",
@@ -199,6 +206,81 @@ def test_a_mistake_is_one_line_and_ctrl_c_is_130(
     with pytest.raises(SystemExit) as ended:
         program.main()
     assert ended.value.code == 130
+
+
+def test_a_row_that_fails_says_why_and_the_others_run(data: Path) -> None:
+    broken = [["paraforge", "evaluate", "no-such-model", "{sts}", "-o", "{out}/scores.json", "--force"]]
+    crashing = [["python", "-m", "experiments.no_such_module"]]
+    _, _, overlap = SMALL["rows"]
+    rows = [
+        {**overlap, "name": "broken", "commands": broken},
+        {**overlap, "name": "crashing", "commands": crashing},
+        {**overlap, "name": "without figures", "commands": [["python", "-m", "this"]]},
+        overlap,
+    ]
+    (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": rows}))
+    done = CliRunner().invoke(program.app, ["run", "small", "--work", str(data / "work")])
+    assert done.exit_code
+    assert "small, broken: failed" in done.output and "no-such-model" in done.output
+    assert "python -m experiments.no_such_module ended with 1" in done.output
+    assert "small, without figures: failed" in done.output and "scores.json" in done.output
+    assert "3 rows failed" in done.output
+    assert {line.configuration["name"] for line in read(data / "results" / "small.jsonl")} == {"overlap"}
+
+
+@pytest.mark.parametrize("command", [["python", "-c", "x"], ["paraforge", "evaluate"]])
+def test_an_interrupt_of_a_row_ends_the_table(
+    data: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        program.commands.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=-signal.SIGTERM)
+    )
+    monkeypatch.setattr(program.commands, "app", lambda *_, **__: Interrupted.exit_code)
+    with pytest.raises(Interrupted):
+        program.commands._run(command)
+
+
+def test_another_architecture_starts_from_the_vectors_of_its_units(data: Path) -> None:
+    first, _, _ = SMALL["rows"]
+    both = {"kind": "concatenation", "parts": [first["encoder"], {**first["encoder"], "unit": "trigram"}]}
+    still = {"epochs": 1, "learning_rate": 1e-12}
+    rows = [
+        {"name": "both", "encoder": both, "training": {"epochs": 1}},
+        {"name": "projection", "start": "both", "training": still,
+         "encoder": {"kind": "projection", "dimension": 8, "output_dimension": 5}},
+    ]  # fmt: skip
+    (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": rows}))
+    run(data / "work", "--row", "projection", "--seed", "1")
+    models = {
+        json.loads((path / "figures.json").read_text())["row"]: SentenceModel.open(path / "model").encoder
+        for path in (data / "work" / "cells").iterdir()
+    }
+    assert torch.allclose(models["projection"].tables()["table"], models["both"].tables()["parts.0.table"])
+
+
+def test_rows_of_a_corpus_are_passed_over_without_one(data: Path) -> None:
+    command = ["python", "-m", "experiments.statistics", "corpus/x", "{out}/figures.json", "{corpus}"]
+    row = {"name": "x", "commands": [command], "scores": {"": "{out}/figures.json"}}
+    (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": [row]}))
+    assert "no pairs of corpus: see --corpus" in run(data / "work")
+    frequencies = data / "data" / "wordfreq" / "enwiki_vocab_min200.txt.gz"
+    frequencies.parent.mkdir()
+    frequencies.write_bytes(gzip.compress(b"the 100\ndog 5\n"))
+    corpus = data / "own" / "corpus"
+    pairs = pa.table(
+        {
+            "source": ["x"] * 3 + ["y"],
+            "reference": ["the dog", "the cat", "a cat", "the end"],
+            "translation": ["a dog", None, "the cat", "an end"],
+        }
+    )
+    writer = ShardWriter(corpus, pairs.schema, 10)
+    writer.write(pairs)
+    writer.close({})
+    run(data / "work", "--corpus", str(corpus))
+    (line,) = read(data / "results" / "small.jsonl")
+    assert line.figures["pairs"] == 2
+    assert line.command is not None and line.command.endswith("--corpus own/corpus")
 
 
 def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
