@@ -18,7 +18,7 @@ import numpy as np
 import typer
 
 from benchmarks.hardware import hardware
-from benchmarks.results import append
+from benchmarks.results import append, over_seeds
 from benchmarks.scorers import compare
 from experiments.pairs import data_directory
 from paraforge.decoding.translator import DecodingOptions, Placement
@@ -151,8 +151,11 @@ def control_error(
     return float(np.mean(model.controls.buckets(name, found) != model.controls.bucket(name, value)))
 
 
-def ways_of(model: Paraphraser, templates: int) -> dict[str, tuple[dict[str, str], dict[str, Any]]]:
-    """What is asked and how is searched, by name."""
+def ways_of(
+    model: Paraphraser, templates: int, only: Sequence[str] = ()
+) -> dict[str, tuple[dict[str, str], dict[str, Any]]]:
+    """What is asked and how is searched, by name: the beam, and all others, or those that begin as one of
+    ``only``."""
     ways: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
         "beam": ({}, {}),
         "diverse, best of 4": ({}, {"search": "diverse", "nbest": 4}),
@@ -166,7 +169,7 @@ def ways_of(model: Paraphraser, templates: int) -> dict[str, tuple[dict[str, str
     ways |= {
         template: ({"template": template}, {}) for template in list(model.controls.templates)[:templates]
     }
-    return ways
+    return {way: how for way, how in ways.items() if not only or way.startswith(("beam", *only))}
 
 
 def back_translated(model: Path, foreign: Sequence[str], threads: int) -> list[str]:
@@ -186,6 +189,7 @@ def main(
     back_translation: Annotated[Path | None, typer.Option(help="translation model, judged beside it")] = None,
     name: Annotated[str, typer.Option(help="of the model in the results")] = "transformer",
     templates: Annotated[int, typer.Option(help="that are asked for, the most frequent ones")] = 4,
+    only: list[str] = typer.Option([], help="beginning of a way; may be repeated"),
     examples: Annotated[Path | None, typer.Option(help="TSV of the first twenty, as they are")] = None,
     threads: int = 1,
 ) -> None:
@@ -214,7 +218,7 @@ def main(
         shown["back-translation"] = back_translated(back_translation, texts.foreign, threads)
         figures = judge(sources, references, shown["back-translation"], judging)
         record("back-translation", figures, model="")
-    for way, (asked, search) in ways_of(opened, templates).items():
+    for way, (asked, search) in ways_of(opened, templates, only).items():
         seeds = range(1, SEEDS + 1) if search.get("search") == "sample" else range(1, 2)
         found = []
         for seed in seeds:
@@ -232,9 +236,9 @@ def main(
                     "sentences_per_second": len(sources) / seconds,
                 }
             )
-        columns = {key: [row[key] or 0.0 for row in found] for key in found[0] if found[0][key] is not None}
-        deviations = {key: float(np.std(column, ddof=1)) for key, column in columns.items() if len(seeds) > 1}
-        means = {key: float(np.mean(column)) for key, column in columns.items()}
+        means, deviations = over_seeds(
+            [{key: value for key, value in row.items() if value is not None} for row in found]
+        )
         record(way, means, seeds=list(seeds), deviations=deviations)
     if examples is not None:
         lines = [

@@ -22,7 +22,7 @@ import typer
 import yaml
 
 from benchmarks.hardware import hardware
-from benchmarks.results import ROOT, append, sts_figures
+from benchmarks.results import ROOT, append, over_seeds, sts_figures
 from experiments.pairs import sts_sets
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.paragram import build_paragram
@@ -119,9 +119,8 @@ def trained(pairs: pa.Table, count: int, seed: int, place: Path) -> dict[str, fl
 def compare(name: str, pairs: pa.Table, count: int, seeds: Sequence[int], place: Path, text: str) -> None:
     """Record the mean and deviation over the seeds of what models of these pairs score."""
     found = [trained(pairs, count, seed, place) for seed in seeds]
-    figures = {key: float(np.mean([one[key] for one in found])) for key in found[0]}
+    figures, spread = over_seeds(found)
     figures["mean"] = float(np.mean(list(figures.values())))
-    spread = {key: float(np.std([one[key] for one in found])) for key in found[0]}
     append("proof_sts", name, {**figures, "pairs": count}, seeds=seeds, deviations=spread, text=text)
 
 

@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -134,6 +135,14 @@ def sts_figures(scores: Mapping[str, float | None]) -> dict[str, float]:
         for name, score in named.items()
         if score is not None
     }
+
+
+def over_seeds(runs: Sequence[Mapping[str, float]]) -> tuple[dict[str, float], dict[str, float] | None]:
+    """Means of figures over runs that all have them, and their standard deviations; None of a single run."""
+    means = {name: statistics.fmean(run[name] for run in runs) for name in runs[0]}
+    if len(runs) < 2:
+        return means, None
+    return means, {name: statistics.stdev(run[name] for run in runs) for name in runs[0]}
 
 
 def _rounded(value: float) -> int | float:

@@ -1,6 +1,7 @@
 """What triplets are worth to sentence-transformers: STS before and after, random against mined negatives.
 
 python -m benchmarks.triplets corpus work/captions --images 6000
+python -m benchmarks.triplets speed work/million
 python -m benchmarks.triplets mine work/captions/corpus work/triplets
 python -m benchmarks.triplets tune all-MiniLM-L6-v2 work/triplets --rows 4000
 python -m benchmarks.triplets tune static work/triplets --tokenizer all-MiniLM-L6-v2
@@ -10,17 +11,21 @@ python -m benchmarks.triplets compare models/embeddings/word models/embeddings/t
 from __future__ import annotations
 
 import itertools
+import os
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from benchmarks.hardware import hardware
-from benchmarks.results import append, sts_figures
+from benchmarks.distinct_pairs import BLOCK, DistinctPairs, paraphrase_pairs
+from benchmarks.hardware import hardware, peak_memory
+from benchmarks.results import append, over_seeds, sts_figures
 from examples.fine_tune import fine_tune
 from experiments.pairs import FILES, data_directory, paraphrases
 from paraforge.evaluation.sets.finding import read_sets
@@ -28,6 +33,7 @@ from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.loading import open_model
 from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.publication import publish
+from paraforge.scoring import general
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.select import select
 from paraforge.shards.resources import Resources
@@ -38,9 +44,44 @@ from paraforge.triplets.mining import mine_triplets
 from paraforge.triplets.parameters import TripletsParameters
 
 app = typer.Typer()
+COLUMNS = ("source", "line", "reference", "translation")
+# A million pairs in ten minutes on two cores.
+GOAL = 1_000_000 / 600
 SAME_LINES = ["captions.*"]
 STS = ("stsb-dev.tsv", "2017.track5.en-en.tsv")
+# The faster ones take no time for the sentences once.
+CPU_SECONDS = 3.0
 KINDS = {"pairs": "pairs alone", "random": "random negatives", "hardest": "mined negatives"}
+
+
+def published(directory: Path, blocks: Iterable[pa.Table]) -> Path:
+    """Publish blocks of rows with ``source``, ``line``, ``reference`` and ``translation``, every one kept."""
+    step = {"version": 1, "parameters": {}, "fingerprints": {}}
+    steps: dict[str, list[str]] = {
+        "translate": [*COLUMNS, "rank", "rejected", "failed"],
+        "score": ["paraphrase_score"],
+    }
+    inputs = [directory / name for name in steps]
+    writers = [ShardWriter(directory / name, schema_of(columns)) for name, columns in steps.items()]
+    for block in blocks:
+        fixed = {"rank": pa.repeat(0, len(block)), "paraphrase_score": pa.repeat(1.0, len(block))}
+        for writer, columns in zip(writers, steps.values(), strict=True):
+            schema = schema_of(columns)
+            values = [
+                block[field.name]
+                if field.name in COLUMNS
+                else fixed.get(field.name, pa.nulls(len(block))).cast(field.type)
+                for field in schema
+            ]
+            writer.write(pa.table(values, schema=schema))
+    for writer, name in zip(writers, steps, strict=True):
+        writer.close({"step": name, **step})
+    resources = Resources(work=directory / "work")
+    select(SelectParameters.model_validate({"filters": []}), inputs, directory / "selected", resources)
+    parameters = PublishParameters(languages=["en"])
+    selected, kept, rejected = (directory / name for name in ("selected", "corpus", "rejected"))
+    publish(parameters, inputs, selected, kept, rejected, resources)
+    return kept
 
 
 @app.command()
@@ -50,41 +91,52 @@ def corpus(
     paranmt: Annotated[int, typer.Option(help="pairs of ParaNMT-5M")] = 8000,
 ) -> None:
     """Publish caption pairs of PARAFORGE_DATA, two pairs of each image, and pairs of ParaNMT."""
-    rows: dict[str, list[Any]] = {name: [] for name in ("source", "line", "reference", "translation")}
-
-    def add(source: str, line: int, reference: str, translation: str) -> None:
-        for name, value in zip(rows, (source, line, reference, translation), strict=True):
-            rows[name].append(value)
-
     # All ten pairs of an image, one after the other: the first is of captions 1 and 2, the eighth of 3 and 4.
     pairs = (pair for block in paraphrases("captions") for pair in zip(block.left, block.right, strict=True))
+    rows: list[tuple[str, int, str, str]] = []
     for number, (left, right) in enumerate(itertools.islice(pairs, 10 * images)):
         if number % 10 in (0, 7):
-            add(f"captions.{1 + number % 10 // 7}", 1 + number // 10, left.as_py(), right.as_py())
+            rows.append((f"captions.{1 + number % 10 // 7}", 1 + number // 10, left.as_py(), right.as_py()))
     for line, text in itertools.islice(numbered_lines(data_directory() / FILES["paranmt"]), paranmt):
         origin, reference, translation = text.split("\t")
         if origin == "general":
-            add("paranmt", line, reference, translation)
-    count = len(rows["source"])
-    columns: dict[str, list[Any]] = {**rows, "rank": [0] * count, "paraphrase_score": [1.0] * count}
-    columns |= {name: [None] * count for name in ("rejected", "failed")}
-    inputs = []
-    for step, names in (
-        ("translate", [*rows, "rank", "rejected", "failed"]),
-        ("score", ["paraphrase_score"]),
-    ):
-        schema = schema_of(names)
-        writer = ShardWriter(directory / step, schema)
-        writer.write(
-            pa.table([pa.array(columns[n], schema.field(n).type) for n in schema.names], schema=schema)
+            rows.append(("paranmt", line, reference, translation))
+    published(directory, [pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=COLUMNS)])
+
+
+@app.command()
+def speed(
+    directory: Annotated[Path, typer.Argument(help="the corpus is in its folder corpus, made if it is not")],
+    pairs: int = 1_000_000,
+    encoder: str = "general",
+    workers: Annotated[int, typer.Option(help="processes; 0 is one a core")] = 0,
+) -> None:
+    """Mine hard negatives of distinct pairs made from those of PARAFORGE_DATA; record pairs a second."""
+    if not (directory / "corpus").is_dir():
+        distinct = DistinctPairs(paraphrase_pairs(data_directory()))
+        blocks = zip(itertools.count(1, BLOCK), distinct.blocks(pairs), strict=False)
+        tables = (
+            pa.table([pa.repeat("distinct", len(left)), first + np.arange(len(left)), left, right], COLUMNS)
+            for first, (left, right) in blocks
         )
-        writer.close({"step": step, "version": 1, "parameters": {}, "fingerprints": {}})
-        inputs.append(directory / step)
-    resources = Resources(work=directory / "work")
-    select(SelectParameters.model_validate({"filters": []}), inputs, directory / "selected", resources)
-    parameters = PublishParameters(languages=["en"])
-    selected, kept, rejected = (directory / name for name in ("selected", "corpus", "rejected"))
-    publish(parameters, inputs, selected, kept, rejected, resources)
+        published(directory, tables)
+    before = sum(os.times()[:4])
+    resources = Resources(work=directory / "work", workers=workers, devices=["cpu"])
+    parameters = TripletsParameters(encoder=encoder)
+    report = mine_triplets(parameters, directory / "corpus", directory / "triplets", resources)
+    append(
+        "triplets_mining",
+        f"triplets: {report.rows:,} pairs, {encoder if encoder == general.NAME else Path(encoder).name}",
+        {
+            "pairs_per_second": report.rows / report.seconds,
+            "seconds": report.seconds,
+            "cpu_seconds": sum(os.times()[:4]) - before,
+            "goal_pairs_per_second": GOAL,
+            "triplets": report.triplets,
+            "peak_mib": max(peak_memory(), peak_memory(children=True)),
+        },
+        seeds=[parameters.seed],
+    )
 
 
 @app.command()
@@ -115,18 +167,23 @@ def mine(
         )
 
 
-def judged(model: Path | str, name: str, **configuration: Any) -> None:
-    """Record STS and sentences a second of a model."""
-    opened: Any = open_model(str(model)).model
+def judged(models: Sequence[Path | str], name: str, **configuration: Any) -> None:
+    """Record STS and sentences a CPU second, mean and deviation of models that differ by the seed, 1 to n."""
     sets = read_sets([data_directory() / "sts" / one for one in STS])
     sentences = list(sets[0].sentences)
-    opened.encode(sentences[:64])
-    begin = time.perf_counter()
-    opened.encode(sentences)
-    seconds = time.perf_counter() - begin
-    groups = {group.name: group.pearson for group in evaluate_sts(opened, sets).groups}
-    figures = {**sts_figures(groups), "sentences_per_second": len(sentences) / seconds}
-    append("triplets", name, figures, **configuration)
+    rows = []
+    for model in models:
+        opened: Any = open_model(str(model)).model
+        opened.encode(sentences[:64])
+        begin, passes = time.process_time(), 0
+        while (seconds := time.process_time() - begin) < CPU_SECONDS:
+            opened.encode(sentences)
+            passes += 1
+        groups = {group.name: group.pearson for group in evaluate_sts(opened, sets).groups}
+        rows.append({**sts_figures(groups), "sentences_per_cpu_second": passes * len(sentences) / seconds})
+    means, deviations = over_seeds(rows)
+    seeds = list(range(1, len(models) + 1)) if configuration["rows"] else None
+    append("triplets", name, means, seeds=seeds, deviations=deviations, **configuration)
 
 
 @app.command()
@@ -140,7 +197,7 @@ def tune(
     rows: int = 4000,
     batch_size: int = 32,
     learning_rate: float = 2e-5,
-    seed: int = 1,
+    seeds: Annotated[int, typer.Option(help="of which the mean is recorded")] = 3,
     before: bool = True,
     kinds: Annotated[str, typer.Option(help=f"of {', '.join(KINDS)}")] = ",".join(KINDS),
 ) -> None:
@@ -153,7 +210,7 @@ def tune(
             start = str(static_model(tokenizer, Path(place) / "static"))
         name = name or Path(model).name
         if before:
-            judged(start, f"{name}, before", rows=0)
+            judged([start], f"{name}, before", rows=0)
         for kind in kinds.split(","):
             data = triplets / kind
             if kind == "pairs":
@@ -161,11 +218,12 @@ def tune(
                 data.mkdir()
                 table = pq.read_table(next((triplets / "hardest").glob("triplets-*.parquet")))
                 pq.write_table(table.select(["anchor", "positive"]), data / "triplets-00000.parquet")
-            output = Path(place) / f"tuned-{kind}"
-            begin = time.perf_counter()
-            fine_tune(start, data, output, 1, batch_size, learning_rate, rows, seed)
-            print(f"{kind}: {time.perf_counter() - begin:.0f} s of training")
-            judged(output, f"{name}, {KINDS[kind]}", rows=rows, seed=seed)
+            outputs = [Path(place) / f"tuned-{kind}-{seed}" for seed in range(1, seeds + 1)]
+            for seed, output in enumerate(outputs, 1):
+                begin = time.perf_counter()
+                fine_tune(start, data, output, 1, batch_size, learning_rate, rows, seed)
+                print(f"{kind}, seed {seed}: {time.perf_counter() - begin:.0f} s of training", flush=True)
+            judged(outputs, f"{name}, {KINDS[kind]}", rows=rows)
 
 
 def static_model(transformer: Path, output: Path) -> Path:
@@ -188,7 +246,7 @@ def static_model(transformer: Path, output: Path) -> Path:
 def compare(models: list[str]) -> None:
     """Judge models as they are, e.g. Word and Trigram."""
     for model in models:
-        judged(model, Path(model).name, rows=0)
+        judged([model], Path(model).name, rows=0)
 
 
 if __name__ == "__main__":

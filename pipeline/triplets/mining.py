@@ -143,17 +143,17 @@ class _Mining:
 
     def run(self, output: Path, made_of: dict[str, Any], allow_empty: bool) -> dict[str, Any]:
         """All passes; gives what the report says."""
-        counts = self._prepare()
+        anchors, dimension = self._prepare()
         clusters, largest = self._clusters()
         search = Search(
             directory=self.directory,
             pieces=len(self.pieces),
             rows=self.rows,
-            dimension=counts["dimension"],
+            dimension=dimension,
             **self.parameters.model_dump(include={"negatives", "margin", "strategy", "candidates", "seed"}),
         )
         with self._jobs(self.rows) as jobs:
-            self._search(jobs, counts["anchor"], search)
+            self._search(jobs, anchors, search)
             written = self._write(jobs, search)
         left_out: Counter[str] = Counter()
         for one in written:
@@ -185,8 +185,8 @@ class _Mining:
     def _jobs(self, rows: int, on_gpu: bool = False) -> Any:
         return open_jobs(self.resources, rows, workers=1 if on_gpu else None)
 
-    def _prepare(self) -> dict[str, int]:
-        """Vectors of all pieces; gives anchors, candidates and the vectors' dimension."""
+    def _prepare(self) -> tuple[int, int]:
+        """Vectors of all pieces; gives the number of anchors and the vectors' dimension."""
         name = expanded(self.parameters.encoder)
         device = "cpu" if name == general.NAME else chosen_device(self.resources.devices[0])
         dimension = open_encoder(name, device).dimension
@@ -199,15 +199,13 @@ class _Mining:
             directory=self.directory,
         )
         sizes = [piece.rows for piece in self.pieces]
-        counts: Counter[str] = Counter()
         with self._jobs(self.rows, on_gpu=device != "cpu") as jobs:
             self._cells(jobs, setup, dimension)
             arguments = [(piece, index, setup) for index, piece in enumerate(self.pieces)]
-            for _, found in jobs.run(
+            found = jobs.run(
                 prepare_piece, arguments, description="triplets: embed", unit="pairs", sizes=sizes
-            ):
-                counts.update({name: found[name] for name in ("anchor", "candidate")})
-        return {**counts, "anchor": counts["anchor"], "dimension": dimension}
+            )
+            return sum(anchors for _, anchors in found), dimension
 
     def _cells(self, jobs: Jobs, setup: Preparation, dimension: int) -> None:
         path = self.directory / "centroids.npy"

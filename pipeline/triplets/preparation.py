@@ -57,14 +57,11 @@ def sample_piece(piece: Piece, index: int, share: float, setup: Preparation) -> 
         np.save(file, vectors[has_vector(vectors)], allow_pickle=False)
 
 
-def prepare_piece(piece: Piece, index: int, setup: Preparation) -> dict[str, int]:
-    """Write a piece's files; gives its rows with an anchor and with a candidate, and the vectors' dimension.
-
-    A piece that is done already is not done again.
-    """
+def prepare_piece(piece: Piece, index: int, setup: Preparation) -> int:
+    """Write a piece's files, unless that is done already; gives the number of its anchors."""
     report = part(setup.directory, "piece", index, "json")
     if done := read_json_or_none(report):
-        return done
+        return int(done["anchor"])
     names = [name for name in (*SIDES, "source_text") if name in dict(piece.stored)]
     names += [name for name in ("source", "line") if name in dict(piece.stored)]
     rows = piece.read(names)
@@ -97,9 +94,8 @@ def prepare_piece(piece: Piece, index: int, setup: Preparation) -> dict[str, int
     # Their offsets have 64 bits, as a piece may be of any size.
     column = pc.cast(texts[1].combine_chunks(), pa.large_string())
     write_arrow(pa.table({"text": column}), part(setup.directory, "texts", index, "arrow"))
-    found = {**counts, "dimension": int(vectors[0].shape[1])}
-    write_json(report, found)
-    return found
+    write_json(report, counts)
+    return counts["anchor"]
 
 
 def _encoded(texts: pa.ChunkedArray, setup: Preparation) -> Vectors:

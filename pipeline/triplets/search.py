@@ -59,11 +59,6 @@ class _Layout:
     ends: dict[str, NDArray[np.int64]]
 
 
-def anchors_of(directory: Path, pieces: int) -> int:
-    """Anchors of all pieces."""
-    return int(_layout(directory, pieces).ends["anchor"][:, -1].sum())
-
-
 @lru_cache(maxsize=1)
 def _layout(directory: Path, pieces: int) -> _Layout:
     ends = {}
