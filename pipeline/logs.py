@@ -69,4 +69,6 @@ def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
     """Whether to show a record; distributed sets the levels of its loggers anew when it is imported."""
     if record.name.partition(".")[0] not in _NOISY:
         return True
-    return record.levelno >= logging.WARNING and record.exc_info is None
+    # What a nanny warns of is that a worker that is done took seconds to end on a busy machine.
+    least = logging.ERROR if record.name == "distributed.nanny" else logging.WARNING
+    return record.levelno >= least and record.exc_info is None

@@ -40,6 +40,14 @@ def test_a_library_that_sets_its_level_anew_is_kept_from_sight(
     assert all(text in kept for text in ("closing comms", "memory is short", "20,000 pairs"))
 
 
+def test_a_worker_that_is_slow_to_end_is_no_news(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("score", tmp_path)
+    logging.getLogger("distributed.nanny").warning("Worker process still alive, killing")
+    logging.getLogger("distributed.nanny.memory").warning("exceeded its memory. Restarting")
+    assert capsys.readouterr().err == "score: exceeded its memory. Restarting\n"
+    assert "still alive" in (tmp_path / "score.log").read_text()
+
+
 @pytest.mark.parametrize("brief", [True, False])
 def test_tracebacks_of_a_library_are_in_the_file_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], brief: bool
