@@ -30,14 +30,19 @@ def run(
     for command in cell.row.commands:
         arguments: list[str] = []
         for argument in command:
-            if argument == "{sts}":
-                arguments += [part for path in sts_files() for part in ("--sts", str(path))]
+            if argument in ("{sts}", "{test}"):
+                option = f"--{argument[1:-1]}"
+                arguments += [part for path in sts_files() for part in (option, str(path))]
             elif argument == "{corpus}":
                 arguments += [part for path in corpora for part in ("--corpus", str(path))]
             else:
                 arguments.append(str(fill(argument, values)))
         _run(arguments)
-    return {label: _figures(Path(fill(path, values))) for label, path in cell.row.scores.items()}
+    found: dict[str, dict[str, Any]] = {}
+    for label, path in cell.row.scores.items():
+        content = json.loads(Path(fill(path, values)).read_text(encoding="utf-8"))
+        found |= content["labels"] if "labels" in content else {label: _figures(content)}
+    return found
 
 
 def _run(arguments: list[str]) -> None:
@@ -52,10 +57,9 @@ def _run(arguments: list[str]) -> None:
         raise ParaforgeError(f"{shlex.join(arguments)} ended with {code}")
 
 
-def _figures(path: Path) -> dict[str, Any]:
-    """Of a file that `paraforge evaluate -o` wrote: Pearson on STS, Spearman on words, transfer tasks; or the
-    mean absolute difference in Pearson of a row that compares two models."""
-    content = json.loads(path.read_text(encoding="utf-8"))
+def _figures(content: dict[str, Any]) -> dict[str, Any]:
+    """Of what `paraforge evaluate -o` wrote: Pearson on STS, Spearman on words, transfer tasks; or the mean
+    absolute difference in Pearson of a row that compares two models."""
     if "figures" in content:
         return dict(content["figures"])
     years = {group["name"]: group["pearson"] for group in content.get("years", [])}

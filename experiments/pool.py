@@ -108,6 +108,8 @@ class Pool:
                 if name in pairs.sources or name.split("/")[0] in pairs.sources
             ]
             keep &= np.isin(self.codes, wanted)
+        if pairs.minimum is not None:
+            keep &= self.scores[pairs.by] >= pairs.minimum  # not where there is none
         if pairs.decile is not None:
             keep = _tenth(self.scores[pairs.by], keep, pairs.decile)
         chosen = np.flatnonzero(keep)

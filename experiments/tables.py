@@ -27,12 +27,14 @@ class Pairs(_Section):
         sources: names, or the first part of names before a `/`; None: all.
         decile: only those in this tenth of the ranking by a score, 1 the lowest. by: that score; pairs of the
             released corpora have a paraphrase score and overlap, those of --corpus a translation score too.
+        minimum: only those with at least this score.
         limit: number of them, drawn at random.
     """
 
     sources: list[str] | None = None
     limit: int | None = Field(None, ge=1)
     decile: int | None = Field(None, ge=1, le=10)
+    minimum: float | None = None
     by: Literal["paraphrase_score", "overlap_3", "translation_score"] = "paraphrase_score"
 
 
@@ -46,10 +48,12 @@ class Row(_Section):
         start: name of a row whose trained parameters this one starts from; only its vectors, where the
             architecture is another.
         commands: instead, command lines: `{out}` is the cell's directory, `{data}` that of PARAFORGE_DATA,
-            `{threads}` a number, `{row:NAME}` the directory of another row's cell, and an argument `{sts}`
-            stands for all STS sets that are judged on, `{corpus}` for `--corpus` and each corpus given.
+            `{threads}` a number, `{row:NAME}` the directory of another row's cell, and an argument `{sts}` or
+            `{test}` stands for that option with all STS sets that are judged on, `{corpus}` for `--corpus`
+            and each corpus given.
         scores: files of figures that `paraforge evaluate --output` wrote, or of {"figures": {...}}, by what
-            they are of; none: other rows use what the commands made, and nothing is recorded.
+            they are of, or of {"labels": {what they are of: {...}}}; none: other rows use what the commands
+            made, and nothing is recorded.
         seeds: where they are not the table's.
         note: what a reader has to know to use the figures.
         paper: the papers' figures, by the names of ours.

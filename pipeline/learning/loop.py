@@ -39,7 +39,7 @@ class Record(ChoiceState):
     position: examples of the epoch that were seen; seen: in all epochs. loss_sum: of `loss_terms` terms since
     the last entry of the history. averaged: parameters that entered the mean. counts: what the task counts.
     history: one entry an evaluation or epoch: epoch, examples seen, updates, loss (mean since the entry
-    before, None where nothing was trained on), score or None.
+    before, None where nothing was trained on), score or None, and what `watch` found.
     """
 
     epoch: int = 0
@@ -135,10 +135,13 @@ class Trainer(Generic[Batch, Module]):
         checkpoint_seconds: float = 300.0,
         description: str = "train",
         observe: Callable[[Record], None] | None = None,
+        watch: Callable[[Module], dict[str, Any]] | None = None,
     ) -> None:
         """Prepare a run.
 
         evaluate: gives the development score; the module ends as it was where that was highest.
+        watch: called with each evaluation; what it gives, fit for JSON, is kept in the history and chooses
+            nothing.
         checkpoints: directory to resume from and to save to.
         observe: called after every step, e.g. to measure; what it raises ends the run.
         """
@@ -150,6 +153,7 @@ class Trainer(Generic[Batch, Module]):
         self._checkpoint_seconds = checkpoint_seconds
         self._description = description
         self._observe = observe
+        self._watch = watch
         self._named = {name: value.detach() for name, value in task.module.named_parameters()}
         self._average = None if task.average_after is None else ParameterAverage(self._named)
         self._best = BestParameters(task.module, task.patience)
@@ -240,7 +244,7 @@ class Trainer(Generic[Batch, Module]):
         if not (crossed or last or (end_of_epoch and not every)):
             return
         check_parameters(self.module, record.updates)
-        score = self._score()
+        score, watched = self._judged()
         loss = record.loss_sum / record.loss_terms if record.loss_terms else None
         record.loss_sum, record.loss_terms = 0.0, 0
         record.history.append(
@@ -250,6 +254,7 @@ class Trainer(Generic[Batch, Module]):
                 "updates": record.updates,
                 "loss": loss,
                 "score": score,
+                **watched,
             }
         )
         logger.info(
@@ -261,16 +266,21 @@ class Trainer(Generic[Batch, Module]):
             "" if score is None else f", development score {score:.4f}",
         )
 
-    def _score(self) -> float | None:
-        if self._evaluate is None:
-            return None
+    def _judged(self) -> tuple[float | None, dict[str, Any]]:
+        """The development score, and what is watched."""
+        if self._evaluate is None and self._watch is None:
+            return None, {}
         self.task.optimiser.synchronise()
         self.module.eval()
         averaged = nullcontext() if self._average is None else self._average.in_place_of_the_last()
+        score = None
         with torch.no_grad(), averaged:
-            score = self._best.judge(float(self._evaluate(self.module)), self.record.updates, self.record)
+            watched = {} if self._watch is None else self._watch(self.module)
+            if self._evaluate is not None:
+                found = float(self._evaluate(self.module))
+                score = self._best.judge(found, self.record.updates, self.record)
         self.module.train()
-        return score
+        return score, watched
 
     def _status(self) -> str:
         loss, best = self.record.loss, self.record.best_score

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,14 @@ from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.train_model import found_by, reproducible
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_file
-from paraforge.learning.devices import check_device
+from paraforge.learning.devices import check_device, torch_threads
 from paraforge.learning.runs import MODEL, open_or_build, run_once
 from paraforge.shards.resources import Resources
 from paraforge.unrolling.model import DecoderModel
 from paraforge.unrolling.network import SentencePredictor
 from paraforge.unrolling.objective import decoder_trainer
 from paraforge.unrolling.parameters import DecodersParameters
+from paraforge.unrolling.readings import scores_by_reading
 from paraforge.unrolling.sentences import SentenceFile, read_sentences
 from paraforge.unrolling.triples import TripleStore, build_triple_store
 from paraforge.versions import DECODERS
@@ -37,8 +38,10 @@ class DecodersReport:
     signature: one line on the data and the version.
     triples: in the files. seen: in all epochs. sentences: with words; skipped: without.
     sentences_per_second: triples a second of the last process that trained.
-    best_score: development score of the model that was kept. history: one entry an evaluation or epoch, with
-        the loss in nats a predicted word. sets, years: Pearson and Spearman x 100 on the test sets, by name.
+    best_score: development score of the model that was kept. sets, years: Pearson and Spearman x 100 on the
+        test sets, by name. readings: Pearson of the years by reading, see `scores_by_reading`.
+    history: one entry an evaluation or epoch, with the loss in nats a predicted word and `readings` of all
+        sets.
     """
 
     signature: str
@@ -57,6 +60,7 @@ class DecodersReport:
     history: list[dict[str, Any]]
     sets: dict[str, dict[str, Any]]
     years: dict[str, dict[str, Any]]
+    readings: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
 
 def train_decoders(
@@ -74,7 +78,8 @@ def train_decoders(
     Triples, checkpoints and finished models are in `resources.work`/decoders/KEY, the hash of all that the
     result depends on: the same call resumes where a killed one stopped.
 
-    judges: its development sets choose the model, its test sets are evaluated on at the end.
+    judges: its development sets choose the model; with each evaluation the history has scores on both kinds
+        of sets by every reading, and the test sets are evaluated on at the end.
 
     Raises:
         InputError: a file is missing or wrong, or has no three sentences in a row.
@@ -144,6 +149,7 @@ def _train(
     )
     network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
     model = DecoderModel(network, parameters, store.vocabulary)
+    watched = [*judges.development_sets, *judges.evaluated_sets]
     trainer = decoder_trainer(
         network,
         store,
@@ -153,8 +159,13 @@ def _train(
         checkpoint_seconds=checkpoint_seconds,
         threads=resources.thread_count(),
         device=device,
+        watch=(lambda _: {"readings": scores_by_reading(model, watched)}) if watched else None,
     )
     record = trainer.run()
+    with torch_threads(resources.thread_count()):
+        tested = judges.evaluated_sets
+        readings = scores_by_reading(model, tested) if tested else {}
+        found = {"readings": readings, **found_by(trainer, model, judges, begin)}
     report = DecodersReport(
         signature=f"triples:{len(store)}|{signature}",
         words=len(store.vocabulary),
@@ -164,7 +175,7 @@ def _train(
         skipped=store.skipped,
         seen=record.seen,
         sentences_per_second=trainer.rate,
-        **found_by(trainer, model, judges, begin),
+        **found,
     )
     DecoderModel(network, parameters, store.vocabulary, reproducible(report)).save(directory / MODEL)
     return report

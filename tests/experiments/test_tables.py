@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 
 from benchmarks.results import read
 from experiments import __main__ as program
-from experiments import pairs, tables, training
+from experiments import commands, pairs, tables, training
 from experiments.pairs import FILES
 from experiments.pool import Pool
-from experiments.tables import Cell, cells, names, read_table
+from experiments.tables import Cell, Row, cells, names, read_table
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.parameters import TrainingParameters
@@ -157,6 +157,16 @@ def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
     assert one.key("other data", []) not in keys and one.key("data", ["another start"]) not in keys
     renamed = Cell("other", one.row.model_copy(update={"name": "x", "note": "y"}), one.seed, one.needs)
     assert renamed.key("data", []) == one.key("data", [])
+
+
+def test_a_file_of_several_labels(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(commands, "_run", asked.append)
+    labels = {"after 2 updates": {"loss": 3.0}, "after 4 updates": {"loss": 2.0}}
+    (data / "curve.json").write_text(json.dumps({"labels": labels}))
+    row = Row(name="x", commands=[["paraforge", "{test}", "{seed}"]], scores={"": "{out}/curve.json"})
+    assert commands.run(Cell("small", row, 3, ()), data, {}, [], 1) == labels
+    assert asked == [["paraforge", "--test", str(data / "data" / "sts" / "stsb-dev.tsv"), "3"]]
 
 
 @pytest.mark.parametrize(
@@ -304,6 +314,8 @@ def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
         overlaps = pool.scores["overlap_3"][chosen._chosen]
         known = np.sort(pool.scores["overlap_3"][np.isfinite(pool.scores["overlap_3"])])
         assert sorted(overlaps) == known[2 * decile - 2 : 2 * decile].tolist()
+    best, _ = pool.choose(["word"], tables.Pairs(minimum=float(known[-3]), by="overlap_3"))
+    assert sorted(pool.scores["overlap_3"][best._chosen]) == known[-3:].tolist()
     limited, others = pool.choose(["word"], tables.Pairs(sources=["ppdb"], limit=60))
     assert (len(limited), len(others)) == (60, 40)
     assert not {*limited._chosen} & {*others._chosen}

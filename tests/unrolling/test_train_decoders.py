@@ -59,6 +59,8 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     assert report.documents == 20
     assert report.triples == report.seen == report.sentences - 2 * 20
     assert report.years["2020"]["pearson"] == pytest.approx(report.best_score)
+    assert report.readings["unrolled:3"]["2020"] == pytest.approx(report.best_score)
+    assert [entry["readings"].keys() for entry in report.history] == [report.readings.keys()]
     model = DecoderModel.open(tmp_path / "model")
     assert model.dimension == report.dimension == 2 * 3 * 6
     assert model.about["signature"] == report.signature
