@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from paraforge.shards.lineage import mix
 from paraforge.translation.assembly import ranges
 
 BLOCK = 50_000
@@ -146,7 +147,4 @@ def _without_repetition(pairs: Sequence[Pair]) -> list[Pair]:
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """splitmix64: another number for each, without any pattern."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return values ^ values >> np.uint64(31)
+    return mix(values + np.uint64(0x9E3779B97F4A7C15))

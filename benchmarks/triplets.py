@@ -230,11 +230,10 @@ def static_model(transformer: Path, output: Path) -> Path:
     """A StaticEmbedding of the vectors that a transformer begins with."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import StaticEmbedding
+    from tokenizers import Tokenizer
 
     whole: Any = SentenceTransformer(str(transformer), device="cpu")
     weights = whole[0].auto_model.get_input_embeddings().weight.detach().numpy()
-    from tokenizers import Tokenizer
-
     module = StaticEmbedding(
         Tokenizer.from_file(str(transformer / "tokenizer.json")), embedding_weights=weights
     )

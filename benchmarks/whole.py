@@ -1,7 +1,7 @@
 """All stages over a large corpus by one ``dvc repro``: time, processors, memory and disk of each.
 
-    python -m benchmarks.whole /tmp/whole --pairs 1000000
-    python -m benchmarks.whole /tmp/bitext --pairs 1000000 --bitext
+    python -m benchmarks.whole work/whole --pairs 1000000
+    python -m benchmarks.whole work/bitext --pairs 1000000 --bitext
 
 An existing paraphrase corpus, or a bitext that the engine ``fake`` translates, of distinct pairs made from
 real text. DVC's own time is what no stage accounts for: it hashes and links what they leave.

@@ -62,6 +62,8 @@ def _figures(content: dict[str, Any]) -> dict[str, Any]:
     absolute difference in Pearson of a row that compares two models."""
     if "figures" in content:
         return dict(content["figures"])
+    if compared := list(content.get("differences", {}).values()):
+        return {"difference": compared[0]["mean_absolute_pearson"]}
     years = {group["name"]: group["pearson"] for group in content.get("years", [])}
     figures: dict[str, Any] = sts_figures(years)
     for name, words in content.get("words", {}).items():
@@ -71,6 +73,4 @@ def _figures(content: dict[str, Any]) -> dict[str, Any]:
         figures[name] = task["accuracy"] if task["accuracy"] is not None else task["pearson"]
         if task["f1"] is not None:
             figures[f"{name}_f1"] = task["f1"]
-    for other in content.get("differences", {}).values():
-        return {"difference": other["mean_absolute_pearson"]}  # of a row that compares two models
     return figures

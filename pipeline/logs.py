@@ -21,10 +21,7 @@ def configure_logging(
     Calling it again replaces what an earlier call set up.
     """
     root = logging.getLogger()
-    for handler in list(root.handlers):
-        if getattr(handler, "paraforge", False):
-            root.removeHandler(handler)
-            handler.close()
+    remove_handlers()
     root.setLevel(logging.INFO)
     console = _Console(sys.stderr)
     console.setLevel(logging.DEBUG if verbose else logging.INFO)
@@ -39,6 +36,16 @@ def configure_logging(
     for handler in handlers:
         handler.paraforge = True  # type: ignore[attr-defined]
         root.addHandler(handler)
+
+
+def remove_handlers() -> bool:
+    """End what :func:`configure_logging` set up; whether there was anything."""
+    root = logging.getLogger()
+    ours = [handler for handler in root.handlers if getattr(handler, "paraforge", False)]
+    for handler in ours:
+        root.removeHandler(handler)
+        handler.close()
+    return bool(ours)
 
 
 class _Console(logging.StreamHandler):  # type: ignore[type-arg]

@@ -31,7 +31,7 @@ class Progress(Protocol):
 
 
 class _TqdmProgress:
-    def __init__(self, bar: tqdm, description: str) -> None:  # type: ignore[type-arg]
+    def __init__(self, bar: tqdm, description: str) -> None:  # type: ignore[type-arg]  # generic in the stubs only
         self._bar = bar
         self._description = description
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from paraforge import logs
+
 if TYPE_CHECKING:
     from tests.decoding.remote.fake_server import FakeServer
 
@@ -70,12 +72,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 def _own_log() -> Iterator[None]:
     """What a test had logged goes no further: the standard error of the next one is another."""
     yield
-    root = logging.getLogger()
-    for handler in list(root.handlers):
-        if getattr(handler, "paraforge", False):
-            root.removeHandler(handler)
-            handler.close()
-            root.setLevel(logging.WARNING)
+    if logs.remove_handlers():
+        logging.getLogger().setLevel(logging.WARNING)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

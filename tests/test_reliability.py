@@ -174,7 +174,7 @@ def test_killed_at_twenty_random_times_the_corpus_has_the_same_bytes(finished: P
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
-            # After enough kills the run may finish: killing goes on with a fresh project if need be.
+            # After enough kills the run may finish: killing continues with a fresh project if need be.
             patience = dice.uniform(0.2, 6.0) if killed < KILLS else None
             try:
                 process.wait(patience)

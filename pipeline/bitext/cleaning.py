@@ -15,14 +15,11 @@ from paraforge.bitext.block import REJECT_MALFORMED, Block
 from paraforge.bitext.parameters import Cleaning
 from paraforge.bitext.reasons import CODES, NAMES
 from paraforge.errors import InputError
+from paraforge.text.controls import BREAKS, CONTROLS
 from paraforge.text.lines import Changes
 from paraforge.text.normalisation import normalise_unicode
 
 REFUSED_CHARACTERS = 4_096
-# Line breaks and tabs in a field (of JSON, Parquet, TMX) would break every line-oriented tool to come.
-# U+0085, U+2028 and U+2029 are text: nothing here splits lines at them.
-_BREAKS = r"[\t\n\x0b\x0c\r]+"
-_CONTROLS = r"[\x00-\x08\x0e-\x1f\x7f\x{80}-\x{84}\x{86}-\x{9f}]"
 # What a blank may be made of beside white space: zero-width space, joiners, and the byte order mark.
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 _WHITE_SPACE = (
@@ -119,11 +116,11 @@ def _control_characters(
                 REJECT_MALFORMED,
             )
         block.codes[rows[null]] = CODES["null_byte"]
-    repaired = pc.replace_substring_regex(found, _BREAKS, " ")
+    repaired = pc.replace_substring_regex(found, BREAKS, " ")
     # Breaks at the ends are trimmed later and are not counted.
-    inner = pc.match_substring_regex(found, r"[^\s][\t\n\x0b\x0c\r]+\s*[^\s]")
+    inner = pc.match_substring_regex(found, rf"[^\s]{BREAKS}\s*[^\s]")
     changes["line_breaks"] += int(pc.sum(inner).as_py() or 0)
-    without = pc.replace_substring_regex(repaired, _CONTROLS, "")
+    without = pc.replace_substring_regex(repaired, CONTROLS, "")
     has_controls = pc.not_equal(without, repaired).to_numpy(zero_copy_only=False)
     if settings.control_characters == "reject":
         refused = rows[has_controls]

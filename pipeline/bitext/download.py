@@ -72,7 +72,7 @@ def _attempt(url: str, path: Path, bar: Progress) -> bool:
     request = urllib.request.Request(url, headers={"User-Agent": "paraforge"})  # noqa: S310 - scheme is checked
     if have:
         request.add_header("Range", f"bytes={have}-")
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 - checked
         goes_on = answer.status == http.HTTPStatus.PARTIAL_CONTENT
         if not goes_on:
             have = 0

@@ -40,7 +40,6 @@ def sample(
       paraforge sample data/rejected --where "rejected = 'length'"
       paraforge sample data/corpus -n 1000 --seed 7 -o to-annotate.tsv
     """
-
     from paraforge.cli.console import on_terminal, text_width
     from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows

@@ -13,12 +13,11 @@ from paraforge.corpus.origin import manifest_differences
 from paraforge.errors import IncompleteError, InputError
 from paraforge.publication.datasets import Dataset
 from paraforge.publication.manifest import KEPT, Manifest
+from paraforge.shards.lineage import LINEAGE
 
 if TYPE_CHECKING:
     import duckdb
 
-# A pair is the same pair in both corpora if its lineage is the same.
-LINEAGE = ("source", "line", "rank")
 SCORES = (
     "paraphrase_score",
     "overlap_1",

@@ -16,8 +16,8 @@ from paraforge.models.fairseq_compat import import_fairseq
 
 import_fairseq()
 
-from fairseq.criterions import register_criterion  # noqa: E402
-from fairseq.criterions.label_smoothed_cross_entropy import (  # noqa: E402
+from fairseq.criterions import register_criterion  # noqa: E402 - made importable above
+from fairseq.criterions.label_smoothed_cross_entropy import (  # noqa: E402 - made importable above
     LabelSmoothedCrossEntropyCriterion,
     LabelSmoothedCrossEntropyCriterionConfig,
 )

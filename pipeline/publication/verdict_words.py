@@ -212,9 +212,10 @@ def _idle_thresholds(parameters: SelectParameters, counts: Counts) -> Iterator[s
     """
     rejected = counts.rejected
     standing = counts.kept + sum(rejected[one.reason] for one in parameters.filters)
+    judged = judged_scores()
     for one in parameters.filters:
         found = one.threshold({})
-        if found and found[0] in judged_scores() and standing:
+        if found and found[0] in judged and standing:
             score, minimum = found
             threshold = f"The threshold of {minimum.value:g} on the {label(score)}"
             if not rejected[one.reason]:

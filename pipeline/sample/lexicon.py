@@ -166,9 +166,10 @@ def _read_noun(row: list[str]) -> Noun:
     for rendering in renderings.split("|"):
         singular, _, irregular = rendering.partition("/")
         english_nouns.append(EnglishNoun(singular, irregular or english.plural(singular)))
-    location = next((tuple(tag.split(":")) for tag in tags.split(" ") if ":" in tag), None)
+    prepositions = (tag.partition(":") for tag in tags.split(" ") if ":" in tag)
+    location = next(((first, second) for first, _, second in prepositions), None)
     plain = frozenset(tag for tag in tags.split(" ") if ":" not in tag)
-    return Noun(lemma, gender, forms, plural_gender, tuple(english_nouns), plain, location)  # type: ignore[arg-type]
+    return Noun(lemma, gender, forms, plural_gender, tuple(english_nouns), plain, location)
 
 
 def _read_adjective(row: list[str]) -> Adjective:

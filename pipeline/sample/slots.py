@@ -123,7 +123,7 @@ class SlotFiller:
             return self._quality(slot, filled, generator)
         if slot.kind == "number":
             return Digits(pick(generator, slot.tags.split(",")))
-        return pick(generator, self._entries(slot.kind, slot.tags))  # type: ignore[return-value]
+        return pick(generator, self._entries(slot.kind, slot.tags))  # type: ignore[return-value]  # no noun
 
     def _subject(self, slot: Slot, generator: random.Random) -> Filling:
         if generator.random() < 0.5:

@@ -42,7 +42,7 @@ def _is_json(path: Path) -> bool:
 def _looks_whole(lock: Path) -> bool:
     """Whether every entry of a dvc.lock has its fields, with values of their types."""
     try:
-        content = yaml.load(lock.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        content = yaml.load(lock.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both safe
         if content["schema"] != "2.0":
             return False
         for stage in content.get("stages", {}).values():

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 LINEAGE = ("source", "line", "rank")
 
 
-def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The finaliser of SplitMix64 (Steele et al. 2014): a bijection that scatters neighbouring numbers."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -29,7 +29,7 @@ def _hash_name(seed: int, name: str) -> int:
 
 def mixed(keys: npt.NDArray[np.uint64], name: str) -> npt.NDArray[np.uint64]:
     """Other pseudo-random numbers of the same n keys, independent for each name."""
-    return _mix(keys + np.uint64(_hash_name(0, name)))
+    return mix(keys + np.uint64(_hash_name(0, name)))
 
 
 def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
@@ -48,9 +48,9 @@ def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
     hashes = [_hash_name(seed, name) for name in sources.dictionary.to_pylist()]
     names = np.array([*hashes, 0], np.uint64)
     codes = pc.fill_null(sources.indices, len(names) - 1).to_numpy(zero_copy_only=False)
-    keys = _mix(names[codes] + _integers(lineage.column("line")))
+    keys = mix(names[codes] + _integers(lineage.column("line")))
     if "rank" in lineage.column_names:
-        keys = _mix(keys + _integers(lineage.column("rank")))
+        keys = mix(keys + _integers(lineage.column("rank")))
     return keys
 
 

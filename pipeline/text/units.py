@@ -1,6 +1,6 @@
 """What a sentence is cut into: words (the project's tokens), character trigrams, or SentencePiece pieces.
 
-Words and trigrams are also there without punctuation: of the tokens that have a letter or digit alone.
+There are also words and trigrams without punctuation, which leave out tokens without a letter or digit.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from paraforge.files import atomic_path, hash_json
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.groups import GroupRanker
 from paraforge.shards.store import parquet_writer, read_parquet
+from paraforge.text.controls import without_controls
 from paraforge.translation.hypotheses import HypothesisRows
 from paraforge.translation.memory import MemorySet, open_set
 
@@ -33,9 +33,6 @@ _SET = b"paraforge.translations"
 _BLOCK = 20_000
 _MOST = 127
 _LONGEST = 100_000
-# As ingest sees to the texts that it reads.
-_BREAKS = re.compile(r"[\t\n\x0b\x0c\r]+")
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _FLAGS = ("output_truncated", "non_finite", "runaway")
 EXPORTED = pa.schema(
     [
@@ -227,7 +224,7 @@ def _hypotheses(row: dict[str, Any]) -> Hypotheses:
         raise ValueError(f"source_truncated is {_short(row['source_truncated'])}, not true or false")
     made = []
     for place, given in enumerate(texts):
-        text = _CONTROLS.sub("", _BREAKS.sub(" ", given))
+        text = without_controls(given)  # as ingest sees to the texts that it reads
         with np.errstate(over="ignore"):  # what is too large for the column is no score
             score = float("nan") if scores[place] is None else float(np.float32(scores[place]))
         runaway = flags["runaway"][place]

@@ -17,11 +17,12 @@ from paraforge.errors import IncompleteError
 from paraforge.files import atomic_path, read_json_or_none, sha256_file, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.lexicon.encoding import read_arrow
+from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.scheduler import report_rows
 from paraforge.shards.store import parquet_writer
 from paraforge.triplets.clusters import read_clusters
 from paraforge.triplets.layout import PARTS, file_name, schemas
-from paraforge.triplets.pieces import KEPT, LINEAGE, REASONS, SIDES, Piece, part, read_array
+from paraforge.triplets.pieces import KEPT, REASONS, SIDES, Piece, part, read_array
 from paraforge.triplets.search import Search
 
 PIECES_PER_FILE = 20

@@ -22,6 +22,7 @@ from paraforge.progress import progress
 from paraforge.publication.datasets import Dataset, open_published
 from paraforge.publication.manifest import KEPT
 from paraforge.scoring import general
+from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs, open_jobs
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
@@ -32,7 +33,7 @@ from paraforge.triplets.clusters import find_clusters
 from paraforge.triplets.encoder import fingerprint, open_encoder
 from paraforge.triplets.layout import FORMAT, MANIFEST, PARTS, schemas
 from paraforge.triplets.parameters import NO_ENCODER, TripletsParameters
-from paraforge.triplets.pieces import LINEAGE, LINKS, Piece, cut_corpus, part, read_array
+from paraforge.triplets.pieces import LINKS, Piece, cut_corpus, part, read_array
 from paraforge.triplets.preparation import Preparation, prepare_piece, sample_piece
 from paraforge.triplets.search import ANCHORS_PER_JOB, Search, search_anchors
 

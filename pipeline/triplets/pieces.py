@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from paraforge.files import atomic_path
 from paraforge.publication.datasets import Dataset, open_file
 from paraforge.selection.filters.near_duplicates import near_duplicate_keys
+from paraforge.shards.lineage import LINEAGE
 
 SIDES = ("reference", "translation")
-LINEAGE = ("source", "line", "rank")
 REASONS = ("blank", "same", "no_vector", "cluster", "margin")
 """Why a pair gives no triplet: a side is blank; both are the same but for case, punctuation and spaces; one
 has no vector; the candidates are of its own cluster, or of too few others; the others are too similar."""

@@ -62,9 +62,8 @@ def prepare_piece(piece: Piece, index: int, setup: Preparation) -> int:
     report = part(setup.directory, "piece", index, "json")
     if done := read_json_or_none(report):
         return int(done["anchor"])
-    names = [name for name in (*SIDES, "source_text") if name in dict(piece.stored)]
-    names += [name for name in ("source", "line") if name in dict(piece.stored)]
-    rows = piece.read(names)
+    wanted = (*SIDES, "source_text", "source", "line")
+    rows = piece.read([name for name in wanted if name in dict(piece.stored)])
     keys = link_keys(rows, setup.same_lines)
     texts = [pc.fill_null(rows[name], "") for name in SIDES]
     empty = [blank(column) for column in texts]

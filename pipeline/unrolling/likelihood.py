@@ -29,7 +29,7 @@ def negative_log_likelihood(
     The gradient is computed along with the value, piece by piece, so that the logits are never whole in
     memory.
     """
-    result: Tensor = _NegativeLogLikelihood.apply(states, weight, bias, words, products)  # type: ignore[no-untyped-call]
+    result: Tensor = _NegativeLogLikelihood.apply(states, weight, bias, words, products)  # type: ignore[no-untyped-call]  # of torch
     return result
 
 

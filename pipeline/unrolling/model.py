@@ -37,9 +37,9 @@ BATCH_SENTENCES = 256
 class DecoderModel:
     """Sentence embeddings out of a network that predicts neighbouring sentences.
 
-    On disk a directory: `decoders.json` (format, all parameters, size of the vocabulary and how many of its
-    words are predicted, and what `save` was
-    given about training), `model.safetensors`, `word.vocabulary.json`.
+    On disk a directory: `decoders.json` (format, all parameters, size of the vocabulary, how many of its
+    words are predicted, and what `save` was given about training), `model.safetensors` and
+    `word.vocabulary.json`.
     """
 
     def __init__(

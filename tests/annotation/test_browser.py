@@ -90,7 +90,7 @@ def test_a_session_by_keyboard_with_a_server_that_is_killed(page: AnnaPage, data
         page.press(Keys.ENTER)
         assert page.checked() == ["1", "3"]
     with ServerProcess(database, server.port) as server:
-        # What was pressed in its absence arrives by itself, and the session goes on.
+        # What was pressed in its absence arrives by itself, and the session continues.
         page.at(3)
         assert AnnotationStore(database).answers(1) == {ORDER[0]: Answer(3, 2), ORDER[1]: Answer(1, 3)}
         page.press("c")

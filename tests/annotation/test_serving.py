@@ -24,7 +24,7 @@ from tests.selection.published import publish_pairs
 
 
 def test_killed_in_mid_session(tmp_path: Path) -> None:
-    """Answers as fast as they go, then SIGKILL: all that was confirmed is there, and work goes on."""
+    """Answers as fast as they go, then SIGKILL: all that was confirmed is there, and work continues."""
     path = tmp_path / "annotations.sqlite"
     create_store(path, small_draw([number % 5 for number in range(200)]))
     confirmed: list[tuple[str, int, int]] = []
@@ -57,7 +57,7 @@ def test_killed_in_mid_session(tmp_path: Path) -> None:
     store = AnnotationStore(path)
     by_place = {int(place): Answer(p, f, "ž") for place, p, f in confirmed}
     with ServerProcess(path, port) as server:
-        # The same browser goes on with the cookie and the page that it had.
+        # The same browser continues with the cookie and the page that it had.
         page = browser.get(f"{server.address}annotators/1/next")
         place = int(browser.url.rsplit("/", 1)[1])
         # One more may have been saved without its confirmation getting through.

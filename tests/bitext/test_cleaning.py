@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,10 +36,10 @@ def block_of(pairs: list[tuple[str, str]], codes: list[int] | None = None) -> Bl
 
 
 def cleaned(
-    *pairs: tuple[str, str], **options: object
+    *pairs: tuple[str, str], **options: Any
 ) -> tuple[list[tuple[str, str]], list[str | None], Counter[str]]:
     changes: Counter[str] = Counter()
-    result = clean(block_of(list(pairs)), Cleaning(**options), FILES, changes)  # type: ignore[arg-type]
+    result = clean(block_of(list(pairs)), Cleaning(**options), FILES, changes)
     texts = list(
         zip(result.texts["source_text"].to_pylist(), result.texts["reference"].to_pylist(), strict=True)
     )
@@ -46,7 +47,7 @@ def cleaned(
     return texts, reasons, +changes
 
 
-def reason(cs: str, reference: str, **options: object) -> str | None:
+def reason(cs: str, reference: str, **options: Any) -> str | None:
     return cleaned((cs, reference), **options)[1][0]
 
 

@@ -34,7 +34,7 @@ def test_the_vocabulary_is_the_tasks() -> None:
     assert copied.vocabularies["word"].units == [UNKNOWN, "new", "word1x", "word2x", "word3x", "word4x"]
     assert len(start_model(model, TRAINING, OTHER, "trained", 1, 1).vocabularies["word"]) == 7  # and rare
     assert len(start_model(model, TRAINING, OTHER, "trained", 0, 1).vocabularies["word"]) == 5
-    # What stands in test texts alone has no vector of its own: nothing could have been learnt about it.
+    # What is in test texts alone has no vector of its own: nothing could have been learnt about it.
     assert "only" not in start_model(model, TRAINING, OTHER, "trained", 1, 1).vocabularies["word"]
 
 

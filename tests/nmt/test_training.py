@@ -55,7 +55,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreparedBi
 
 
 def start(directory: Path, prepared: tuple[Path, PreparedBitext], **changes: Any) -> TrainingRun:
-    """A run in this process, in ``directory``; a second call goes on from the last checkpoint."""
+    """A run in this process, in ``directory``; a second call resumes from the last checkpoint."""
     work, bitext_prepared = prepared
     if not directory.exists():
         directory.mkdir()
@@ -322,7 +322,7 @@ def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) ->
         assert together["train_loss"] == pytest.approx(alone["train_loss"], abs=2e-3)
         assert together["target_tokens"] == alone["target_tokens"]
         assert together["epoch"] == pytest.approx(alone["epoch"], abs=0.05)
-    # Stopped with two processes, it goes on with one.
+    # Stopped with two processes, it resumes with one.
     last = load_checkpoint(tmp_path / "work-2" / "checkpoints" / "checkpoint_last.pt")
     alone_last = load_checkpoint(tmp_path / "work-1" / "checkpoints" / "checkpoint_last.pt")
     assert last["extra_state"]["train_iterator"] == alone_last["extra_state"]["train_iterator"]

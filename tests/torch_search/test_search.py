@@ -162,7 +162,7 @@ def test_the_first_group_is_a_beam_of_its_own_and_others_shun_its_tokens() -> No
     for result, expected in zip(diverse, alone, strict=True):
         first = [h for h in result.hypotheses if h.group == 0]
         assert [h.tokens for h in first] == [h.tokens for h in expected.hypotheses]
-        # A penalty that no probability outweighs: what goes on differs at the first position.
+        # A penalty that no probability outweighs: what continues differs at the first position.
         starts = [{h.tokens[0] for h in result.hypotheses if h.group == group} for group in range(2)]
         assert not starts[0] & starts[1]
 
@@ -202,7 +202,7 @@ def test_samples_depend_on_sentence_and_seed_alone() -> None:
 def test_sampling_from_the_one_most_probable_token_is_greedy_search() -> None:
     sampling = search(WEIGHTS, 1, settings=SearchSettings(method="sampling", top_k=1, temperature=3.0))
     for sampled, greedy in zip(sampling.run(seeded(MANY, 1)), search(WEIGHTS, 1).run(MANY), strict=True):
-        # A beam of one leaves a hypothesis that ends second best and goes on; a sample never does.
+        # A beam of one leaves a hypothesis that ends second best and continues; a sample never does.
         assert sampled.hypotheses[0].tokens[:1] == greedy.hypotheses[0].tokens[:1]
         assert sampled.hypotheses[0].tokens == greedy.hypotheses[0].tokens
 

@@ -1,4 +1,4 @@
-"""Killed after any file that was finished, mining goes on from there, and the result has the same bytes."""
+"""Killed after any file that was finished, mining resumes, and the result has the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sentences stand in which document."""
+"""Which sentences are in which document."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ from paraforge.decoding.batching import Untranslatable
 from paraforge.decoding.runaway import is_runaway
 from paraforge.decoding.translator import Hypothesis
 from paraforge.errors import one_line
+from paraforge.text.controls import CONTROLS
 
 _WORD = re.compile(r"\w+")
 # A copy of this many words is no name, number or title.
 _LEAST_COPIED = 5
 _COPIED_SHARE = 0.9
 _QUOTED = 120
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _THOUGHT = re.compile(r"\s*<think>.*?(</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
 _PAIRS = (
@@ -165,7 +165,7 @@ def _content(message: dict[str, Any]) -> str:
 
 def _storable(text: str) -> str:
     """Without control characters, and without halves of characters, which JSON can spell and UTF-8 cannot."""
-    return _CONTROLS.sub("", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return re.sub(CONTROLS, "", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _token_logs(choice: dict[str, Any]) -> list[float]:

@@ -85,7 +85,7 @@ class Server(EngineSettings):
         )
 
     def samples_for(self, nbest: int) -> int:
-        """Answers to ask for, if `kept` are kept."""
+        """Answers to ask for of each sentence, where ``nbest`` are kept."""
         return self.samples or nbest
 
     def check(self, options: DecodingOptions) -> None:

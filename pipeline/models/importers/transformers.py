@@ -149,7 +149,7 @@ def _check_marian(path: Path, tensors: WeightFiles) -> None:
 def _converter(path: Path, tensors: WeightFiles) -> Any:
     from ctranslate2.converters import TransformersConverter
 
-    class Converter(TransformersConverter):  # type: ignore[misc]
+    class Converter(TransformersConverter):  # type: ignore[misc]  # it has no types
         """Loads weights as the files have them, or not at all."""
 
         reference: Reference | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ class DigitMismatch(Scorer):
     """
 
     fields = (column("digit_mismatch", pa.bool_(), "the two sides do not have the same numbers"),)
-    labels = {"digit_mismatch": "different numbers"}  # noqa: RUF012
+    labels: ClassVar[Mapping[str, str]] = {"digit_mismatch": "different numbers"}
     place = 50
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
