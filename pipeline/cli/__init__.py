@@ -18,68 +18,50 @@ from paraforge.cli.spelling import name_values, respelled
 from paraforge.errors import ParaforgeError, describe_os_error
 from paraforge.interrupts import last_words
 
-# By section of the overview, name: (module, what it is for). A module has ``app``, a typer.Typer of one
-# command or of a group.
-SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+# By section of the overview, name: what it is for. The command `a-b` is the function `a_b` of the module
+# `a_b`; a group has its typer.Typer there, ``app``.
+SECTIONS = {
     "Corpus": {
-        "summary": ("paraforge.cli.summary", "Show what a run gave: counts, scores, examples."),
-        "sample": ("paraforge.cli.sample", "Show pairs drawn at random from a published corpus."),
-        "query": ("paraforge.cli.query", "Ask a published corpus in SQL."),
-        "browse": ("paraforge.cli.browse", "Choose thresholds in the browser, by looking at what they keep."),
-        "export-corpus": ("paraforge.cli.export_corpus", "Write a published corpus as TSV or JSON lines."),
-        "diff": ("paraforge.cli.diff", "Show what differs between two published corpora."),
-        "verify": ("paraforge.cli.verify", "Check a published corpus: checksums, rows, counts, schema."),
-        "annotate": (
-            "paraforge.cli.annotate",
-            "Grade pairs in the browser, and report the grades.",
-        ),
-        "score": ("paraforge.cli.score", "Score pairs of reference and translation."),
+        "summary": "Show what a run gave: counts, scores, examples.",
+        "sample": "Show pairs drawn at random from a published corpus.",
+        "query": "Ask a published corpus in SQL.",
+        "browse": "Choose thresholds in the browser, by looking at what they keep.",
+        "export-corpus": "Write a published corpus as TSV or JSON lines.",
+        "diff": "Show what differs between two published corpora.",
+        "verify": "Check a published corpus: checksums, rows, counts, schema.",
+        "annotate": "Grade pairs in the browser, and report the grades.",
+        "score": "Score pairs of reference and translation.",
     },
     "Translation": {
-        "plan": ("paraforge.cli.plan", "Forecast what a translation will take: time, cost, disk, memory."),
-        "memory": (
-            "paraforge.cli.memory",
-            "Show, export and import remembered translations.",
-        ),
-        "model": ("paraforge.cli.model", "Import a ready translation model, check one, show any model."),
-        "translate": ("paraforge.cli.translate", "Translate a file of sentences, one a line."),
-        "paraphrase": ("paraforge.cli.paraphrase", "Paraphrase a file of sentences, one a line."),
+        "plan": "Forecast what a translation will take: time, cost, disk, memory.",
+        "memory": "Show, export and import remembered translations.",
+        "model": "Import a ready translation model, check one, show any model.",
+        "translate": "Translate a file of sentences, one a line.",
+        "paraphrase": "Paraphrase a file of sentences, one a line.",
     },
     "Embeddings": {
-        "train": ("paraforge.cli.train", "Train sentence embeddings on paraphrase pairs."),
-        "train-decoders": (
-            "paraforge.cli.train_decoders",
-            "Train sentence embeddings on running text, to predict a sentence's neighbours.",
-        ),
-        "expand": ("paraforge.cli.expand", "Give trained decoders more words, from word vectors."),
-        "sif": ("paraforge.cli.sif", "Fit SIF sentence embeddings over word vectors."),
-        "embed": ("paraforge.cli.embed", "Embed a file of sentences into .npy or Parquet."),
-        "similarity": (
-            "paraforge.cli.similarity",
-            "Similarity of the sentences of pairs under a trained model.",
-        ),
-        "neighbours": ("paraforge.cli.neighbours", "Nearest neighbours of words and sentences."),
-        "negatives": ("paraforge.cli.negatives", "Show which negatives mega-batches give pairs."),
-        "triplets": (
-            "paraforge.cli.triplets",
-            "Mine triplets with hard negatives in a corpus, for other trainers.",
-        ),
-        "evaluate": (
-            "paraforge.cli.evaluate",
-            "Evaluate a model on similarity and transfer tasks.",
-        ),
-        "export": ("paraforge.cli.export", "Export a trained model for other programs."),
+        "train": "Train sentence embeddings on paraphrase pairs.",
+        "train-decoders": "Train sentence embeddings on running text, to predict a sentence's neighbours.",
+        "expand": "Give trained decoders more words, from word vectors.",
+        "sif": "Fit SIF sentence embeddings over word vectors.",
+        "embed": "Embed a file of sentences into .npy or Parquet.",
+        "similarity": "Similarity of the sentences of pairs under a trained model.",
+        "neighbours": "Nearest neighbours of words and sentences.",
+        "negatives": "Show which negatives mega-batches give pairs.",
+        "triplets": "Mine triplets with hard negatives in a corpus, for other trainers.",
+        "evaluate": "Evaluate a model on similarity and transfer tasks.",
+        "export": "Export a trained model for other programs.",
     },
     "Lexicon": {
-        "lexicon": ("paraforge.cli.lexicon", "Extract, look up, compare and evaluate a paraphrase lexicon."),
+        "lexicon": "Extract, look up, compare and evaluate a paraphrase lexicon.",
     },
     "Project": {
-        "configure": ("paraforge.cli.configure", "Choose what a run does: write params.yaml from configs/."),
-        "work": ("paraforge.cli.work", "Show and prune what is kept for resuming."),
-        "doctor": ("paraforge.cli.doctor", "Check the installation, its engines and this project."),
+        "configure": "Choose what a run does: write params.yaml from configs/.",
+        "work": "Show and prune what is kept for resuming.",
+        "doctor": "Check the installation, its engines and this project.",
     },
 }
-COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+COMMANDS = [name for section in SECTIONS.values() for name in section]
 
 
 class LazyGroup(TyperGroup):
@@ -91,13 +73,20 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of :data:`COMMANDS`."""
-        return list(COMMANDS)
+        return COMMANDS
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        command = typer.main.get_command(importlib.import_module(COMMANDS[cmd_name][0]).app)
+        name = cmd_name.replace("-", "_")
+        module = importlib.import_module(f"paraforge.cli.{name}")
+        if hasattr(module, "app"):
+            group = module.app
+        else:
+            group = typer.Typer(rich_markup_mode=None, add_completion=False)
+            group.command()(getattr(module, name))
+        command = typer.main.get_command(group)
         command.name = cmd_name
         name_values(command)
         return command
@@ -107,7 +96,7 @@ class LazyGroup(TyperGroup):
         width = max(map(len, COMMANDS))
         for title, commands in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
 
 app = typer.Typer(

@@ -10,10 +10,7 @@ import typer
 if TYPE_CHECKING:
     from paraforge.configuration.choices import Configured
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def configure(
     overrides: list[str] = typer.Argument(
         None,

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
     from paraforge.corpus.diff import Difference, Moved
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _BAR = 24
 
 
-@app.command()
 def diff(
     first: Path = typer.Argument(metavar="CORPUS_A", help="directory of a published corpus"),
     second: Path = typer.Argument(metavar="CORPUS_B", help="directory of another"),

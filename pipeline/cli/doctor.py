@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
-
 _MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "note   "}
 
 
-@app.command()
 def doctor(
     as_json: bool = typer.Option(False, "--json", help="print JSON instead of lines"),
     repair: bool = typer.Option(

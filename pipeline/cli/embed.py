@@ -8,10 +8,7 @@ import typer
 
 from paraforge.cli.spelling import DEVICE_HELP
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def embed(
     model: Path = typer.Argument(
         help="directory of a trained model, e.g. models/embeddings/word; of trained decoders also with "

@@ -12,10 +12,7 @@ from paraforge.cli.spelling import DEVICE_HELP
 if TYPE_CHECKING:
     from paraforge.fine_tuning.transfer import Variant
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def evaluate(
     model: str = typer.Argument(
         help="a trained model, SIF or sentence-transformers directory, a file or directory of word vectors "

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def expand(
     model: Path = typer.Argument(help="directory of trained decoders"),
     vectors: Path = typer.Argument(

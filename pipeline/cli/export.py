@@ -7,8 +7,6 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
-
 
 class _Format(str, Enum):
     sentence_transformers = "sentence-transformers"
@@ -16,7 +14,6 @@ class _Format(str, Enum):
     safetensors = "safetensors"
 
 
-@app.command()
 def export(
     model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory, or the word2vec text file"),

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def export_corpus(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     output: Path = typer.Argument(metavar="OUTPUT", help="file to write, .gz: compressed; - is the terminal"),

@@ -9,10 +9,7 @@ import typer
 
 from paraforge.cli.spelling import DEVICE_HELP
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def negatives(
     model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
     pairs: list[Path] = typer.Argument(metavar="PAIRS...", help="TSV or PPDB files, published corpora"),

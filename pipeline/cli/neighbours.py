@@ -9,10 +9,7 @@ import typer
 
 from paraforge.cli.spelling import DEVICE_HELP
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def neighbours(
     model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
     queries: list[str] = typer.Argument(metavar="WORD|SENTENCE", help="what to find neighbours of"),

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from paraforge.decoding.translator import Translator
     from paraforge.paraphrasing.paraphraser import Search
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def paraphrase(
     input_path: Path = typer.Argument(
         ..., metavar="INPUT", help="sentences, one a line; plain, gz, bz2, xz or zst; - for standard input"

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def plan(
     overrides: list[str] = typer.Argument(
         None,

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
-
 # What a table shows; everything goes to --output.
 SHOWN_ROWS = 1_000
 WIDTH = 160
 
 
-@app.command()
 def query(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     sql: str = typer.Argument(metavar="SQL", help="one query; - reads it from standard input"),

@@ -10,12 +10,10 @@ import typer
 if TYPE_CHECKING:
     from paraforge.corpus.sample import Sample
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _TEXTS = ("reference", "translation")
 
 
-@app.command()
 def sample(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     count: int = typer.Option(20, "--count", "-n", min=1, help="pairs"),

@@ -14,12 +14,10 @@ from paraforge.cli.spelling import DEVICE_HELP
 if TYPE_CHECKING:
     from paraforge.selection.filters.bounds import BoundsParameters
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _MODEL_OPTIONS = {"cosine": "sentence-transformer", "cross_encoder": "cross-encoder"}
 
 
-@app.command()
 def score(
     input_path: Path = typer.Argument(metavar="INPUT", help="TSV (plain, gz, bz2, xz, zst) or Parquet"),
     output: Path = typer.Argument(metavar="OUTPUT", help="Parquet file to write"),

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def sif(
     vectors: Path = typer.Argument(
         help="word vectors: a file (word2vec, GloVe, paragram), a table's directory, a trained Word model"

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from paraforge.publication.summary import Summary
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 # Where the output is no terminal.
 PLAIN_WIDTH = 100
@@ -21,7 +20,6 @@ _BAR = 24
 _SHORT_BAR = 16
 
 
-@app.command()
 def summary(
     project: Path = typer.Argument(Path(), metavar="PROJECT", help="directory of the project"),
 ) -> None:

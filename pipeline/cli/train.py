@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from paraforge.embeddings.parameters import ModelParameters, PairFileParameters
     from paraforge.embeddings.train_model import EmbeddingsReport
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def train(
     inputs: list[Path] = typer.Argument(
         metavar="PAIRS... OUTPUT", help="TSV or PPDB files, published corpora; last the model's directory"

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from paraforge.unrolling.sentences import SentenceFile
     from paraforge.unrolling.train_decoders import DecodersReport
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def train_decoders(
     inputs: list[Path] = typer.Argument(
         metavar="SENTENCES... OUTPUT",

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from paraforge.decoding.translator import Translator
     from paraforge.translation.calibration.loss import Check
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def translate(
     input_path: Path = typer.Argument(
         ..., metavar="INPUT", help="sentences, one a line; plain, gz, bz2, xz or zst; - for standard input"

@@ -8,10 +8,7 @@ import typer
 
 from paraforge.cli.spelling import DEVICE_HELP
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def triplets(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def verify(
     corpora: list[Path] = typer.Argument(metavar="CORPUS", help="directories of published corpora"),
     workers: int = typer.Option(0, min=0, help="threads; 0 is one a core"),

@@ -136,7 +136,7 @@ def test_the_overview_has_every_command_in_a_section() -> None:
     titles = re.findall(r"^(\w+):$", shown, re.M)
     assert titles == ["Options", "Corpus", "Translation", "Embeddings", "Lexicon", "Project"]
     listed = re.findall(r"^  ([a-z-]+) ", shown.partition("Corpus:")[2], re.M)
-    assert listed == list(COMMANDS) and len(set(listed)) == len(listed)
+    assert listed == COMMANDS and len(set(listed)) == len(listed)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from paraforge.cli.similarity import app
+from paraforge.cli import app
 from paraforge.errors import InputError
 from paraforge.inference import similarity
 from paraforge.inference.similarity import cosines_of_files, cosines_of_table
@@ -37,7 +37,7 @@ def test_only_a_file_of_similarities_is_replaced(tmp_path: Path) -> None:
     make_model().save(tmp_path / "model")
     pairs, output = tmp_path / "pairs.tsv", tmp_path / "cosines.txt"
     pairs.write_text("a\tdog\n" * 3)
-    arguments = [str(path) for path in (tmp_path / "model", pairs, "-o", output)]
+    arguments = ["similarity", *map(str, (tmp_path / "model", pairs, "-o", output))]
     RUNNER.invoke(app, arguments, catch_exceptions=False)
     written = output.read_text()
     assert len(written.splitlines()) == 3

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from paraforge.cli.score import app
+from paraforge.cli import app
 from paraforge.errors import ConfigurationError, InputError, ParaforgeError
 from paraforge.scoring import general
 from paraforge.scoring.score import build_scorers, score_table
@@ -35,7 +35,7 @@ def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: object) -> None:
     """Run the command; what it raises is raised here."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
+    result = CliRunner().invoke(app, ["score", *map(str, arguments)], catch_exceptions=True)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -236,7 +236,7 @@ def own_pairs(count: int, wrong: int = 0, seed: int = 1) -> list[tuple[str, str]
 
 
 def invoked(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = CliRunner().invoke(app, ["score", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     return " ".join(result.output.split())
 
