@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Union
 
 from pydantic import Field, model_validator
 
-from paraforge.bitext.source import FileSource, NamedSource, PresentNames, Section
+from paraforge.bitext.source import FileSource, NamedSource, PresentNames
 from paraforge.plugins import found_classes
+from paraforge.section import Section
 
 
 class Cleaning(Section):

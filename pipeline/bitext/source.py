@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from paraforge.bitext.block import Block
+from paraforge.section import Section
 from paraforge.shards.schema import FORMER_NAMES
 from paraforge.text.lines import Reading
 from paraforge.text.paths import FilePath
@@ -44,12 +45,6 @@ def _present_names(columns: Any) -> Any:
 
 
 PresentNames = BeforeValidator(_present_names)
-
-
-class Section(BaseModel):
-    """Parameters that are all known by name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Where(Section):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.embeddings.parameters import EmbeddingsParameters, ParagramParameters
@@ -13,6 +13,7 @@ from paraforge.publication.parameters import PublishParameters
 from paraforge.report.parameters import ReportParameters
 from paraforge.scoring.general import is_english
 from paraforge.scoring.parameters import ScoreParameters
+from paraforge.section import Section
 from paraforge.selection.parameters import SelectParameters
 from paraforge.shards.resources import Resources
 from paraforge.statistics.parameters import StatisticsParameters
@@ -20,10 +21,8 @@ from paraforge.translation.parameters import TranslateParameters
 from paraforge.triplets.parameters import TripletsParameters
 
 
-class Parameters(BaseModel):
+class Parameters(Section):
     """One section a stage, named as the stage, and ``resources``, which no result depends on."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     ingest: IngestParameters
     nmt: NmtParameters

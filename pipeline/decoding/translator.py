@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from paraforge.decoding.runaway import is_runaway
 from paraforge.errors import InputError
 from paraforge.files import hash_json
+from paraforge.section import Section
 
 ComputeType = Literal[
     "auto",
@@ -26,13 +27,7 @@ ComputeType = Literal[
 ]
 
 
-class Values(BaseModel):
-    """Values that are checked, all known by name, and never changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DecodingOptions(Values):
+class DecodingOptions(Section):
     """What a translation depends on, apart from model and sentence."""
 
     beam: int = Field(12, ge=1, le=128, description="width of the beam (PN 3: 12)")
@@ -65,7 +60,7 @@ class DecodingOptions(Values):
         return DecodingOptions.model_validate({**self.model_dump(), **changes})
 
 
-class EngineSettings(Values):
+class EngineSettings(Section):
     """Settings of one engine, in a section of its name; its module has a subclass."""
 
     def changed(self) -> dict[str, Any]:

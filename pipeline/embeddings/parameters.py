@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
@@ -13,17 +13,14 @@ from paraforge.embeddings.encoders.parameters import (
     units_of,
 )
 from paraforge.embeddings.losses import has_mega_batches, loss_names
+from paraforge.section import Section
 from paraforge.text.paths import FilePath
 from paraforge.text.unit_names import WORD_UNITS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class VocabularyParameters(_Section):
+class VocabularyParameters(Section):
     """Which units have a vector of their own; the others share the unknown unit's."""
 
     minimum_count: int = Field(2, ge=1, description="a rarer unit is unknown")
@@ -32,7 +29,7 @@ class VocabularyParameters(_Section):
     )
 
 
-class TrainingParameters(_Section):
+class TrainingParameters(Section):
     """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting, but that
     M grows to its 40."""
 
@@ -120,7 +117,7 @@ class TrainingParameters(_Section):
         return self.mega_batch if has_mega_batches(self.loss) else 1
 
 
-class PairFileParameters(_Section):
+class PairFileParameters(Section):
     """A file of pairs: PPDB (`LHS ||| phrase ||| paraphrase ||| ...`) or TSV, plain or gz."""
 
     path: FilePath = Field(
@@ -141,7 +138,7 @@ class PairFileParameters(_Section):
         return self
 
 
-class ModelParameters(_Section):
+class ModelParameters(Section):
     """One model: its architecture, what it starts from, and how it is trained."""
 
     encoder: EncoderParameters = Field(
@@ -172,7 +169,7 @@ class ModelParameters(_Section):
         return self
 
 
-class EmbeddingsParameters(_Section):
+class EmbeddingsParameters(Section):
     """Which models are trained on the corpus, and what they are judged by."""
 
     names: list[str] = Field(
@@ -221,11 +218,9 @@ class ParagramTrainingParameters(TrainingParameters):
     )
 
 
-class ParagramParameters(BaseModel):
+class ParagramParameters(Section):
     """A model or a vector file that is given is used as it is; otherwise the built-in scorer, or where there
     is none vectors are trained on pairs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     built_in: Literal["general"] | None = Field(
         None,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from paraforge.section import Section
 
 Start = Literal["trained", "random"]
 
 
-class FineTuningParameters(BaseModel):
+class FineTuningParameters(Section):
     """Start, optimiser and penalties of one training."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: Start = Field(
         "trained", description="the model's own parameters, or random ones of the same architecture"

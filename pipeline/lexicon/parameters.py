@@ -5,18 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from paraforge.section import Section
 from paraforge.text.paths import FilePath, expand
 
 Smoothing = Literal["shrinkage", "pseudo_count", "independence", "none"]
 ClassKind = Literal["words", "lemmas", "words_and_tags", "lemmas_and_tags"]
 
 
-class LexiconFilters(BaseModel):
+class LexiconFilters(Section):
     """Which pairs are counted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     minimum_score: float | None = Field(
         0.35, ge=-1, le=1, description="least paraphrase score of a pair that is counted; null counts all"
@@ -25,10 +24,8 @@ class LexiconFilters(BaseModel):
     ranks: int = Field(1, ge=1, description="hypotheses of an n-best list that are counted, the best first")
 
 
-class LexiconParameters(BaseModel):
+class LexiconParameters(Section):
     """Section ``lexicon`` of params.yaml (ParaNMT appendix A.1)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     filters: LexiconFilters = Field(default_factory=LexiconFilters)
     minimum_pairs: int = Field(10, ge=1, description="least number of pairs of an entry")

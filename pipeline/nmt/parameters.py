@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from paraforge.bitext.parameters import IngestParameters
+from paraforge.section import Section
 from paraforge.text.paths import UserFile
 
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
@@ -17,11 +18,7 @@ BESIDE_CHECKPOINTS = ("dict.*.txt", "*.model", "*.spm", "*.bpe", "*codes*", "cod
 _MODEL = UserFile(words=("train", "none"), hub=True, neighbours=BESIDE_CHECKPOINTS)
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class NmtVocabularyParameters(_Section):
+class NmtVocabularyParameters(Section):
     """SentencePiece."""
 
     size: int = Field(8000, ge=32, le=250_000, description="pieces; of each side where they are separate")
@@ -32,7 +29,7 @@ class NmtVocabularyParameters(_Section):
     sample: int = Field(1_000_000, ge=1, description="train it on about this number of pairs, chosen by hash")
 
 
-class ArchitectureParameters(_Section):
+class ArchitectureParameters(Section):
     """fairseq's transformer, or its LSTMs with attention (a bidirectional encoder)."""
 
     kind: Literal["transformer", "lstm"] = Field(
@@ -63,7 +60,7 @@ class ArchitectureParameters(_Section):
         return self
 
 
-class NmtTrainingParameters(_Section):
+class NmtTrainingParameters(Section):
     """How the model is trained. Training ends at whichever limit is reached first."""
 
     batch_tokens: int = Field(
@@ -97,7 +94,7 @@ class NmtTrainingParameters(_Section):
     seed: int = Field(1, ge=0, description="of initial weights, dropout and the order of batches")
 
 
-class NmtValidationParameters(_Section):
+class NmtValidationParameters(Section):
     """Held-out pairs: chosen by a hash of the Czech sentence, never trained on."""
 
     held_out: int = Field(1000, ge=1, le=10_000, description="about so many, at most a tenth of all pairs")
@@ -116,7 +113,7 @@ class NmtValidationParameters(_Section):
     )
 
 
-class NmtAffixParameters(_Section):
+class NmtAffixParameters(Section):
     """Tokens around the sentences of a ready model, such as language tags; what is null is as its own
     tokeniser has it."""
 
@@ -125,7 +122,7 @@ class NmtAffixParameters(_Section):
     target_prefix: list[str] | None = Field(None, description="what every translation begins with")
 
 
-class NmtParameters(_Section):
+class NmtParameters(Section):
     """``model: train`` trains on the bitext; a path takes a ready model; ``none`` where nothing is
     translated."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from paraforge.nmt.parameters import (
     BESIDE_CHECKPOINTS,
@@ -16,6 +16,7 @@ from paraforge.nmt.parameters import (
     NmtVocabularyParameters,
 )
 from paraforge.parsing.parser import PARSERS
+from paraforge.section import Section
 from paraforge.selection.filters.decontamination import TestFileParameters
 from paraforge.text.paths import UserFile
 
@@ -23,11 +24,7 @@ NO_MODEL, TRAIN = "none", "train"
 _MODEL = UserFile(words=(TRAIN, NO_MODEL), hub=True, neighbours=BESIDE_CHECKPOINTS)
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ControlParameters(_Section):
+class ControlParameters(Section):
     """Tags before a source that say how similar, overlapping and long its paraphrase is, in buckets."""
 
     buckets: int = Field(3, ge=2, le=9, description="of each, with equally many pairs; 3: low, medium, high")
@@ -37,7 +34,7 @@ class ControlParameters(_Section):
     seed: int = Field(1, ge=0, description="of what is dropped")
 
 
-class TemplateParameters(_Section):
+class TemplateParameters(Section):
     """Syntactic templates: the top two levels of the output's parse (SCPN, Iyyer et al. 2018)."""
 
     parser: Annotated[str, UserFile(words=PARSERS)] | None = Field(
@@ -61,7 +58,7 @@ class TemplateParameters(_Section):
         return self
 
 
-class ParaphraserParameters(_Section):
+class ParaphraserParameters(Section):
     """``model: train`` trains on the published corpus, both directions of a pair."""
 
     model: Annotated[str, _MODEL] = Field(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
+
+from paraforge.section import Section
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")]
 
 
-class PublishParameters(BaseModel):
+class PublishParameters(Section):
     """Section ``publish``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(
         "Paraforge corpus", min_length=1, max_length=200, description="title of the dataset card"

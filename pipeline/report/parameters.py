@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from paraforge.section import Section
 
 
-class ReportParameters(BaseModel):
+class ReportParameters(Section):
     """Section ``report``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str | None = Field(None, max_length=200, description="heading; null for the corpus' name")
     examples: int = Field(

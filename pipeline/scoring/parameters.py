@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from paraforge.section import Section
 from paraforge.text.paths import FilePath, expand
 
 
-class ScoreParameters(BaseModel):
+class ScoreParameters(Section):
     """Section ``score``: what comes beside lengths, paraphrase score, overlaps, copy rate and the like."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     identify_language: bool | None = Field(
         None,

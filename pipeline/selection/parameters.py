@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from paraforge.selection.filters import FilterParameters, Section, check_score, filter_kinds
+from paraforge.section import Section
+from paraforge.selection.filters import FilterParameters, check_score, filter_kinds
 
 if TYPE_CHECKING:
     AnyFilter = FilterParameters

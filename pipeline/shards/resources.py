@@ -6,16 +6,16 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from paraforge.section import Section
 
 # The translation memory in the work directory: no step's directory, and never pruned unasked.
 MEMORY_NAME = "memory"
 
 
-class Resources(BaseModel):
+class Resources(Section):
     """Section ``resources`` of params.yaml. Changing any of these invalidates nothing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     workers: int = Field(0, ge=0, description="processes for CPU steps; 0 is one a core")
     scheduler: str | None = Field(

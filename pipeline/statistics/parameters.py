@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from paraforge.parsing.parser import PARSERS
+from paraforge.section import Section
 from paraforge.text.paths import FilePath, UserFile, expand
 
 
-class BackgroundParameters(BaseModel):
+class BackgroundParameters(Section):
     """The sentences that inverse document frequencies are computed from."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: FilePath | None = Field(
         None, description="sentences, or words and counts, one a line; null for the corpus' references"
@@ -28,10 +27,8 @@ class BackgroundParameters(BaseModel):
     )
 
 
-class ParseFile(BaseModel):
+class ParseFile(Section):
     """Bracketed parses of references."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: FilePath = Field(min_length=1, description="one tree a line; environment variables are filled in")
     source: str | None = Field(
@@ -40,10 +37,8 @@ class ParseFile(BaseModel):
     )
 
 
-class StatisticsParameters(BaseModel):
+class StatisticsParameters(Section):
     """Section ``statistics``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sample: int = Field(100_000, ge=1, description="references of each source that Table 1 is computed from")
     seed: int = Field(1, description="of the samples")

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
-from paraforge.decoding.translator import DecodingOptions, EngineSettings, Values
+from paraforge.decoding.translator import DecodingOptions, EngineSettings
 from paraforge.engines import ENGINES, engine_settings, is_model_free
+from paraforge.section import Section
 
 
-class QuantisationParameters(Values):
+class QuantisationParameters(Section):
     """Whether weights of 8 or 16 bits are good enough, found out on a sample; see docs/engines.md."""
 
     check: Literal["fallback", "error", "skip"] = Field(

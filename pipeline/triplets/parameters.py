@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from paraforge.scoring import general
+from paraforge.section import Section
 from paraforge.text.paths import UserFile
 
 NO_ENCODER = "none"
 Strategy = Literal["hardest", "random"]
 
 
-class TripletsParameters(BaseModel):
+class TripletsParameters(Section):
     """``encoder: none`` mines nothing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     encoder: Annotated[str, UserFile(words=(NO_ENCODER, general.NAME))] = Field(
         NO_ENCODER,

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from paraforge.embeddings.parameters import VocabularyParameters
+from paraforge.section import Section
 
 LARGEST_STEPS = 30
 """Hidden states of a decoder that can be read at most."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class NetworkParameters(_Section):
+class NetworkParameters(Section):
     """An encoder, and one decoder each for the sentence before and the one behind (DD 4)."""
 
     encoder: Literal["bow", "gru"] = Field(
@@ -47,7 +44,7 @@ class NetworkParameters(_Section):
         return self.word_dimension if self.encoder == "bow" else self.state_dimension
 
 
-class RepresentationParameters(_Section):
+class RepresentationParameters(Section):
     """What represents a sentence, and how two of them are compared."""
 
     kind: Literal["context", "unrolled", "mean"] = Field(
@@ -66,7 +63,7 @@ class RepresentationParameters(_Section):
         return f"{self.kind}{steps}{'' if self.similarity == 'dot' else ':cosine'}"
 
 
-class PredictionParameters(_Section):
+class PredictionParameters(Section):
     """Optimiser and length of a training; Adam without weight decay or dropout (DD 4)."""
 
     epochs: int = Field(1, ge=1, description="passes over the triples")
@@ -101,7 +98,7 @@ class PredictionParameters(_Section):
     seed: int = Field(1, ge=0, description="of initial values and order")
 
 
-class DecodersParameters(_Section):
+class DecodersParameters(Section):
     """One model: its network, words, training, and what it is read by."""
 
     network: NetworkParameters = Field(default_factory=NetworkParameters, description="the architecture")

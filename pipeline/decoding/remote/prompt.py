@@ -9,7 +9,7 @@ from string import Formatter
 
 from pydantic import Field
 
-from paraforge.decoding.translator import Values
+from paraforge.section import Section
 
 # What a token of a language model is, roughly: up to four letters, or a punctuation mark.
 TOKEN = re.compile(r"\w{1,4}|[^\w\s]")
@@ -24,7 +24,7 @@ _RULES = (
 Message = dict[str, str]
 
 
-class Example(Values):
+class Example(Section):
     """A sentence and how it is to be translated."""
 
     source: str = Field(min_length=1)

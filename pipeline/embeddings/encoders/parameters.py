@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, WrapValidator
+from pydantic import Field, SerializeAsAny, WrapValidator
 
 from paraforge.plugins import classes_in, found_modules
+from paraforge.section import Section
 from paraforge.text.unit_names import Unit
 
 if TYPE_CHECKING:
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
     from paraforge.embeddings.encoders.protocol import Encoder
 
 
-class VectorParameters(BaseModel):
+class VectorParameters(Section):
     """The vectors that an encoder reads."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     unit: Unit = Field(
         "word",
@@ -87,10 +86,8 @@ class LstmParameters(VectorParameters):
         return MeanLstm(table, self.unit, self.output_dimension, self.kind == "blstm", self.scramble)
 
 
-class CombinationParameters(BaseModel):
+class CombinationParameters(Section):
     """Sum of encoders, or encoders side by side, trained jointly (PN 4)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["addition", "concatenation"]
     parts: list[EncoderParameters] = Field(min_length=2, description="the encoders; equal dimensions to add")

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from paraforge.plugins import found_classes
 from paraforge.scoring.verdict import Minimum
+from paraforge.section import Section
 from paraforge.shards.schema import COLUMNS
 
 Mask = npt.NDArray[np.bool_]
@@ -68,12 +69,6 @@ class AcceptedPairs(Protocol):
 
     def each(self, function: Callable[[pa.Table], Result], columns: Sequence[str]) -> Iterator[Result]:
         """Apply a function to the accepted rows of every shard; results in order of the shards."""
-
-
-class Section(BaseModel):
-    """Parameters that know all their keys and do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class FilterParameters(Section):

@@ -14,13 +14,13 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from paraforge.scoring.verdict import Minimum
 from paraforge.scoring.wrong_pairs import judged_scores
+from paraforge.section import Section
 from paraforge.selection.filters import (
     AcceptedPairs,
     Filter,
     FilterParameters,
     Mask,
     MissingPolicy,
-    Section,
     Verdicts,
     check_score,
     missing_reason,

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
-from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Mask, Section, Verdicts
+from paraforge.section import Section
+from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Mask, Verdicts
 from paraforge.selection.held_out import read_test_sentences
 from paraforge.text.normalisation import normalise
 from paraforge.text.paths import FilePath, expand

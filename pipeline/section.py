@@ -1,0 +1,11 @@
+"""What every section of params.yaml, and every other set of checked values, has in common."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    """Values that are checked, all known by name, and never changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
