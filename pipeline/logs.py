@@ -12,9 +12,7 @@ LOG_DIRECTORY = Path("logs")
 _NOISY = ("distributed", "asyncio", "tornado", "fsspec", "urllib3")
 
 
-def configure_logging(
-    name: str, directory: Path | None = LOG_DIRECTORY, verbose: bool = False, brief: bool = False
-) -> None:
+def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, brief: bool = False) -> None:
     """Send log records to standard error and, unless ``directory`` is None, to ``directory/name.log``.
 
     With ``brief``, standard error gets warnings and what :func:`say_result` says, the file everything.
@@ -24,7 +22,6 @@ def configure_logging(
     remove_handlers()
     root.setLevel(logging.INFO)
     console = _Console(sys.stderr)
-    console.setLevel(logging.DEBUG if verbose else logging.INFO)
     console.setFormatter(logging.Formatter(f"{name}: %(message)s"))
     console.addFilter(_is_important if brief else _is_ours_or_a_warning)
     handlers: list[logging.Handler] = [console]

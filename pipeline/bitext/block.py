@@ -76,7 +76,7 @@ def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
         return pa.array(repaired, pa.string()), broken
 
 
-def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool, what: str = "score") -> pa.Array:
+def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.Array:
     """The score column as float32; a blank is null. Rows with something else are refused as malformed. Raises
     InputError: ``strict``, and a row that was not refused before has something else."""
     trimmed = pc.utf8_trim_whitespace(texts)
@@ -90,7 +90,7 @@ def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool, what: 
     if strict and bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
-            f"the {what} is {trimmed[row].as_py()!r}, not a number",
+            f"the score is {trimmed[row].as_py()!r}, not a number",
             path,
             int(block.lines[row]),
             REJECT_MALFORMED,

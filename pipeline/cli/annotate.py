@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
+from paraforge.cli.settings import group
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -28,15 +31,11 @@ class ServeByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=ServeByDefault, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
-
-
-@app.callback()
-def _annotate() -> None:
-    """Manual evaluation (ParaNMT-50M, Table 3); see docs/annotation.md.
-
-    'paraforge annotate CORPUS' is 'paraforge annotate serve CORPUS'.
-    """
+app = group(
+    "Manual evaluation (ParaNMT-50M, Table 3); see docs/annotation.md.\n\n"
+    "'paraforge annotate CORPUS' is 'paraforge annotate serve CORPUS'.",
+    cls=ServeByDefault,
+)
 
 
 @app.command()
@@ -118,7 +117,6 @@ def report(
     from paraforge.annotation.results import TABLE_SCHEMA, build_report, table_rows
     from paraforge.annotation.store import AnnotationStore
     from paraforge.cli.console import on_terminal, rendered
-    from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.corpus.output import TABLE, chosen_format, write_rows
 
     kind = chosen_format(form, output)
@@ -153,7 +151,6 @@ def export(
     """
     from paraforge.annotation.results import ANSWER_SCHEMA, answer_rows
     from paraforge.annotation.store import AnnotationStore
-    from paraforge.cli.outputs import check_output_file, table
     from paraforge.corpus.output import TABLE, chosen_format, write_rows
     from paraforge.errors import InputError
 

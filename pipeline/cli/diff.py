@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +58,6 @@ def diff(
         sides.append(open_side(corpus, neighbours(corpus)[0].get("rejected")))
     difference = compare(sides[0], sides[1], count, seed)
     if form == "json":
-        import json
-
         if output is not None:
             write_json(output, as_dict(difference))
         else:
@@ -197,8 +196,6 @@ def _text(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    import json
-
     if value is None:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.cli.spelling import DEVICE_HELP
+from paraforge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from paraforge.fine_tuning.transfer import Variant
@@ -109,7 +110,6 @@ def evaluate(
     from functools import partial
 
     from paraforge.cli.outputs import check_output_file, json_object
-    from paraforge.errors import ConfigurationError
     from paraforge.evaluation.evaluate import evaluate as run
     from paraforge.files import write_json
     from paraforge.interrupts import graceful_interrupts
@@ -147,8 +147,6 @@ def evaluate(
 
 
 def _variants(wanted: bool, starts: list[str], penalties: list[float], settings: list[str]) -> list[Variant]:
-    from paraforge.errors import ConfigurationError
-
     if not wanted:
         if starts != ["trained"] or penalties or settings:
             raise ConfigurationError(["--fine-tune-from, --fine-tune-penalty and --set need --fine-tune"])

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.cli.outputs import LEXICON as KIND
+from paraforge.cli.outputs import check_output_directory
+from paraforge.cli.settings import group
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+app = group("A paraphrase lexicon by adjusted PMI (ParaNMT-50M, appendix A.1); see docs/lexicon.md.")
 
 # ParaNMT, Table 12.
 TABLE_12_WORDS = ("laughed", "respectful")
 LEXICON = Path("data/lexicon")
-
-
-@app.callback()
-def _lexicon() -> None:
-    """A paraphrase lexicon by adjusted PMI (ParaNMT-50M, appendix A.1); see docs/lexicon.md."""
 
 
 @app.command()
@@ -64,8 +63,6 @@ def extract(
     """
     from pydantic import ValidationError
 
-    from paraforge.cli.outputs import LEXICON as KIND
-    from paraforge.cli.outputs import check_output_directory
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.lexicon.extraction import extract_lexicon

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from paraforge.cli.settings import group
+from paraforge.errors import InputError
+from paraforge.interrupts import graceful_interrupts
+
 if TYPE_CHECKING:
     from paraforge.translation.memory import MemorySet
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+app = group(
+    "The translation memory: every sentence that was ever translated, with its hypotheses.\n\n"
+    "It has a set for each model with its engine and options; 'dvc repro' translates what is not in it."
+)
 
 _MEMORY = typer.Option(
     None,
@@ -18,14 +25,6 @@ _MEMORY = typer.Option(
     metavar="DIR",
     help="the memory; by default resources.translation_memory of params.yaml, or work/memory",
 )
-
-
-@app.callback()
-def _memory() -> None:
-    """The translation memory: every sentence that was ever translated, with its hypotheses.
-
-    It has a set for each model with its engine and options; 'dvc repro' translates what is not in it.
-    """
 
 
 @app.command("list")
@@ -70,7 +69,6 @@ def export_command(
       paraforge memory export translations.parquet --name 3fa9c1d2
     """
     from paraforge.cli.outputs import check_output_file, table
-    from paraforge.interrupts import graceful_interrupts
     from paraforge.translation.memory_files import export_set
 
     kind = table("exported translations", "parquet", ["sentence", "hypotheses", "scores", "model", "options"])
@@ -100,7 +98,6 @@ def import_command(
       paraforge memory import marian.parquet --name marian-2024
       paraforge configure translation=imported translate.imported.name=marian-2024
     """
-    from paraforge.interrupts import graceful_interrupts
     from paraforge.translation.memory_files import import_file
 
     root = memory_directory(memory)
@@ -113,7 +110,6 @@ def import_command(
 def memory_directory(memory: Path | None, project: Path = Path()) -> Path:
     """The memory that is named, or that of a project."""
     from paraforge.configuration import load_parameters
-    from paraforge.errors import InputError
     from paraforge.shards.resources import Resources
 
     if memory is not None:
@@ -127,7 +123,6 @@ def memory_directory(memory: Path | None, project: Path = Path()) -> Path:
 
 def _chosen(root: Path, name: str) -> MemorySet:
     from paraforge.engines.imported import NAME as IMPORTED
-    from paraforge.errors import InputError
     from paraforge.translation.memory import sets_of
 
     sets = sets_of(root)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+from paraforge.cli.settings import group
+from paraforge.interrupts import graceful_interrupts
 
-
-@app.callback()
-def _model() -> None:
-    """Ready translation models: import and check; any model: show. See docs/models.md."""
+app = group("Ready translation models: import and check; any model: show. See docs/models.md.")
 
 
 @app.command("import")
@@ -49,7 +47,6 @@ def import_command(
       paraforge model import checkpoints/checkpoint_best.pt models/cs-en
     """
     from paraforge.cli.outputs import TRANSLATION_MODEL, check_output_directory
-    from paraforge.interrupts import graceful_interrupts
     from paraforge.models.importing import import_model
 
     check_output_directory(destination, force, TRANSLATION_MODEL)
@@ -153,7 +150,6 @@ def _check_quantisation(
 ) -> None:
     from paraforge.cli.settings import column_pair
     from paraforge.decoding.translator import DecodingOptions, Placement
-    from paraforge.interrupts import graceful_interrupts
     from paraforge.shards.resources import available_cores
     from paraforge.translation.calibration.check import loss_on_bitext
 

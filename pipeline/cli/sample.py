@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from paraforge.cli.console import on_terminal, rendered, text_width
+
 if TYPE_CHECKING:
     from paraforge.corpus.sample import Sample
 
@@ -38,7 +40,6 @@ def sample(
       paraforge sample data/rejected --where "rejected = 'length'"
       paraforge sample data/corpus -n 1000 --seed 7 -o to-annotate.tsv
     """
-    from paraforge.cli.console import on_terminal, text_width
     from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows
     from paraforge.corpus.sample import parse_band, sample_pairs
@@ -71,7 +72,6 @@ def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from paraforge.cli.console import rendered
     from paraforge.corpus.differing_words import marked_words
     from paraforge.corpus.output import one_line
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from paraforge.cli.spelling import DEVICE_HELP
+from paraforge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from paraforge.selection.filters.bounds import BoundsParameters
@@ -69,7 +70,6 @@ def score(
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
     """
     from paraforge.cli.outputs import check_output_file, table
-    from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
     from paraforge.loading import load_fixed
@@ -141,7 +141,6 @@ def score(
 
 def _bounds(score: str, minimum: float | None, share: float | None) -> list[BoundsParameters]:
     """The filter that is asked for, if one is. Raises ConfigurationError: no such filter."""
-    from paraforge.errors import ConfigurationError
     from paraforge.scoring.wrong_pairs import judged_scores
     from paraforge.selection.filters.bounds import BoundsParameters, WrongPairs
 
@@ -162,7 +161,6 @@ def _bounds(score: str, minimum: float | None, share: float | None) -> list[Boun
 
 def _tsv_column(value: str, option: str, header: bool) -> int | str:
     """A column of a TSV, as params.yaml has it: a number from 0, or a name in the header."""
-    from paraforge.errors import ConfigurationError
 
     if value.isdecimal() and value.isascii():
         return int(value)

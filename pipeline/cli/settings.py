@@ -11,17 +11,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from paraforge.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     Parameters = TypeVar("Parameters", bound=BaseModel)
 
 
+def group(text: str, **options: Any) -> typer.Typer:
+    """A command that is several commands; ``text`` is its help."""
+    return typer.Typer(
+        help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True, **options
+    )
+
+
 def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:
     """Parameters of this class. Raises ConfigurationError: values are not allowed; every one is named."""
     from pydantic import ValidationError
-
-    from paraforge.errors import ConfigurationError
 
     try:
         return parameters.model_validate(content)
@@ -35,7 +42,6 @@ def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters
 
 def column_pair(text: str, option: str = "--columns") -> tuple[int, int]:
     """Two different columns, counted from 0, such as `0,1`; ConfigurationError for anything else."""
-    from paraforge.errors import ConfigurationError
 
     first, _, second = text.partition(",")
     if not all(part.strip().isdecimal() for part in (first, second)) or int(first) == int(second):
@@ -57,8 +63,6 @@ def quiet_pipe() -> Iterator[None]:
 def put_setting(content: dict[str, Any], setting: str) -> None:
     """Set `a.b.0.c=value`; of several parts of an encoder, `encoder.dimension` sets that of each."""
     import yaml
-
-    from paraforge.errors import ConfigurationError
 
     key, equals, text = setting.partition("=")
     if not equals or not key:
@@ -83,8 +87,6 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
 
 
 def _step(target: Any, name: str, setting: str) -> Any:
-    from paraforge.errors import ConfigurationError
-
     if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
         return target[int(name)]
     if isinstance(target, dict):

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.cli.settings import checked, column_pair, put_setting, score_lines
 from paraforge.cli.spelling import DEVICE_HELP
+from paraforge.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from paraforge.embeddings.data import TrainingData
@@ -58,10 +60,8 @@ def train(
       paraforge train data/corpus models/embeddings/best --encoder blstm --set encoder.output_dimension=900 \\
           --development sts/2017.track5.en-en.tsv --drop-leaked sts
     """
-
     from paraforge.cli.outputs import TRAINED_MODEL, check_output_directory
     from paraforge.embeddings.train_model import train_model
-    from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
     from paraforge.logs import configure_logging
@@ -89,21 +89,15 @@ def train(
 def _parameters(
     encoder: str, config: Path | None, settings: list[str], vectors: Path | None
 ) -> ModelParameters:
-    import yaml
-
-    from paraforge.cli.settings import checked, put_setting
+    from paraforge.configuration import read_yaml
     from paraforge.embeddings.encoders.parameters import named_encoder
     from paraforge.embeddings.parameters import ModelParameters
-    from paraforge.errors import ConfigurationError, InputError
 
     content: Any = {}
     if config is not None:
-        try:
-            content = yaml.safe_load(config.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise InputError("no such file", config) from error
-        except (UnicodeDecodeError, yaml.YAMLError) as error:
-            raise InputError(f"not YAML: {str(error).splitlines()[0]}", config) from error
+        if not config.is_file():
+            raise InputError("no such file", config)
+        content = read_yaml(config)[1]
         if not isinstance(content, dict):
             raise InputError("no parameters of a model", config)
     try:
@@ -127,7 +121,6 @@ def _data(
     keep_leaked: bool,
 ) -> TrainingData:
     from paraforge.embeddings.data import TrainingData
-    from paraforge.errors import ConfigurationError
 
     if drop_leaked is not None and keep_leaked:
         raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
@@ -141,8 +134,6 @@ def _data(
 
 
 def _lines(report: EmbeddingsReport) -> list[str]:
-    from paraforge.cli.settings import score_lines
-
     lines = [
         report.signature,
         f"{report.pairs:,} pairs, {len(report.history)} evaluations, {report.updates:,} updates, "
@@ -157,9 +148,7 @@ def _lines(report: EmbeddingsReport) -> list[str]:
 
 def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFileParameters], list[Path]]:
     """What PAIRS names: files of pairs, and directories, which are corpora; InputError: one is missing."""
-    from paraforge.cli.settings import column_pair
     from paraforge.embeddings.parameters import PairFileParameters
-    from paraforge.errors import InputError
 
     for path in pairs:
         if not path.exists():

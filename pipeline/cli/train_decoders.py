@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.cli.settings import checked, put_setting, score_lines
 from paraforge.cli.spelling import DEVICE_HELP
+from paraforge.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from paraforge.unrolling.parameters import DecodersParameters
@@ -88,7 +90,6 @@ def train_decoders(
     """
     from paraforge.cli.outputs import DECODERS, check_output_directory
     from paraforge.embeddings.data import TrainingData
-    from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
     from paraforge.logs import configure_logging
@@ -141,9 +142,6 @@ def train_decoders(
 
 
 def _parameters(content: dict[str, Any], representation: str, settings: list[str]) -> DecodersParameters:
-
-    from paraforge.cli.settings import checked, put_setting
-    from paraforge.errors import ConfigurationError, InputError
     from paraforge.unrolling.naming import parse_representation
     from paraforge.unrolling.parameters import DecodersParameters
 
@@ -158,7 +156,6 @@ def _parameters(content: dict[str, Any], representation: str, settings: list[str
 
 
 def _file(path: Path, format: str, sentence_column: int | None, document_columns: str) -> SentenceFile:
-    from paraforge.errors import ConfigurationError
     from paraforge.unrolling.sentences import FORMATS, SentenceFile
 
     known = next((known for known in FORMATS if known == format), None)
@@ -174,8 +171,6 @@ def _file(path: Path, format: str, sentence_column: int | None, document_columns
 
 
 def _lines(report: DecodersReport) -> list[str]:
-    from paraforge.cli.settings import score_lines
-
     lines = [
         report.signature,
         f"{report.seen:,} sentences seen, {report.updates:,} updates, loss {report.history[-1]['loss']:.4f} "

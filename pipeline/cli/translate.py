@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from paraforge.cli.settings import checked as checked_values
+from paraforge.cli.settings import put_setting, quiet_pipe
 from paraforge.cli.spelling import DEVICE_HELP
+from paraforge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from paraforge.decoding.translator import Translator
@@ -74,12 +77,10 @@ def translate(
       paraforge translate news.cs news.tsv --engine server --set model=NAME --set source_language=Czech
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
-    from paraforge.cli.settings import checked as checked_values
     from paraforge.decoding.finished_batches import KeptAnswers
     from paraforge.decoding.translator import DecodingOptions, Placement
     from paraforge.engines import is_model_free, is_remote, open_translator
     from paraforge.engines.ctranslate2 import NAME
-    from paraforge.errors import ConfigurationError
     from paraforge.models.importing import usable_model
     from paraforge.shards.resources import available_cores
     from paraforge.translation.calibration.check import checked
@@ -125,7 +126,6 @@ def translate_file(
     """Translate a file or a pipe with the translator that ``prepare`` opens, which also gets, and may change,
     the sentences. ``doing`` is what the progress display says."""
     from paraforge.cli.outputs import check_output_file, text_lines
-    from paraforge.cli.settings import quiet_pipe
     from paraforge.interrupts import graceful_interrupts
     from paraforge.translation.text_file import read_sentences, translate_lines
 
@@ -141,7 +141,6 @@ def translate_file(
 def _check(given: str) -> Check:
     from typing import get_args
 
-    from paraforge.errors import ConfigurationError
     from paraforge.translation.calibration.loss import Check
 
     if given not in get_args(Check):
@@ -150,14 +149,8 @@ def _check(given: str) -> Check:
 
 
 def _settings(given: Sequence[str]) -> dict[str, Any]:
-    import yaml
-
-    from paraforge.errors import ConfigurationError
-
     found: dict[str, Any] = {}
     for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ConfigurationError([f"--set {text}: KEY=VALUE is expected"])
-        found[name.strip()] = yaml.safe_load(value) if value else ""
+        # Nothing is an empty text.
+        put_setting(found, f"{text}''" if text.find("=") == len(text) - 1 else text)
     return found

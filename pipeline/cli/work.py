@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.cli.memory import memory_directory
+from paraforge.cli.settings import group
 from paraforge.files import size
 
 if TYPE_CHECKING:
     from paraforge.shards.inventory import State, StepWork
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
-
-
-@app.callback()
-def _work() -> None:
-    """The work directory: finished shards and models by the hash of what made them.
-
-    It only ever grows: going back to earlier parameters finds the earlier results again.
-    """
+app = group(
+    "The work directory: finished shards and models by the hash of what made them.\n\n"
+    "It only ever grows: going back to earlier parameters finds the earlier results again."
+)
 
 
 @app.command("list")

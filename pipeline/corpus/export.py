@@ -8,14 +8,13 @@ from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from paraforge.corpus.output import write_text
 from paraforge.corpus.statement import Rows
 from paraforge.errors import InputError
 from paraforge.files import text_output
 from paraforge.progress import progress
-from paraforge.publication.datasets import Dataset
+from paraforge.publication.datasets import Dataset, published_tables
 
 TextFormat = Literal["paranmt", "jsonl"]
 PARANMT: tuple[str, ...] = ("reference", "translation", "paraphrase_score")
@@ -63,14 +62,10 @@ def export_text(
 
 def _batches(corpus: Dataset, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The columns of all files, by their present names."""
-    stored = {present: name for name, present in corpus.renamed.items()}
     with progress(total=corpus.rows, unit="pairs", description="export") as bar:
-        for path in corpus.files:
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(_ROWS, columns=[stored.get(name, name) for name in names]):
-                    columns = [batch.column(stored.get(name, name)) for name in names]
-                    yield pa.RecordBatch.from_arrays(columns, names=list(names))
-                    bar.update(len(batch))
+        for table in published_tables(corpus, names):
+            yield from table.to_batches()
+            bar.update(len(table))
 
 
 def _three_columns(batch: pa.RecordBatch) -> tuple[Iterator[str], int]:

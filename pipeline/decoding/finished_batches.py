@@ -20,6 +20,7 @@ from paraforge.shards.scheduler import report_rows
 
 # What a killed process may lose of a task that takes long.
 _SAVE_SECONDS = 30.0
+_BLOCK_SENTENCES = 2000
 _current: ContextVar[FinishedBatches | None] = ContextVar("finished_batches", default=None)
 
 
@@ -100,17 +101,16 @@ class KeptAnswers:
     They are in ``directory``, a file for each block of sentences, and the next run asks for the others only.
     """
 
-    def __init__(self, translator: Translator, directory: Path, block: int = 2000) -> None:
+    def __init__(self, translator: Translator, directory: Path) -> None:
         self._translator = translator
         self._directory = directory
-        self._block = block
         self.fingerprint = translator.fingerprint
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.decoding.translator.Translator`."""
         stream = iter(sentences)
         number = 0
-        while block := list(islice(stream, self._block)):
+        while block := list(islice(stream, _BLOCK_SENTENCES)):
             with kept_batches(self._directory / f"{number:06d}.json", always=True):
                 results = list(self._translator.translate(block))
             yield from results

@@ -18,6 +18,7 @@ from paraforge.embeddings.pair_store import PairStore
 from paraforge.embeddings.parameters import TrainingParameters
 from paraforge.embeddings.schedule import SCRAMBLE, MegaBatch, Schedule, generator_for
 from paraforge.learning.batches import Bags, TokenBatch, offsets_of
+from paraforge.shards.lineage import mix
 
 ENCODED_TOKENS = 1 << 14
 """Tokens that are encoded at once without gradient on a CPU; bounds memory."""
@@ -175,16 +176,9 @@ def sentence_identity(bags: Bags) -> npt.NDArray[np.uint64]:
     ids = bags.ids.numpy().astype(np.uint64)
     offsets = bags.offsets.numpy()
     place = np.arange(len(ids), dtype=np.uint64) - np.repeat(offsets[:-1], np.diff(offsets)).astype(np.uint64)
-    mixed = _mix(ids + np.uint64(1)) ^ _mix(place * np.uint64(0x9E3779B97F4A7C15) + np.uint64(7))
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mix(mixed), dtype=np.uint64)])
+    mixed = mix(ids + np.uint64(1)) ^ mix(place * np.uint64(0x9E3779B97F4A7C15) + np.uint64(7))
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix(mixed), dtype=np.uint64)])
     return sums[offsets[1:]] - sums[offsets[:-1]]
-
-
-def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 def scramble(bags: Bags, rate: float, generator: np.random.Generator) -> Bags:

@@ -91,10 +91,10 @@ class LeakageFilter:
         self._starts = np.searchsorted(owners // max(len(columns), 1), np.arange(len(self._sentences) + 1))
 
     @classmethod
-    def of_files(cls, paths: Sequence[str | Path], drop: bool = True) -> LeakageFilter:
+    def of_files(cls, paths: Sequence[str | Path]) -> LeakageFilter:
         """From files and directories as `read_sets` takes them, and raises; rows without a score count
         too."""
-        return cls({pairs.name: pairs.sentences for pairs in read_sets(paths)}, drop)
+        return cls({pairs.name: pairs.sentences for pairs in read_sets(paths)})
 
     def __call__(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
         """The blocks as they come, without leaked pairs where `drop` is set; no block is empty."""

@@ -26,6 +26,9 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 TableUpdates = Literal["lazy", "deferred", "dense"]
+_BETAS = (0.9, 0.999)
+_EPSILON = 1e-8
+_ADAGRAD_EPSILON = 1e-10
 
 
 class Optimiser(Protocol):
@@ -36,6 +39,7 @@ class Optimiser(Protocol):
 
     def begin_step(self) -> None:
         """A new update starts: counts it."""
+        self.steps += 1
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
         """A copy of the current values of distinct rows of a table, (rows, dimension)."""
@@ -48,10 +52,12 @@ class Optimiser(Protocol):
         """Update a whole parameter."""
 
     def refresh(self, name: str, rows: Tensor) -> None:
-        """Between steps: make distinct rows of a table hold their current values."""
+        """Between steps: make distinct rows of a table hold their current values, where that was deferred."""
+        return
 
     def synchronise(self) -> None:
-        """Between steps: make every row of every table hold its current value."""
+        """Between steps: make every row of every table hold its current value, where that was deferred."""
+        return
 
 
 def take(table: Tensor, rows: Tensor) -> Tensor:
@@ -72,21 +78,14 @@ def put(table: Tensor, rows: Tensor, values: Tensor) -> None:
         table.index_copy_(0, rows, values)
 
 
-class AdaGrad:
+class AdaGrad(Optimiser):
     """Duchi 2011: `w -= lr g / (sqrt(sum of g^2) + eps)`, as `torch.optim.Adagrad`."""
 
-    def __init__(
-        self, parameters: Mapping[str, Tensor], learning_rate: float = 0.05, epsilon: float = 1e-10
-    ) -> None:
+    def __init__(self, parameters: Mapping[str, Tensor], learning_rate: float = 0.05) -> None:
         self.steps = 0
         self.learning_rate = learning_rate
-        self.epsilon = epsilon
         self._parameters = dict(parameters)
         self.state = {f"{name}.sum": torch.zeros_like(value) for name, value in parameters.items()}
-
-    def begin_step(self) -> None:
-        """Count the step."""
-        self.steps += 1
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
         """Rows as they are."""
@@ -97,24 +96,18 @@ class AdaGrad:
         table = self.state[f"{name}.sum"]
         total = take(table, rows).addcmul_(gradient, gradient)
         put(table, rows, total)
-        values = values.addcdiv(gradient, total.sqrt_().add_(self.epsilon), value=-self.learning_rate)
+        values = values.addcdiv(gradient, total.sqrt_().add_(_ADAGRAD_EPSILON), value=-self.learning_rate)
         put(self._parameters[name], rows, values)
 
     def update(self, name: str, gradient: Tensor) -> None:
         """Update a whole parameter."""
         total = self.state[f"{name}.sum"].addcmul_(gradient, gradient)
         self._parameters[name].detach().addcdiv_(
-            gradient, total.sqrt().add_(self.epsilon), value=-self.learning_rate
+            gradient, total.sqrt().add_(_ADAGRAD_EPSILON), value=-self.learning_rate
         )
 
-    def refresh(self, name: str, rows: Tensor) -> None:
-        """Nothing is ever deferred."""
 
-    def synchronise(self) -> None:
-        """Nothing is ever deferred."""
-
-
-class Adam:
+class Adam(Optimiser):
     """Kingma and Ba 2014, as `torch.optim.Adam`; `tables`, read and written by rows, by `table_updates` (see
     the module)."""
 
@@ -123,28 +116,20 @@ class Adam:
         parameters: Mapping[str, Tensor],
         tables: frozenset[str],
         learning_rate: float = 0.001,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
         table_updates: TableUpdates = "lazy",
     ) -> None:
         self.steps = 0
         self.learning_rate = learning_rate
-        self.betas = betas
-        self.epsilon = epsilon
         self.table_updates = table_updates
         self._parameters = dict(parameters)
         self._tables = tables
-        self._tails = _MomentumTails(betas)
+        self._tails = _MomentumTails()
         self.state: dict[str, Tensor] = {}
         for name, value in parameters.items():
             self.state[f"{name}.mean"] = torch.zeros_like(value)
             self.state[f"{name}.square"] = torch.zeros_like(value)
             if name in tables and table_updates == "deferred":
                 self.state[f"{name}.last"] = torch.zeros(len(value), dtype=torch.int64, device=value.device)
-
-    def begin_step(self) -> None:
-        """Count the step."""
-        self.steps += 1
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
         """Rows as they are; deferred: after the steps that they missed."""
@@ -193,11 +178,11 @@ class Adam:
             [torch.full((), self.steps - 1, dtype=torch.float32, device=values.device)],
             fused=True,
             amsgrad=False,
-            beta1=self.betas[0],
-            beta2=self.betas[1],
+            beta1=_BETAS[0],
+            beta2=_BETAS[1],
             lr=self.learning_rate,
             weight_decay=0.0,
-            eps=self.epsilon,
+            eps=_EPSILON,
             maximize=False,
         )
 
@@ -220,10 +205,10 @@ class Adam:
         )
         dtype = values.dtype
         factor = self._tails.between(last, missed, until).to(dtype).unsqueeze(1)
-        values.addcdiv_(mean * factor, square.sqrt().add_(self.epsilon), value=-self.learning_rate)
+        values.addcdiv_(mean * factor, square.sqrt().add_(_EPSILON), value=-self.learning_rate)
         count = missed.to(torch.float64).unsqueeze(1)
-        mean.mul_((self.betas[0] ** count).to(dtype))
-        square.mul_((self.betas[1] ** count).to(dtype))
+        mean.mul_((_BETAS[0] ** count).to(dtype))
+        square.mul_((_BETAS[1] ** count).to(dtype))
         put(self._parameters[name], rows, values)
         put(mean_table, rows, mean)
         put(square_table, rows, square)
@@ -238,9 +223,8 @@ def _is_looked_at(tensor: Tensor) -> bool:
 class _MomentumTails:
     """T(s) = sum over j >= 1 of r^j c(s + j), r = b1 / sqrt(b2), c(t) = sqrt(1 - b2^t) / (1 - b1^t)."""
 
-    def __init__(self, betas: tuple[float, float]) -> None:
-        self._betas = betas
-        self._ratio = betas[0] / math.sqrt(betas[1])
+    def __init__(self) -> None:
+        self._ratio = _BETAS[0] / math.sqrt(_BETAS[1])
         self._tails = torch.empty(0, dtype=torch.float64)
 
     def between(self, last: Tensor, missed: Tensor, until: int) -> Tensor:
@@ -253,7 +237,7 @@ class _MomentumTails:
         return tails[last] - self._ratio ** missed.to(torch.float64) * tails[last + missed]
 
     def _grow(self, size: int) -> None:
-        first, second = self._betas
+        first, second = _BETAS
         tail = self._ratio / (1 - self._ratio)  # c is 1 in the limit, and the error fades going back
         values = [0.0] * size
         spare = 60 * int(1 / (1 - self._ratio) + 1)

@@ -17,6 +17,7 @@ from paraforge.evaluation.similarity.word_lists import Pair, SimilarityList, cor
 from paraforge.lexicon.layout import WORDS
 from paraforge.lexicon.lookup import Lexicon, Score
 from paraforge.lexicon.reference_lexicon import ReferenceLexicon, read_reference_lexicon
+from paraforge.shards.store import open_parquet
 
 SCORES: tuple[Score, ...] = ("cross_pmi", "adjusted_pmi")
 
@@ -122,7 +123,7 @@ def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int
     hits = dict.fromkeys(ranks, 0)
     shown = dict.fromkeys(ranks, 0)
     for path in lexicon.files:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             for batch in file.iter_batches(columns=["word", "paraphrase", "rank"]):
                 inside = batch.filter(pc.is_in(batch["word"], listed))
                 best = inside["rank"].to_pylist()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from paraforge.errors import InputError
 from paraforge.lexicon.layout import SCHEMA, WORDS, read_lexicon_json
+from paraforge.shards.store import open_parquet
 
 Score = Literal["adjusted_pmi", "cross_pmi"]
 
@@ -35,7 +35,8 @@ class Lexicon:
         # For each row group: file, number in it, first and last word.
         self._groups: list[tuple[Path, int, str, str]] = []
         for name, rows in records:
-            metadata = _metadata(self.path / name)
+            with open_parquet(self.path / name, "Extract the lexicon again.") as file:
+                metadata = file.metadata
             if metadata.num_rows != rows:
                 raise InputError(f"{metadata.num_rows} rows, its manifest says {rows}", self.path / name)
             for group in range(metadata.num_row_groups):
@@ -65,13 +66,10 @@ class Lexicon:
             if any(first <= word <= last for word in wanted):
                 groups.setdefault(path, []).append(group)
         for path, numbers in groups.items():
-            try:
-                with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                    for number in numbers:
-                        table = file.read_row_group(number, columns=names, use_threads=False)
-                        tables.append(table.filter(pc.is_in(table["word"], pa.array(wanted, pa.string()))))
-            except (pa.ArrowInvalid, OSError) as error:
-                raise InputError(f"cannot be read as Parquet: {error}", path) from error
+            with open_parquet(path) as file:
+                for number in numbers:
+                    table = file.read_row_group(number, columns=names, use_threads=False)
+                    tables.append(table.filter(pc.is_in(table["word"], pa.array(wanted, pa.string()))))
         return pa.concat_tables(tables).select(names)
 
     def lookup(
@@ -118,10 +116,9 @@ class Lexicon:
     def count_of(self, word: str) -> int:
         """Sentences with the word, ``#(u)``; 0 if there are fewer than an entry needs pairs."""
         names = self.normalise(word)
-        try:
-            table = pq.read_table(self.path / WORDS, filters=[("word", "in", names)])
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"cannot be read as Parquet: {error}", self.path / WORDS) from error
+        with open_parquet(self.path / WORDS) as file:
+            table = file.read(use_threads=False)
+        table = table.filter(pc.is_in(table["word"], pa.array(names, pa.string())))
         return int(
             (pc.sum(table["reference_count"]).as_py() or 0)
             + (pc.sum(table["translation_count"]).as_py() or 0)
@@ -133,12 +130,3 @@ UNIVERSAL_TAGS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT",
     "SCONJ", "SYM", "VERB", "X",
 )  # fmt: skip
-
-
-def _metadata(path: Path) -> Any:
-    try:
-        return pq.read_metadata(path)
-    except FileNotFoundError as error:
-        raise InputError("no such file", path, remedy="Extract the lexicon again.") from error
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", path) from error

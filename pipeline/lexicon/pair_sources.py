@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from paraforge.bitext.readers.tsv import read_tsv
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_file
 from paraforge.interrupts import check_interrupt
 from paraforge.lexicon.parameters import LexiconFilters
-from paraforge.shards.store import ROWS_PER_SHARD, ShardView, ShardWriter, index_path, read_aligned
+from paraforge.shards.store import ShardView, ShardWriter, index_path, open_parquet, read_aligned, row_groups
 from paraforge.text.compression import open_bytes, refuse_binary
 from paraforge.text.lines import Reading
 from paraforge.text.tokens import TokenColumn, tokenize_columns
@@ -64,11 +63,8 @@ class Piece:
         """The piece's rows."""
         if self.row_groups is None:
             return read_aligned(self.paths, columns)
-        try:
-            with pq.ParquetFile(self.paths[0]) as file:
-                return file.read_row_groups(list(self.row_groups), columns=list(columns), use_threads=False)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"cannot be read as Parquet: {error}", self.paths[0]) from error
+        with open_parquet(self.paths[0]) as file:
+            return file.read_row_groups(list(self.row_groups), columns=list(columns), use_threads=False)
 
 
 @dataclass(frozen=True)
@@ -146,19 +142,9 @@ def _parquet_files(files: Sequence[Path], filters: LexiconFilters) -> PairSource
     pieces = []
     columns: tuple[str, ...] = ()
     for path in files:
-        try:
-            metadata = pq.read_metadata(path)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"cannot be read as Parquet: {error}", path) from error
-        columns = _columns(metadata.schema.to_arrow_schema().names, filters, path)
-        groups: list[int] = []
-        rows = 0
-        for group in range(metadata.num_row_groups):
-            groups.append(group)
-            rows += metadata.row_group(group).num_rows
-            if rows >= ROWS_PER_SHARD or group == metadata.num_row_groups - 1:
-                pieces.append(Piece((path,), rows, tuple(groups)))
-                groups, rows = [], 0
+        with open_parquet(path) as file:
+            columns = _columns(file.schema_arrow.names, filters, path)
+            pieces += [Piece((path,), rows, groups) for groups, rows in row_groups(file)]
     return PairSource(tuple(pieces), columns, hash_json([sha256_file(path) for path in files]))
 
 

@@ -85,14 +85,13 @@ def usable_model(
     *,
     source_language: str | None = None,
     target_language: str | None = None,
-    affixes: Mapping[str, Sequence[str] | None] | None = None,
 ) -> Path:
     """A directory that an engine opens: the model as it is, or converted into the user's cache.
 
     A model is converted once; processes that want the same one at a time wait for the first.
 
     source: see :func:`import_model`, but for models of the hub. engine: the engine that is going to read it.
-    source_language, target_language, affixes: see :func:`import_model`.
+    source_language, target_language: see :func:`import_model`.
 
     Raises InputError: no such model, it cannot be converted, or its languages have to be given and are not.
     """
@@ -103,20 +102,16 @@ def usable_model(
         return path
     languages = (source_language, target_language)
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
-    target = cache_directory() / hash_json([files_fingerprint(files), path.name, languages, affixes])[:40]
+    target = cache_directory() / hash_json([files_fingerprint(files), path.name, languages, None])[:40]
     target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(target.with_suffix(".lock")):
         if not (target / MODEL_FILE).is_file():
             logger.warning("converting %s once into %s", path, target)
             description = import_model(
-                path,
-                target,
-                source_language=source_language,
-                target_language=target_language,
-                affixes=affixes,
+                path, target, source_language=source_language, target_language=target_language
             )
             tags = [tag for name in AFFIXES for tag in description[name] if tag != "</s>"]
-            if tags and languages == (None, None) and not affixes:
+            if tags and languages == (None, None):
                 shutil.rmtree(target)
                 raise InputError(
                     f"it translates between several languages ({', '.join(tags)}), and none is given",

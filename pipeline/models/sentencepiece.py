@@ -151,7 +151,7 @@ def read_dictionary(path: Path) -> list[str]:
             "no such dictionary", path, remedy="fairseq-preprocess writes it beside the data."
         ) from error
     except UnicodeDecodeError as error:
-        raise InputError("not UTF-8 text", path, text_line(error.object, error.start)) from error
+        raise InputError("not UTF-8 text", path, error.object.count(b"\n", 0, error.start) + 1) from error
     types = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line:
@@ -165,11 +165,6 @@ def read_dictionary(path: Path) -> list[str]:
     if not types:
         raise InputError("empty dictionary", path)
     return types
-
-
-def text_line(content: bytes, offset: int) -> int:
-    """1-based line of a byte offset."""
-    return content.count(b"\n", 0, offset) + 1
 
 
 def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:

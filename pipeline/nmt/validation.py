@@ -71,14 +71,13 @@ def translate_pieces(
     beam: int,
     threads: int,
     maximum_tokens: int,
-    target_prefix: Sequence[str] = (),
 ) -> list[list[str]]:
     """Best hypothesis of each source, as pieces; float32 on the CPU.
 
     converted: CTranslate2 directory.
     sources: pieces of each sentence, with whatever the model wants before and after them. beam: beam size.
     threads: replicas of one thread each, which is faster than one replica of several.
-    maximum_tokens: longest hypothesis. target_prefix: forced first pieces, which are not given back.
+    maximum_tokens: longest hypothesis.
     """
     import ctranslate2
 
@@ -87,13 +86,12 @@ def translate_pieces(
     )
     results = translator.translate_batch(
         [list(source) for source in sources],
-        target_prefix=[list(target_prefix)] * len(sources) if target_prefix else None,
         beam_size=beam,
         max_batch_size=1024,
         batch_type="tokens",
         max_decoding_length=maximum_tokens,
     )
-    return [result.hypotheses[0][len(target_prefix) :] for result in results]
+    return [result.hypotheses[0] for result in results]
 
 
 def evaluate(

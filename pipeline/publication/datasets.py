@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from paraforge.publication.manifest import (
     read_manifest,
 )
 from paraforge.shards.schema import SCHEMA_VERSION, present_names
+from paraforge.shards.store import open_parquet
 
 LEXICON = "lexicon"
 PUBLISH_AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch the file again."
@@ -126,15 +127,9 @@ def _lexicon_schema(files: list[Path]) -> pa.Schema:
         return file.schema_arrow
 
 
-@contextmanager
-def open_file(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a file of a dataset to read parts of it; its pages' checksums are verified. Raises InputError: it
-    cannot be read, found when opening it or while reading."""
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            yield file
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", path, remedy=PUBLISH_AGAIN) from error
+def open_file(path: Path) -> AbstractContextManager[pq.ParquetFile]:
+    """Open a file of a dataset; see :func:`~paraforge.shards.store.open_parquet`."""
+    return open_parquet(path, PUBLISH_AGAIN)
 
 
 def neighbours(corpus: Dataset) -> tuple[dict[str, Dataset], dict[str, str]]:

@@ -66,10 +66,10 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str = "axis") -> Mark
     return tag("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": kind})
 
 
-def path(points: Iterable[tuple[float, float]], kind: str, close: bool = False) -> Markup:
+def path(points: Iterable[tuple[float, float]], kind: str) -> Markup:
     """A line through points."""
     steps = " ".join(f"{_value(float(x))} {_value(float(y))}" for x, y in points)
-    return tag("path", {"d": f"M{steps}{'Z' if close else ''}", "class": kind})
+    return tag("path", {"d": f"M{steps}", "class": kind})
 
 
 def compact(number: float) -> str:
@@ -108,8 +108,9 @@ class Bar:
         return self.kept + self.refused
 
 
-def histogram(bars: Sequence[Bar], title: str, unit: str, width: float = 320, height: float = 160) -> Markup:
+def histogram(bars: Sequence[Bar], title: str, unit: str) -> Markup:
     """Bars of kept pairs, and of refused ones on top of them; a line over them for wrong pairs."""
+    width, height = 320, 160
     left, right, top, bottom = 38.0, 6.0, 8.0, 34.0
     most = max((max(bar.pairs, bar.wrong) for bar in bars), default=0) or 1
     low, high = (bars[0].low, bars[-1].high) if bars else (0.0, 1.0)
@@ -216,10 +217,9 @@ def heat_map(
     title: str,
     units: tuple[str, str],
     x_low: float,
-    width: float = 520,
-    height: float = 310,
 ) -> Markup:
     """Pairs by two scores; a cell's strength follows the logarithm of its pairs. The axes end at 1."""
+    width, height = 520, 310
     left, right, top, bottom = 40.0, 8.0, 8.0, 36.0
     across, down = width - left - right, height - top - bottom
     most = max((cell.pairs for cell in cells), default=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,32 +79,51 @@ def write_shard(table: pa.Table, path: Path, level: int = _LEVEL) -> ShardRecord
     return ShardRecord(path.name, table.num_rows, digest)
 
 
+@contextmanager
+def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file to read parts of it, checking page checksums. Raises InputError, with the remedy:
+    it is missing, or cannot be read, found when opening it or while reading."""
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
+    except FileNotFoundError as error:
+        raise InputError("no such file", path, remedy=remedy) from error
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"cannot be read as Parquet: {error}", path, remedy=remedy) from error
+
+
+def row_groups(file: pq.ParquetFile, wanted: int = ROWS_PER_SHARD) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The row groups of a file in pieces that are read together, of at least ``wanted`` rows each but for the
+    last, and the rows of each piece."""
+    groups: tuple[int, ...] = ()
+    rows = 0
+    for group in range(file.metadata.num_row_groups):
+        groups += (group,)
+        rows += file.metadata.row_group(group).num_rows
+        if rows >= wanted or group == file.metadata.num_row_groups - 1:
+            yield groups, rows
+            groups, rows = (), 0
+
+
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a Parquet file of the project, checking page checksums; columns have their present names. Raises
     InputError: the file is missing, not Parquet, damaged, or lacks a column."""
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            names = file.schema_arrow.names
-            stored = dict(zip(present_names(names), names, strict=True))
-            missing = [name for name in columns or () if name not in stored]
-            if missing:
-                raise InputError(f"no column {', '.join(missing)}; it has {', '.join(stored)}", path)
-            wanted = None if columns is None else [stored[name] for name in columns]
-            table = file.read(columns=wanted, use_threads=False)
-            return table.rename_columns(present_names(table.column_names))
-    except FileNotFoundError as error:
-        raise InputError("no such file", path) from error
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", path) from error
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        stored = dict(zip(present_names(names), names, strict=True))
+        missing = [name for name in columns or () if name not in stored]
+        if missing:
+            raise InputError(f"no column {', '.join(missing)}; it has {', '.join(stored)}", path)
+        wanted = None if columns is None else [stored[name] for name in columns]
+        table = file.read(columns=wanted, use_threads=False)
+        return table.rename_columns(present_names(table.column_names))
 
 
 def read_schema(path: Path) -> pa.Schema:
     """The schema of a Parquet file of the project; columns have their present names. Raises InputError: the
     file cannot be read."""
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", path) from error
+    with open_parquet(path) as file:
+        schema = file.schema_arrow
     fields = [field.with_name(name) for field, name in zip(schema, present_names(schema.names), strict=True)]
     return pa.schema(fields, schema.metadata)
 

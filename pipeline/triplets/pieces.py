@@ -17,6 +17,7 @@ from paraforge.files import atomic_path
 from paraforge.publication.datasets import Dataset, open_file
 from paraforge.selection.filters.near_duplicates import near_duplicate_keys
 from paraforge.shards.lineage import LINEAGE
+from paraforge.shards.store import row_groups
 
 SIDES = ("reference", "translation")
 REASONS = ("blank", "same", "no_vector", "cluster", "margin")
@@ -59,16 +60,9 @@ def cut_corpus(dataset: Dataset) -> list[Piece]:
     first = 0
     for path in dataset.files:
         with open_file(path) as file:
-            sizes = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
-        groups: list[int] = []
-        rows = 0
-        for group, size in enumerate(sizes):
-            groups.append(group)
-            rows += size
-            if rows >= PIECE_ROWS or group == len(sizes) - 1:
-                pieces.append(Piece(path, tuple(groups), first, rows, stored))
+            for groups, rows in row_groups(file, PIECE_ROWS):
+                pieces.append(Piece(path, groups, first, rows, stored))
                 first += rows
-                groups, rows = [], 0
     return pieces
 
 

@@ -53,7 +53,7 @@ def by_length(compared: Sequence[Compared]) -> list[LengthScore]:
     of all years' sets. Sets without a year, such as STS Benchmark, which repeats pairs of the years, are
     looked at only where there are no others.
     """
-    chosen = [item for item in compared if _is_year(item.pairs)] or list(compared)
+    chosen = [item for item in compared if _YEAR.fullmatch(item.pairs.group) is not None] or list(compared)
     lengths = np.concatenate([_lengths(item.pairs) for item in chosen] or [np.empty(0, np.int64)])
     gold = np.concatenate([item.pairs.gold for item in chosen] or [np.empty(0)])
     values = np.concatenate([item.values for item in chosen] or [np.empty(0)])
@@ -80,10 +80,6 @@ def difference(first: StsScores, second: StsScores) -> Difference:
             by_set[item.name] = item.pearson - other
     mean = float(np.mean(np.abs(list(by_set.values())))) if by_set else None
     return Difference(mean, len(by_set), by_set)
-
-
-def _is_year(pairs: SentencePairs) -> bool:
-    return _YEAR.fullmatch(pairs.group) is not None
 
 
 def _lengths(pairs: SentencePairs) -> npt.NDArray[np.int64]:
