@@ -186,7 +186,7 @@ def _scan(
         overlaps, no_overlap = numbers(table["overlap_3"])
     else:
         overlaps, no_overlap = np.zeros(table.num_rows), np.ones(table.num_rows, bool)
-    keys = sampling_keys(table.select([name for name in LINEAGE if name in table.column_names]), seed)
+    keys = sampling_keys(table, seed)
     for index, (figures, chosen) in enumerate(zip(bands, candidates, strict=True)):
         rows = np.flatnonzero(band_numbers == index)
         known = overlaps[rows[~no_overlap[rows]]].astype(np.float64)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from flask import Flask, abort, render_template, request
 from pydantic import ValidationError
 
-from paraforge.browse.browser import Browser
+from paraforge.browse.browser import Browser, Counted
 from paraforge.browse.scales import handle_step
 from paraforge.browse.selection import parameters_of, section_text
 from paraforge.browse.view import LONGEST_TEXT, RANDOM, View, from_fields, number_text, to_fields
@@ -63,13 +63,22 @@ def create_app(browser: Browser, policy: HostPolicy) -> Flask:
             "address": lambda view, **changes: _address(browser, view, changes),
         }
 
+    def with_pairs(view: View, found: Counted) -> dict[str, Any]:
+        kept, refused = browser.pairs(view, found)
+        return {
+            "view": view,
+            "counted": found,
+            "kept": kept,
+            "refused": refused,
+            "wrong": browser.wrong_pairs(found),
+            "rejected_label": _label_of_reason(view.reason, found.words),
+        }
+
     @app.get("/")
     def page() -> Page:
         view = view_of_request()
         known = counted(view)
-        kept, refused = browser.pairs(view, known["counted"])
-        wrong = browser.wrong_pairs(known["counted"])
-        return render_template("browse.html", **known, kept=kept, refused=refused, wrong=wrong)
+        return render_template("browse.html", **known | with_pairs(view, known["counted"]))
 
     @app.get("/counts")
     def counts() -> Page:
@@ -78,19 +87,7 @@ def create_app(browser: Browser, policy: HostPolicy) -> Flask:
     @app.get("/pairs")
     def pairs() -> Page:
         view = view_of_request()
-        found = browser.count(view)
-        kept, refused = browser.pairs(view, found)
-        wrong = browser.wrong_pairs(found)
-        label = _label_of_reason(view.reason, found.words)
-        return render_template(
-            "pairs.html",
-            view=view,
-            counted=found,
-            kept=kept,
-            refused=refused,
-            wrong=wrong,
-            rejected_label=label,
-        )
+        return render_template("pairs.html", **with_pairs(view, browser.count(view)))
 
     return app
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from paraforge.files import write_csv
 from paraforge.selection.fate import Counts, count_rows, kept_mask
 from paraforge.selection.filters import numbers
-from paraforge.shards.lineage import LINEAGE, sampling_keys
+from paraforge.shards.lineage import sampling_keys
 from paraforge.statistics.counts import (
     BANDS,
     HEAT_X,
@@ -119,8 +119,7 @@ def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
     if examples_per_band and "paraphrase_score" in rows.column_names:
         scores, missing = numbers(rows.column("paraphrase_score"))
         band = np.where(missing | ~kept, -1, band_of(scores))
-        lineage = rows.select([name for name in LINEAGE if name in rows.column_names])
-        keys = sampling_keys(lineage, _EXAMPLE_SEED)
+        keys = sampling_keys(rows, _EXAMPLE_SEED)
         shown = rows.select([name for name in _EXAMPLE_COLUMNS if name in rows.column_names])
         for index in range(len(BANDS)):
             places = np.flatnonzero(band == index)

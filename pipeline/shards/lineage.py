@@ -35,7 +35,7 @@ def mixed(keys: npt.NDArray[np.uint64], name: str) -> npt.NDArray[np.uint64]:
 def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
     """Pseudo-random keys of n rows.
 
-    lineage: columns ``source`` (string), ``line`` (int64) and, for n-best rows, ``rank`` (int8).
+    lineage: a table with columns ``source`` (string), ``line`` (int64) and, for n-best rows, ``rank`` (int8).
     seed: any integer; another seed gives an independent order.
 
     Returns n keys, uniform over 64 bits.

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from paraforge.shards.lineage import LINEAGE
+from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.shards.scheduler import Jobs
-from paraforge.statistics.pairs import Paths, keys_of, read_pairs
+from paraforge.statistics.pairs import Paths, read_pairs
 from paraforge.statistics.parameters import BackgroundParameters, located
 from paraforge.text.idf import (
     Background,
@@ -38,7 +38,7 @@ def count_shard_background(paths: Paths, seed: int, limit: int | None) -> tuple[
     """Sentences of a shard that are in the background, and in how many each word occurs."""
     table = read_pairs(paths, [*LINEAGE, "reference"])
     if limit is not None:
-        table = table.filter(pa.array(keys_of(table, seed ^ BACKGROUND_SEED) <= np.uint64(limit)))
+        table = table.filter(pa.array(sampling_keys(table, seed ^ BACKGROUND_SEED) <= np.uint64(limit)))
     return table.num_rows, count_documents(tokenize_column(table["reference"]))
 
 

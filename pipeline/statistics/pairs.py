@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.errors import InputError
-from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet, read_schema
 
 Keys = npt.NDArray[np.uint64]
@@ -73,7 +72,3 @@ def limit_of(keys: Keys, size: int | None) -> int:
     """The largest key of a sample of ``size`` rows; ``keys`` has the smallest ``size`` of them at least."""
     chosen = smallest(keys, size)
     return int(chosen.max()) if len(chosen) else 0
-
-
-def keys_of(table: pa.Table, seed: int) -> Keys:
-    return sampling_keys(table.select([name for name in LINEAGE if name in table.column_names]), seed)

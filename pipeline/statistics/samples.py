@@ -13,11 +13,11 @@ import pyarrow as pa
 from paraforge.parsing.brackets import top_two_levels
 from paraforge.parsing.parse import parse_sentences
 from paraforge.selection.filters import numbers
-from paraforge.shards.lineage import LINEAGE
+from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs
 from paraforge.statistics.counts import Moments, by_source, rounded
-from paraforge.statistics.pairs import Paths, keys_of, read_pairs
+from paraforge.statistics.pairs import Paths, read_pairs
 from paraforge.statistics.parses import Row
 from paraforge.text.idf import Background, entropy, sentence_means
 from paraforge.text.tokens import TokenColumn, tokenize_column
@@ -105,7 +105,7 @@ def draw_shard(
     table = read_pairs(paths, [*LINEAGE, "reference", "paraphrase_score"])
     result = {}
     for source, rows in by_source(table).items():
-        drawn = rows.filter(pa.array(keys_of(rows, seed) <= np.uint64(limits[source])))
+        drawn = rows.filter(pa.array(sampling_keys(rows, seed) <= np.uint64(limits[source])))
         scores = np.full(drawn.num_rows, np.nan)
         if "paraphrase_score" in drawn.column_names:
             values, missing = numbers(drawn["paraphrase_score"])

@@ -11,7 +11,7 @@ import numpy as np
 
 from paraforge.errors import InputError
 from paraforge.parsing.parser import open_parser
-from paraforge.shards.lineage import LINEAGE
+from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs, open_jobs
 from paraforge.shards.store import ShardView
@@ -27,7 +27,7 @@ from paraforge.statistics.counts import (
     figures_of,
     merge_deciles,
 )
-from paraforge.statistics.pairs import Keys, Paths, keys_of, limit_of, read_pairs, shard_paths, smallest
+from paraforge.statistics.pairs import Keys, Paths, limit_of, read_pairs, shard_paths, smallest
 from paraforge.statistics.parameters import StatisticsParameters, located
 from paraforge.statistics.parses import read_parses
 from paraforge.statistics.samples import describe_sample, parse_rest, sample_references
@@ -109,9 +109,7 @@ def describe_corpus(
         )
     wanted = {source: set(one.lines.tolist()) for source, one in sampled.items()}
     parses = read_parses(parameters.parses, wanted)
-    missing: str | None = NO_PARSES
-    if parameters.parses or parameters.parser:
-        missing = None
+    missing = None if parameters.parses or parameters.parser else NO_PARSES
     if parameters.parser is not None:
         parse_rest(sampled, parses, parameters.parser, resources)
     sources = {}
@@ -138,9 +136,9 @@ def describe_shard(
     result = _Shard(deciles=decile_figures(table))
     for source, rows in by_source(table).items():
         result.figures[source] = figures_of(rows)
-        result.keys[source] = smallest(keys_of(rows, seed), sample)
+        result.keys[source] = smallest(sampling_keys(rows, seed), sample)
     if with_background and background is not None:
-        result.background_keys = smallest(keys_of(table, seed ^ BACKGROUND_SEED), background)
+        result.background_keys = smallest(sampling_keys(table, seed ^ BACKGROUND_SEED), background)
     return result
 
 
