@@ -153,6 +153,12 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise InputError("not JSON of ours: nested too deeply", path) from error
 
 
+def cache_directory(name: str) -> Path:
+    """Where something is kept for a user, whatever the project: ``$XDG_CACHE_HOME/paraforge/NAME``."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "paraforge" / name
+
+
 def size(amount: float) -> str:
     """Bytes in the largest unit of which there is at least one."""
     for unit in ("B", "kB", "MB", "GB"):

@@ -21,7 +21,7 @@ from paraforge.bitext.reasons import REASONS
 from paraforge.browse.row_groups import RowGroup, read_group, row_groups
 from paraforge.browse.scales import scale_of
 from paraforge.errors import InputError
-from paraforge.files import hash_json, read_json_or_none, unfinished_paths, write_json
+from paraforge.files import cache_directory, hash_json, read_json_or_none, unfinished_paths, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.publication.datasets import Dataset
@@ -131,21 +131,15 @@ class PreparedCorpus:
         return self.groups[list(self.layout.groups).index(name)]
 
 
-def cache_directory() -> Path:
-    """Where corpora are prepared: ``$XDG_CACHE_HOME/paraforge/browse``, below ``~/.cache`` by default."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "paraforge" / "browse"
-
-
 def prepare(datasets: Sequence[Dataset], cache: Path | None = None) -> PreparedCorpus:
     """Open the corpus as it was prepared before, or prepare it; killed in between, it begins anew.
 
     datasets: of one publication, the kept pairs first.
-    cache: where it is kept, under the hash of the manifests; see :func:`cache_directory`.
+    cache: where it is kept, under the hash of the manifests; see :func:`~paraforge.files.cache_directory`.
 
     Raises InputError: a file is damaged. Interrupted: Ctrl-C or SIGTERM.
     """
-    cache = cache_directory() if cache is None else cache
+    cache = cache_directory("browse") if cache is None else cache
     schema = pa.unify_schemas([one.schema.remove_metadata() for one in datasets])
     layout = layout_of(schema)
     manifests = [one.manifest.as_dict()["sha256"] for one in datasets if one.manifest]

@@ -13,8 +13,8 @@ from paraforge.configuration.inputs import unreadable_files
 from paraforge.configuration.parameters import Parameters
 from paraforge.errors import InputError
 from paraforge.models.archives import is_archive
-from paraforge.models.conversion import MODEL_FILE
 from paraforge.models.importers import importer_for
+from paraforge.models.model import MODEL_FILE
 from paraforge.text.paths import expand
 
 

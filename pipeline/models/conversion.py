@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.errors import InputError
-from paraforge.files import read_json, sha256_file, write_json
+from paraforge.files import sha256_file, write_json
 from paraforge.models.checkpoint import weights_only_state, write_checkpoint
 from paraforge.models.fairseq_compat import import_fairseq, load_checkpoint
+from paraforge.models.model import MODEL_FILE, MODEL_FORMAT
 from paraforge.models.sentencepiece import SPECIAL_TYPES
 from paraforge.models.subwords import BPE, KINDS, copy_subwords
 
-SCHEMA_VERSION = 1
-MODEL_FILE = "model.json"
 CHECKPOINT_FILE = "checkpoint.pt"
 
 
@@ -167,17 +166,6 @@ def write_fairseq_model(
     }
 
 
-def check_files(folder: Path) -> None:
-    """Check every file of a model against ``model.json``. Raises InputError: one is missing, or is not what
-    it was."""
-    files = read_json(folder / MODEL_FILE)["files"]
-    for name, entry in files.items():
-        if not (folder / name).is_file():
-            raise InputError("no such file: the model is not whole", folder / name)
-        if sha256_file(folder / name) != entry["sha256"]:
-            raise InputError(f"it is not the file that {MODEL_FILE} names", folder / name)
-
-
 def write_description(
     output: Path,
     *,
@@ -212,7 +200,7 @@ def write_description(
     if any(name.endswith(BPE) for name in subwords.values()):
         decisive["languages"] = list(languages)  # Moses has rules for each
     description = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": MODEL_FORMAT,
         "origin": origin,
         "imported_from": imported_from,
         "engines": dict(entries.get("engines", {})),

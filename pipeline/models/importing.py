@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,13 +12,13 @@ from typing import Any
 from filelock import FileLock
 
 from paraforge.errors import InputError
-from paraforge.files import hash_json, read_json
+from paraforge.files import cache_directory, hash_json, read_json
 from paraforge.models.archives import is_archive, unpacked
-from paraforge.models.conversion import MODEL_FILE, check_files, write_description
+from paraforge.models.conversion import write_description
 from paraforge.models.hub import download, is_hub_name
 from paraforge.models.importers import importer_for
 from paraforge.models.importers.ctranslate2 import FOLDER, vocabulary_of
-from paraforge.models.model import can_open, files_fingerprint
+from paraforge.models.model import MODEL_FILE, can_open, check_files, files_fingerprint
 from paraforge.shards.work import replaced_directory
 
 logger = logging.getLogger(__name__)
@@ -102,7 +101,8 @@ def usable_model(
         return path
     languages = (source_language, target_language)
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
-    target = cache_directory() / hash_json([files_fingerprint(files), path.name, languages, None])[:40]
+    key = hash_json([files_fingerprint(files), path.name, languages, None])[:40]
+    target = cache_directory("models") / key
     target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(target.with_suffix(".lock")):
         if not (target / MODEL_FILE).is_file():
@@ -119,12 +119,6 @@ def usable_model(
                     remedy="Run 'paraforge model import MODEL DEST --from LANGUAGE --to LANGUAGE'.",
                 )
     return target
-
-
-def cache_directory() -> Path:
-    """Where converted models are kept: ``$XDG_CACHE_HOME/paraforge/models``."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "paraforge" / "models"
 
 
 @contextmanager
@@ -149,7 +143,7 @@ def _located(source: Path | str, beside: Path) -> Iterator[tuple[Path, str]]:
 
 def _copy(path: Path, output: Path) -> dict[str, Any]:
     description: dict[str, Any] = read_json(path / MODEL_FILE)
-    check_files(path)
+    check_files(path, description["files"])
     for name in [*description["files"], MODEL_FILE]:
         if not (output / name).resolve().is_relative_to(output.resolve()):
             raise InputError(f"{name!r} lies outside of the model's directory", path / MODEL_FILE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from paraforge.files import hash_json, read_json, sha256_file
 from paraforge.models.checkpoint import fairseq_languages
 from paraforge.models.subwords import find_subwords
 
-MODEL_INDEX = "model.json"
+MODEL_FILE = "model.json"
 MODEL_FORMAT = 1
 NO_MODEL = "none"
 # Subwords that need no conversion.
@@ -78,7 +78,7 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
     """
     if not path.is_dir():
         raise InputError("no such directory with a model", path)
-    if (path / MODEL_INDEX).is_file():
+    if (path / MODEL_FILE).is_file():
         return _open_indexed(path, verify)
     bare = _open_bare(path)
     if bare is None or (engine is not None and _SAME_FORM.get(engine, engine) not in bare.folders):
@@ -95,25 +95,25 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
 def can_open(path: Path, engine: str) -> bool:
     """Whether :func:`open_model` reads a directory for an engine without conversion. Raises InputError: a
     part of the model is missing or damaged."""
-    if (path / MODEL_INDEX).is_file():
+    if (path / MODEL_FILE).is_file():
         return True
     bare = _open_bare(path) if path.is_dir() else None
     return bare is not None and _SAME_FORM.get(engine, engine) in bare.folders
 
 
 def _open_indexed(path: Path, verify: bool) -> TranslationModel:
-    index = read_json(path / MODEL_INDEX)
+    index = read_json(path / MODEL_FILE)
     try:
         if index["schema_version"] > MODEL_FORMAT:
             raise InputError(
                 f"written in format {index['schema_version']}, this version reads {MODEL_FORMAT}",
-                path / MODEL_INDEX,
+                path / MODEL_FILE,
                 remedy="Upgrade paraforge.",
             )
         if index["origin"] == NO_MODEL:
             raise InputError(
                 "it says that there is no model, and there are sentences to translate",
-                path / MODEL_INDEX,
+                path / MODEL_FILE,
                 remedy="Train one or name one under 'nmt' in params.yaml.",
             )
         model = TranslationModel(
@@ -131,12 +131,14 @@ def _open_indexed(path: Path, verify: bool) -> TranslationModel:
         )
         files = dict(index["files"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"damaged index: {error!r}", path / MODEL_INDEX) from error
-    _check_files(path, files, verify)
+        raise InputError(f"damaged index: {error!r}", path / MODEL_FILE) from error
+    check_files(path, files, verify)
     return model
 
 
-def _check_files(path: Path, files: dict[str, Any], verify: bool) -> None:
+def check_files(path: Path, files: Mapping[str, Any], verify: bool = True) -> None:
+    """Compare a model's files with what ``model.json`` says of them: sizes and, to ``verify``, SHA-256.
+    Raises InputError: one is missing, or is not what it was."""
     for name, expected in files.items():
         file = path / name
         if not file.is_file():
@@ -147,9 +149,9 @@ def _check_files(path: Path, files: dict[str, Any], verify: bool) -> None:
         )
         if changed:
             raise InputError(
-                f"it is not the file that {MODEL_INDEX} names: it is damaged or was changed",
+                f"it is not the file that {MODEL_FILE} names: it is damaged or was changed",
                 file,
-                remedy="Run 'dvc repro' to make the model again.",
+                remedy="Make the model again ('dvc repro'), or fetch it again.",
             )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from paraforge.errors import InputError
 from paraforge.files import read_json
-from paraforge.models.model import MODEL_INDEX, open_model
+from paraforge.models.model import MODEL_FILE, open_model
 
 # The file that describes a model of each kind. A translation model has a reader of its own.
 _KINDS = {
@@ -55,7 +55,7 @@ def describe_model(path: Path) -> dict[str, Any]:
     """Origin, languages, engines, subwords, tags, sizes and fingerprint of a model. Raises InputError: no
     such model, or a part of it is missing."""
     model = open_model(path, verify=False)
-    index = read_json(model.path / MODEL_INDEX) if (model.path / MODEL_INDEX).is_file() else {}
+    index = read_json(model.path / MODEL_FILE) if (model.path / MODEL_FILE).is_file() else {}
     files = [file for file in model.path.rglob("*") if file.is_file()]
     architecture = index.get("architecture") or {}
     return {

@@ -14,8 +14,9 @@ from paraforge import versions
 from paraforge.bitext.ingest import ingest
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, write_json
-from paraforge.models.conversion import MODEL_FILE, check_files, write_description
+from paraforge.models.conversion import write_description
 from paraforge.models.importing import import_model
+from paraforge.models.model import MODEL_FILE, check_files
 from paraforge.nmt.finishing import finish_model
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.training import train_model, write_history
@@ -164,7 +165,7 @@ def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> 
 def _is_whole(model: Path) -> bool:
     """Whether a finished model is there with every byte that it was finished with."""
     try:
-        check_files(model)
+        check_files(model, read_json(model / MODEL_FILE)["files"])
     except (InputError, KeyError, TypeError, AttributeError):
         return False
     return True

@@ -10,8 +10,9 @@ from typing import Any
 
 from paraforge import versions
 from paraforge.files import hash_json, read_json, sha256_file, write_json
-from paraforge.models.conversion import MODEL_FILE, write_description
+from paraforge.models.conversion import write_description
 from paraforge.models.importing import import_model
+from paraforge.models.model import MODEL_FILE
 from paraforge.nmt.stage import publish, trained_model, training_key
 from paraforge.nmt.training import write_history
 from paraforge.paraphrasing.controls import CONTROLS_FILE, Controls

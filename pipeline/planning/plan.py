@@ -17,7 +17,7 @@ from paraforge.engines import is_model_free, is_remote
 from paraforge.errors import InputError
 from paraforge.files import read_json
 from paraforge.models.importing import import_model
-from paraforge.models.model import MODEL_INDEX
+from paraforge.models.model import MODEL_FILE
 from paraforge.nmt.stage import training_key
 from paraforge.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
 from paraforge.planning.measurement import Measurement, Rate, measure, row_seconds
@@ -113,13 +113,13 @@ def model_path(parameters: Parameters, corpus: ShardDirectory, built: Path) -> P
             affixes=section.affixes.model_dump(),
         )
         return output
-    if not (built / MODEL_INDEX).is_file():
+    if not (built / MODEL_FILE).is_file():
         raise InputError(
             "there is no model yet to measure with",
             built,
             remedy="Run 'dvc repro nmt' first, or give the rate of a device with --rate.",
         )
-    signature = str((read_json(built / MODEL_INDEX).get("trained_on") or {}).get("signature"))
+    signature = str((read_json(built / MODEL_FILE).get("trained_on") or {}).get("signature"))
     own_bitext = section.model == "train" and section.bitext is None
     if own_bitext and not signature.startswith(f"key:{training_key(section, corpus)[:8]}|"):
         logger.warning(

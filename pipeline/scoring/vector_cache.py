@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 import tempfile
 from pathlib import Path
 
 from paraforge.errors import InputError
-from paraforge.files import sha256_file
+from paraforge.files import cache_directory, sha256_file
 from paraforge.scoring.vectors import WordVectors
 
 logger = logging.getLogger(__name__)
-
-
-def cache_directory() -> Path:
-    """Where converted vector files are kept: `$XDG_CACHE_HOME/paraforge/vectors`, `~/.cache` by default."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "paraforge" / "vectors"
 
 
 def table_directory(path: Path, cache: Path | None = None) -> Path:
@@ -25,7 +18,7 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
 
     path: a table's directory, or a vector file (word2vec, GloVe, paragram; plain or compressed).
     cache: where a file's table is kept, under the SHA-256 of the file's bytes; by default
-        :func:`cache_directory`.
+        :func:`~paraforge.files.cache_directory`.
 
     Raises InputError: no such file or directory, or see :func:`vector_files.read_vector_file`.
     """
@@ -33,7 +26,7 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
         return path
     if not path.is_file():
         raise InputError("no such file or directory of word vectors", path)
-    cache = cache_directory() if cache is None else cache
+    cache = cache_directory("vectors") if cache is None else cache
     directory = cache / sha256_file(path)
     if directory.is_dir():
         return directory

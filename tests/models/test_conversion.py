@@ -15,8 +15,9 @@ import torch
 from paraforge.decoding.translator import DecodingOptions, Hypotheses
 from paraforge.engines import open_translator
 from paraforge.errors import InputError
-from paraforge.models.conversion import check_files, fingerprint
+from paraforge.models.conversion import fingerprint
 from paraforge.models.importing import import_model
+from paraforge.models.model import check_files
 from tests.models.tiny import bitext, write_tiny_fairseq
 
 SENTENCES = [pair[0] for pair in bitext(60, seed=5)]
@@ -67,7 +68,7 @@ def test_the_layout(imported: Path) -> None:
     on_disk = {path.relative_to(imported).as_posix() for path in imported.rglob("*") if path.is_file()}
     assert on_disk == {*description["files"], "model.json"}
     assert {"ctranslate2/model.bin", "fairseq/checkpoint.pt", "fairseq/dict.cs.txt"} < on_disk
-    check_files(imported)
+    check_files(imported, description["files"])
     digests = {name: entry["sha256"] for name, entry in description["files"].items()}
     affixes = {name: description[name] for name in ("source_prefix", "source_suffix", "target_prefix")}
     assert description["fingerprint"] == fingerprint(digests, affixes)
