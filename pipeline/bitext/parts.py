@@ -27,7 +27,8 @@ from paraforge.interrupts import check_interrupt
 from paraforge.shards.keys import text_keys
 from paraforge.shards.scheduler import report_rows
 from paraforge.shards.schema import COLUMNS
-from paraforge.shards.store import ShardDirectory, ShardWriter, read_parquet
+from paraforge.shards.step import check_bytes
+from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
 from paraforge.text.lines import Reading
 
 logger = logging.getLogger(__name__)
@@ -132,14 +133,10 @@ def finished_parts(directory: Path) -> FileReport | None:
 def _unharmed(directory: Path) -> ShardDirectory | None:
     """Shards that are all there, with the bytes that their index names."""
     try:
-        shards = ShardDirectory(directory)
-        same = all(
-            sha256_file(path) == record.sha256
-            for record, path in zip(shards.records, shards.paths, strict=True)
-        )
-    except (InputError, OSError):
+        check_bytes(view := ShardView(directory))
+    except InputError:
         return None
-    return shards if same else None
+    return view.directories[0]
 
 
 def keys_of(part: Path, columns: tuple[str, str], texts: tuple[str, ...]) -> NDArray[np.uint64]:

@@ -18,7 +18,15 @@ from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.shards.keys import text_keys
-from paraforge.shards.store import ShardDirectory, ShardRecord, shard_name, write_index, write_shard
+from paraforge.shards.step import check_bytes
+from paraforge.shards.store import (
+    ShardDirectory,
+    ShardRecord,
+    ShardView,
+    shard_name,
+    write_index,
+    write_shard,
+)
 from paraforge.shards.work import replaced_directory
 
 _VERSION = 2
@@ -124,13 +132,10 @@ def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:
     try:
         digests = read_json(found.path / _COMPLETE)["files"]
         places = ShardDirectory(found.places)
+        check_bytes(ShardView(found.places))
         return (
             all(sha256_file(found.path / name) == digest for name, digest in digests.items())
             and places.rows == ingested.rows
-            and all(
-                sha256_file(path) == record.sha256
-                for path, record in zip(places.paths, places.records, strict=True)
-            )
         )
     except (InputError, OSError, KeyError, TypeError, AttributeError):
         return False
