@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Hundreds of processes are started; without what Python has compiled, each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Workers of Dask are forked from a process that has imported Dask, as in its own tests.
+os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
 
 
 @pytest.fixture(scope="session")
@@ -74,6 +76,11 @@ def _own_log() -> Iterator[None]:
     yield
     if logs.remove_handlers():
         logging.getLogger().setLevel(logging.WARNING)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what may take long, so that all processes of the tests end at about the same time."""
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -19,6 +19,7 @@ import yaml
 from filelock import FileLock
 
 from paraforge.configuration.composition import compose
+from tests import warm
 
 ROOT = Path(__file__).resolve().parent.parent
 CHOICES = ("translation=fake", "corpus=sample")
@@ -80,6 +81,12 @@ def environment() -> dict[str, str]:
     }
 
 
+def warm_environment() -> dict[str, str]:
+    """The same with programs that start at once: `paraforge`, `dvc` and the stages (see tests/warm.py)."""
+    found = environment()
+    return {**found, "PATH": f"{warm.programs()}{os.pathsep}{found['PATH']}"}
+
+
 def project_environment(directory: Path) -> dict[str, str]:
     """The environment in which ``python -m stages.X`` runs the project's stages with this checkout's code."""
     path = os.pathsep.join([str(ROOT / ".mypy"), str(directory)])
@@ -107,12 +114,33 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 def run(*command: str, cwd: Path, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and check its exit code (None for any)."""
-    result = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, cwd=cwd, env=warm_environment(), capture_output=True, text=True, check=False
+    )
     if expect is not None:
         assert result.returncode == expect, (
             f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
         )
     return result
+
+
+def start(*command: str, cwd: Path, stderr: int = subprocess.STDOUT) -> subprocess.Popen[str]:
+    """Start a command in a process group of its own, to be killed."""
+    return subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=warm_environment(),
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        process_group=0,
+    )
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill a command with all that it has started, and wait until none of them holds its output any more."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def ends_politely(process: subprocess.Popen[bytes]) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.here import inside, run_stage
-from tests.project import TRAINED, digests, make_project, stage_names
+from tests.project import TRAINED, digests, made_once, make_project, stage_names
 
 # What each stage publishes; nmt without a model and report keep nothing in the work directory.
 OUTPUTS = {
@@ -52,17 +52,20 @@ def empty_object(path: Path) -> None:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small project of which every stage has been run."""
-    project = make_project(
-        tmp_path_factory.mktemp("finished"),
-        TRAINED,
-        "embeddings.models.word.encoder.dimension=8",
-        "lexicon.minimum_pairs=1",
-        pairs=150,
-    )
-    with inside(project):
-        for name in stage_names():
-            assert run_stage(name)
-    return project
+
+    def make(project: Path) -> None:
+        make_project(
+            project,
+            TRAINED,
+            "embeddings.models.word.encoder.dimension=8",
+            "lexicon.minimum_pairs=1",
+            pairs=150,
+        )
+        with inside(project):
+            for name in stage_names():
+                assert run_stage(name)
+
+    return made_once(tmp_path_factory, "damaged", make)
 
 
 def work_of(project: Path, before: dict[str, str]) -> list[Path]:
@@ -112,9 +115,10 @@ def test_any_file_of_a_stage_that_was_stopped(finished: Path, tmp_path: Path, st
     with inside(begun):
         if run_stage(stage, after=looks):
             pytest.skip(f"{stage} does not look for signals so often")
-    for name in digests(begun / "work") if (begun / "work").exists() else {}:
-        for damage in (cut, overwrite):
-            project = tmp_path / "project"
-            shutil.copytree(begun, project, symlinks=True)
-            check(stage, project, project / "work" / name, damage, wanted)
-            shutil.rmtree(project)
+    for number, name in enumerate(digests(begun / "work") if (begun / "work").exists() else ()):
+        # The other way after another number of looks; finished files are damaged in every way above.
+        damage = (cut, overwrite)[(number + looks) % 2]
+        project = tmp_path / "project"
+        shutil.copytree(begun, project, symlinks=True)
+        check(stage, project, project / "work" / name, damage, wanted)
+        shutil.rmtree(project)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import yaml
 
 from paraforge.configuration import Parameters
 from tests.documentation import LANGUAGES, PAGES, Block, blocks, write_readers_files
-from tests.project import ROOT, copy_code, environment, made_once, run
+from tests.project import ROOT, copy_code, made_once, run, warm_environment
 
 # The sample corpus with fewer pairs, translated by the engine that needs no model, so that enough are kept
 # for every command; next to it a model that is trained for seconds, for the commands that want one.
@@ -62,7 +61,7 @@ def to_run(page: Path) -> list[Block]:
 def command_of(block: Block) -> list[str]:
     """What runs a block; a query is read from standard input."""
     if block.language == "python":
-        return [sys.executable, "-c", block.text]
+        return ["python", "-c", block.text]
     if block.language == "sql":
         return ["paraforge", "query", "data/corpus", "-"]
     return ["bash", "-euo", "pipefail", "-c", block.text]
@@ -84,7 +83,7 @@ def test_commands_run(page: Path, rebuilt: Path, tmp_path: Path) -> None:
         done = subprocess.run(
             command_of(block),
             cwd=project,
-            env={**environment(), "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")},
+            env={**warm_environment(), "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")},
             capture_output=True,
             text=True,
             check=False,

@@ -25,6 +25,7 @@ from tests.project import (
     make_project,
     project_environment,
     stage_names,
+    warm_environment,
 )
 
 STAGES = stage_names()
@@ -96,11 +97,15 @@ def make_finished(project: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
-@pytest.mark.parametrize("command", CASES, ids=lambda command: " ".join(command[1:3]))
+@pytest.mark.parametrize(
+    ("command", "number"),
+    zip(CASES, itertools.cycle([signal.SIGTERM, signal.SIGINT]), strict=False),
+    ids=lambda one: " ".join(one[1:3]) if isinstance(one, list) else one.name,
+)
 def test_a_signal_at_a_random_time(
     finished: Path, tmp_path: Path, command: list[str], number: signal.Signals
 ) -> None:
+    """Each with one of the two signals: they have one handler, which tests/test_interrupted_word.py tests."""
     project = tmp_path / "project"
     shutil.copytree(finished, project, symlinks=True)
     dice = random.Random(f"{command} {number}")
@@ -149,7 +154,7 @@ def test_a_closed_pipe_is_quiet(finished: Path, arguments: list[str]) -> None:
     process = subprocess.Popen(
         ["paraforge", *arguments],
         cwd=finished,
-        env=project_environment(finished),
+        env=warm_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +11,8 @@ from typer.testing import CliRunner
 from paraforge.cli import app
 from paraforge.cli.train import _parameters
 from paraforge.errors import ConfigurationError, InputError
+from tests import project
 from tests.embeddings.pairs import sentence_pairs, write_pairs, write_sts
-from tests.project import environment
 
 
 def run(*arguments: str | Path) -> str:
@@ -103,13 +101,11 @@ def test_wrong_files(tmp_path: Path) -> None:
 def test_divergence_ends_with_one_line_and_no_model(tmp_path: Path) -> None:
     """As the installed program reports it: exit 2, no traceback."""
     path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(1500))
-    command = [
-        sys.executable, "-c", "from paraforge.cli import main; main()", "train", str(path),
-        str(tmp_path / "model"), "--work", str(tmp_path / "work"), "--threads", "1",
+    arguments = [
+        "train", str(path), str(tmp_path / "model"), "--work", str(tmp_path / "work"), "--threads", "1",
         "--set", "training.learning_rate=1e38",
     ]  # fmt: skip
-    result = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
-    assert result.returncode == 2
+    result = project.run("paraforge", *arguments, cwd=tmp_path, expect=2)
     assert "Traceback" not in result.stderr
     last = result.stderr.strip().splitlines()[-1]
     assert "the training diverged" in last

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from paraforge.cli import main
+from tests.project import warm_environment
 
 COMMAND = [sys.executable, "-c", "from paraforge.cli import main; main()", "translate"]
 
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*COMMAND, *map(str, arguments)], input=stdin, capture_output=True, timeout=120)
+    command = ["paraforge", "translate", *map(str, arguments)]
+    return subprocess.run(command, env=warm_environment(), input=stdin, capture_output=True, timeout=120)
 
 
 def rows(text: bytes) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from paraforge.errors import ConfigurationError, InputError
 from tests.project import ROOT
 
 CONFIGS = ROOT / "configs"
-OFFERED = [(group, name) for group, names in choices(CONFIGS).items() for name in names]
+# Every choice in one row, together with choices of the other groups.
+ROWS = list(itertools.zip_longest(
+    *([f"{group}={name}" for name in names] for group, names in choices(CONFIGS).items())
+))  # fmt: skip
 # Choices that need a value from the user, with one.
 NEEDED = {
     "opus-mt": ["nmt.model=models/opus"],
@@ -23,10 +27,11 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize(("group", "name"), OFFERED)
-def test_every_choice_composes(group: str, name: str) -> None:
-    parameters = yaml.safe_load(compose(CONFIGS, [f"{group}={name}", *NEEDED.get(name, [])]))
-    check_parameters(parameters, "params.yaml")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row)
+def test_every_choice_composes(row: tuple[str | None, ...]) -> None:
+    chosen = [one for one in row if one]
+    needed = [value for one in chosen for value in NEEDED.get(one.partition("=")[2], [])]
+    check_parameters(yaml.safe_load(compose(CONFIGS, [*chosen, *needed])), "params.yaml")
 
 
 @pytest.mark.parametrize(

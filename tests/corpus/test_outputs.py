@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from paraforge.cli import app
 from paraforge.errors import InputError
-from tests.project import ends_politely
+from tests.project import ends_politely, warm_environment
 
 QUERY = "SELECT source, line FROM corpus"
 # Hours of work for the database; Python has nothing to do meanwhile.
@@ -93,9 +93,11 @@ def test_ctrl_c_ends_a_query(corpus: Path, form: str) -> None:
 def test_a_closed_pipe_is_quiet(corpus: Path, form: str) -> None:
     """What ``| head -1`` does: the reader goes away in the middle of the output."""
     sql = "SELECT a.reference FROM corpus a, corpus b LIMIT 20000"
-    command = [sys.executable, "-c", "from paraforge.cli import main; main()", "query", str(corpus), sql]
     with subprocess.Popen(
-        [*command, "-f", form, "--limit", "20000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ["paraforge", "query", str(corpus), sql, "-f", form, "--limit", "20000"],
+        env=warm_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import stat
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from paraforge.errors import ConfigurationError, InputError
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import write_index, write_shard
 from tests.embeddings.pairs import sentence_pairs, write_pairs, write_sts
-from tests.project import digests, environment
+from tests.project import digests, kill, start
 
 SETTINGS = {"training": {"epochs": 3, "batch_size": 20, "mega_batch": 2}}
 
@@ -204,23 +202,19 @@ def test_killed_at_any_step_it_goes_on_to_the_same_model(tmp_path: Path) -> None
     """SIGKILL, several times, with a checkpoint after every mega-batch."""
     pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(3000))
     command = [
-        sys.executable, "-c", "from paraforge.cli import main; main()", "train", str(pairs),
-        str(tmp_path / "killed"), "--work", str(tmp_path / "work"), "--checkpoint-seconds", "0",
-        "--threads", "1", "--set", "training.epochs=6", "--set", "encoder.dimension=32",
-        "--set", "training.mega_batch=2",
+        "paraforge", "train", str(pairs), str(tmp_path / "killed"), "--work", str(tmp_path / "work"),
+        "--checkpoint-seconds", "0", "--threads", "1", "--set", "training.epochs=6",
+        "--set", "encoder.dimension=32", "--set", "training.mega_batch=2",
     ]  # fmt: skip
     kills = 0
     progress = -1
     while True:
-        process = subprocess.Popen(
-            command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        process = start(*command, cwd=tmp_path, stderr=subprocess.DEVNULL)
         while process.poll() is None:
             reached = _updates(tmp_path / "work")
             if kills < 3 and reached > progress + 10:
                 assert reached > 0
-                process.send_signal(signal.SIGKILL)
-                process.wait()
+                kill(process)
                 kills += 1
                 progress = _updates(tmp_path / "work")
                 assert progress >= reached

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,7 +10,7 @@ import pytest
 
 from tests.paraphrasing.test_pairs import pairs_of
 from tests.paraphrasing.test_stage import SIDES, TREES, build
-from tests.project import ROOT, digests, environment
+from tests.project import ROOT, digests, kill, start
 from tests.selection.published import publish_pairs
 
 # Below the stage's work directory; each appears in turn.
@@ -42,12 +39,12 @@ def test_killed_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / "trees.tsv").write_text(trees, encoding="utf-8")
     killed = 0
     for place in [*PLACES, None]:
-        command = [sys.executable, "-c", RUN, str(tmp_path), str(tmp_path / "killed")]
-        process = subprocess.Popen(command, cwd=ROOT, env=environment(), start_new_session=True)
+        process = start(
+            "python", "-c", RUN, str(tmp_path), str(tmp_path / "killed"), cwd=ROOT, stderr=subprocess.DEVNULL
+        )
         while process.poll() is None:
             if place and any((tmp_path / "killed" / "work" / "paraphraser").glob(place)):
-                os.killpg(process.pid, signal.SIGKILL)  # and the training process
-                process.wait()
+                kill(process)  # and the training process
                 killed += 1
             time.sleep(0.02)
         assert place or process.returncode == 0

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
 
 from paraforge.shards.dvc_files import LOCK, RUNNING, _looks_whole, damaged, repair, set_aside
+from tests.project import made_once, run
 
 pytest.importorskip("dvc")
 STAGES = "stages:\n  one:\n    cmd: echo 1 > out.txt\n    outs:\n      - out.txt\n"
 
 
 def dvc(project: Path, *arguments: str) -> int:
-    command = [sys.executable, "-m", "dvc", *arguments]
-    return subprocess.run(command, cwd=project, capture_output=True, check=False).returncode
+    return run("dvc", *arguments, cwd=project, expect=None).returncode
+
+
+def make(directory: Path) -> None:
+    directory.mkdir()
+    assert dvc(directory, "init", "--no-scm", "--quiet") == 0
+    (directory / "dvc.yaml").write_text(STAGES)
+    assert damaged(directory) == {}  # nothing was run yet
+    assert dvc(directory, "repro") == 0
+    assert damaged(directory) == {}
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    assert dvc(tmp_path, "init", "--no-scm", "--quiet") == 0
-    (tmp_path / "dvc.yaml").write_text(STAGES)
-    assert damaged(tmp_path) == {}  # nothing was run yet
-    assert dvc(tmp_path, "repro") == 0
-    assert damaged(tmp_path) == {}
+def project(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    shutil.copytree(made_once(tmp_path_factory, "dvc", make), tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -119,8 +123,6 @@ def test_any_command_repairs_a_cut_file(project: Path, path: Path) -> None:
     """Whatever is asked for next: here a command that needs no project at all."""
     assert repair(project) == []
     (project / path).write_text("schema: '2")
-    command = [Path(sys.executable).with_name("paraforge"), "work", "list"]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-    assert f"{path} was cut off" in done.stderr
+    assert f"{path} was cut off" in run("paraforge", "work", "list", cwd=project, expect=None).stderr
     assert damaged(project) == {}
     assert dvc(project, "repro") == 0

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import dask
 import pytest
 
 from paraforge import interrupts
@@ -90,7 +91,9 @@ def test_memory_of_this_machine_is_shared() -> None:
 @pytest.mark.slow
 def test_on_a_local_cluster(tmp_path: Path) -> None:
     resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB")
-    with open_jobs(resources, rows=10) as jobs:
+    # How Dask starts them outside of the tests.
+    method = dask.config.set({"distributed.worker.multiprocessing-method": "spawn"})
+    with method, open_jobs(resources, rows=10) as jobs:
         assert jobs.distributed
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
         with pytest.raises(InputError, match="third"):

@@ -12,6 +12,7 @@ import pytest
 from paraforge.errors import InputError, WorkLockedError
 from paraforge.shards.store import ShardDirectory
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
+from tests import project
 
 
 def test_a_committed_shard_is_found(tmp_path: Path) -> None:
@@ -170,8 +171,8 @@ print("done")
 """
 
     def run(steps: int, text: str) -> bool:
-        command = [sys.executable, "-c", program, str(tmp_path), str(steps), str(exchange), text]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        arguments = ["python", "-c", program, str(tmp_path), str(steps), str(exchange), text]
+        return project.run(*arguments, cwd=tmp_path, expect=None).returncode == 0
 
     assert run(99, "0")
     for steps in range(99):

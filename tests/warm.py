@@ -1,0 +1,171 @@
+"""Programs forked from a process that has imported what they need: that takes longer than most of them run.
+
+Each is a process of its own, in its starter's process group, with the arguments, directory, environment and
+files that it was started with. tests/test_signals.py starts every command and every stage in the usual way.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import os
+import pkgutil
+import runpy
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+SCRIPTS = Path(sys.executable).parent
+# What commands and stages import only when it is needed.
+HEAVY = ("ctranslate2", "dvc.cli", "dvc.commands.repro", "dvc.repo.reproduce", "duckdb", "hydra", "numba",
+         "sacremoses", "scipy.stats", "torch")  # fmt: skip
+# Sends its arguments, directory, environment and standard files, and ends with the code that comes back. It
+# imports next to nothing. A signal to the group is the program's business. The first lines are as pip writes
+# them: the path of Python may be long, or have a space.
+CLIENT = """#!/bin/sh
+'''exec' "{python}" -IS "$0" "$@"
+' '''
+import os, sys, _signal, _socket
+name, arguments = {name!r}, sys.argv[1:]
+if name == "python" and arguments[:1] not in (["-c"], ["-m"]):
+    os.execv({python!r}, ["python", *arguments])
+for number in (_signal.SIGINT, _signal.SIGTERM):
+    _signal.signal(number, _signal.SIG_IGN)
+server = _socket.socket(_socket.AF_UNIX)
+server.connect({address!r})
+files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+words = [name, os.getcwd(), str(os.getpgrp()), str(len(arguments)), *arguments]
+words += [f"{{key}}={{value}}" for key, value in os.environ.items()]
+message = b"\\0".join(map(os.fsencode, words))
+server.sendmsg([b"%9d" % len(message)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
+server.sendall(message)
+if server.recv(1):
+    server.sendall(b"begin")
+code = server.recv(1)
+sys.exit(code[0] if code else "killed")
+"""
+
+
+@cache
+def programs() -> Path:
+    """A directory to put first on PATH, with `paraforge`, `dvc` and a `python` for `-m` and `-c`.
+
+    The process that they are forked from is started here, and ends with this one.
+    """
+    place = Path(tempfile.mkdtemp(prefix="warm"))
+    for name in ("paraforge", "dvc", "python"):
+        path = place / name
+        path.write_text(CLIENT.format(python=sys.executable, name=name, address=str(place / "socket")))
+        path.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, __file__, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    atexit.register(process.communicate)
+    return place
+
+
+def serve(place: Path) -> None:
+    """Import, and fork a process for every program that is asked for, until who started this ends."""
+    for name in (*HEAVY, *_library()):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, _reap)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place / "socket"))
+        listener.listen(64)
+        os.write(1, b"ready\n")
+        while 0 not in (ready := select.select([listener, 0], [], [])[0]):
+            assert ready
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                listener.close()
+                _run(connection)
+            connection.close()
+    shutil.rmtree(place)
+    os._exit(0)
+
+
+def _library() -> list[str]:
+    """The package's modules but those of the command line, whose import begins a program."""
+    import paraforge
+
+    found = pkgutil.walk_packages(paraforge.__path__, "paraforge.", onerror=lambda name: None)
+    return [module.name for module in found if not module.name.startswith("paraforge.cli")]
+
+
+def _reap(signum: int, frame: object) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _run(connection: socket.socket) -> None:
+    """Become the program that is asked for."""
+    length, files, _, _ = socket.recv_fds(connection, 9, 3)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    received = b""
+    while len(received) < int(length):
+        received += connection.recv(1 << 16) or os._exit(1)
+    name, directory, group, count, *words = map(os.fsdecode, received.split(b"\0"))
+    arguments, settings = words[: int(count)], words[int(count) :]
+    os.setpgid(0, int(group))
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(setting.split("=", 1) for setting in settings)
+    connection.sendall(b"-")
+    # Killed before it answers, it takes nobody with it who had not joined its group.
+    if connection.recv(5) != b"begin":
+        os._exit(1)
+    code: object = 1
+    try:
+        if name == "python":
+            how, what, *rest = arguments
+            sys.argv = [how, *rest]
+            sys.path.insert(0, directory)
+            if how == "-m":
+                runpy.run_module(what, run_name="__main__", alter_sys=True)
+            else:
+                main = sys.modules["__main__"] = ModuleType("__main__")
+                exec(compile(what, "<string>", "exec"), main.__dict__)
+        else:
+            sys.argv = [str(SCRIPTS / name), *arguments]
+            sys.path.insert(0, str(SCRIPTS))
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        code = 0
+    except SystemExit as ending:
+        code = ending.code or 0
+        if not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        connection.send(bytes([int(str(code)) & 255]))
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # the directory of the tests
+    serve(Path(sys.argv[1]))
