@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike, fspath
 from types import ModuleType
 
@@ -51,6 +52,23 @@ class InputError(ParaforgeError):
         if self.remedy:
             text = f"{text.rstrip('.')}. {self.remedy}"
         return text
+
+
+@contextmanager
+def describing(path: str | PathLike[str], what: str = "damaged", remedy: str | None = None) -> Iterator[None]:
+    """Around the reading of values of a description: what is missing in it, or is of another type, becomes an
+    InputError: the file is damaged."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{what}: {error!r}", path, remedy=remedy) from error
+
+
+def check_format(found: int, known: int, path: str | PathLike[str]) -> None:
+    """Raise InputError if a file was written in a later format than this version knows."""
+    if found > known:
+        message = f"written in format {found}, this version reads {known}"
+        raise InputError(message, path, remedy="Upgrade paraforge.")
 
 
 class ConfigurationError(ParaforgeError):

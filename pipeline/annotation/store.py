@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from paraforge.annotation.draw import BandFigures, Draw, DrawnPair, Origin
-from paraforge.errors import InputError
+from paraforge.errors import InputError, check_format
 from paraforge.files import atomic_path
 from paraforge.statistics.counts import Moments
 
@@ -163,12 +163,7 @@ class AnnotationStore:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
             raise InputError("not a database of annotations", self.path)
-        if version > FORMAT:
-            raise InputError(
-                f"written in format {version}, this version reads {FORMAT}",
-                self.path,
-                remedy="Upgrade paraforge.",
-            )
+        check_format(version, FORMAT, self.path)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.mega_batches import encoded_parts
-from paraforge.errors import InputError
+from paraforge.errors import InputError, check_format, describing
 from paraforge.files import read_json, write_json
 from paraforge.learning.batches import Bags
 from paraforge.learning.checkpoint import load_parameters, write_tensors
@@ -155,14 +155,11 @@ class SentenceModel:
             raise InputError("not a directory of a trained model", directory, remedy=remedy)
         path = directory / _DESCRIPTION
         content = read_json(path)
-        try:
-            if content["format"] != FORMAT:
-                raise InputError(f"written in format {content['format']}, this version reads {FORMAT}", path)
+        with describing(path):
+            check_format(content["format"], FORMAT, path)
             sizes = {str(unit): int(size) for unit, size in content["vocabularies"].items()}
             parameters = _PARAMETERS.validate_python(content["architecture"])
             about = dict(content["about"])
-        except (KeyError, TypeError, ValueError, AttributeError, ValidationError) as error:
-            raise InputError(f"damaged: {error}", path) from error
         vocabularies = {}
         for unit, size in sizes.items():
             vocabularies[unit] = Vocabulary.load(directory / f"{unit}.vocabulary.json")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.parameters import VocabularyParameters
-from paraforge.errors import InputError
+from paraforge.errors import InputError, describing
 from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import Bags
@@ -42,7 +42,7 @@ class PairStore:
         """Open what `build_pair_store` wrote; InputError where it is missing, damaged, or has ids beyond the
         vocabulary."""
         index = read_json(directory / _INDEX)
-        try:
+        with describing(directory / _INDEX):
             if index["format"] != FORMAT:
                 raise InputError(f"format {index['format']}, not {FORMAT}", directory / _INDEX)
             self.pairs = int(index["pairs"])
@@ -51,8 +51,6 @@ class PairStore:
             self.unit_names = [str(name) for name in index["units"]]
             described = {name: index["units"][name] for name in self.unit_names}
             self.source_names = [str(name) for name in index["sources"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"damaged: {error!r}", directory / _INDEX) from error
         self.directory = directory
         self._chosen: npt.NDArray[np.int64] | None = None
         self._sources = map_array(directory / _SOURCES, "int32", (self.pairs,))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from paraforge.errors import InputError
+from paraforge.errors import InputError, describing
 from paraforge.learning.batches import Bags
 from paraforge.text.vocabulary import Vocabulary
 
@@ -34,11 +34,9 @@ class IdSequences:
         """
         path = directory / f"{unit}.vocabulary.json"
         self.vocabulary = Vocabulary.load(path)
-        try:
+        with describing(directory, f"damaged description of {unit} units"):
             size, largest = int(described["vocabulary"]), int(described["largest_id"])
             self.tokens, dtype = int(described["tokens"]), np.dtype(str(described["dtype"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"damaged description of {unit} units: {error!r}", directory) from error
         if size != len(self.vocabulary) or largest >= size:
             raise InputError(
                 f"ids up to {largest} of {size} units, the vocabulary has {len(self.vocabulary)}",

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from paraforge.errors import InputError
+from paraforge.errors import describing
 from paraforge.files import hash_json
 from paraforge.interrupts import check_interrupt, stop_requested
 from paraforge.learning.checkpoint import Checkpoints
@@ -311,10 +311,8 @@ class Trainer(Generic[Batch, Module]):
         if found is None:
             return
         tensors, content = found
-        try:
+        with describing(self._checkpoints.directory, "damaged checkpoint"):
             self.record = Record(**content["training"])
-        except (KeyError, TypeError) as error:
-            raise InputError(f"damaged checkpoint: {error!r}", self._checkpoints.directory) from error
         for name, value in expected.items():
             value.copy_(tensors[name])
         self.task.optimiser.steps = self.record.updates

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paraforge.errors import InputError
+from paraforge.errors import InputError, check_format, describing
 from paraforge.files import read_json
 
 FORMAT = 1
@@ -55,13 +55,6 @@ def read_lexicon_json(directory: Path) -> tuple[dict[str, Any], list[tuple[str, 
     if not path.is_file():
         raise InputError(f"not a lexicon: there is no {MANIFEST} in it", directory)
     content: dict[str, Any] = read_json(path)
-    try:
-        if int(content["format"]) > FORMAT:
-            raise InputError(
-                f"written in format {content['format']}, this version reads {FORMAT}",
-                path,
-                remedy="Upgrade paraforge.",
-            )
+    with describing(path, remedy="Extract the lexicon again."):
+        check_format(int(content["format"]), FORMAT, path)
         return content, [(str(file["file"]), int(file["rows"])) for file in content["files"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"damaged: {error!r}", path, remedy="Extract the lexicon again.") from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paraforge.errors import InputError
+from paraforge.errors import InputError, check_format, describing
 from paraforge.files import hash_json, read_json, sha256_file
 from paraforge.models.checkpoint import fairseq_languages
 from paraforge.models.subwords import find_subwords
@@ -103,13 +103,8 @@ def can_open(path: Path, engine: str) -> bool:
 
 def _open_indexed(path: Path, verify: bool) -> TranslationModel:
     index = read_json(path / MODEL_FILE)
-    try:
-        if index["schema_version"] > MODEL_FORMAT:
-            raise InputError(
-                f"written in format {index['schema_version']}, this version reads {MODEL_FORMAT}",
-                path / MODEL_FILE,
-                remedy="Upgrade paraforge.",
-            )
+    with describing(path / MODEL_FILE, "damaged index"):
+        check_format(index["schema_version"], MODEL_FORMAT, path / MODEL_FILE)
         if index["origin"] == NO_MODEL:
             raise InputError(
                 "it says that there is no model, and there are sentences to translate",
@@ -130,8 +125,6 @@ def _open_indexed(path: Path, verify: bool) -> TranslationModel:
             maximum_source_tokens=int(index.get("maximum_source_tokens") or 1024),
         )
         files = dict(index["files"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"damaged index: {error!r}", path / MODEL_FILE) from error
     check_files(path, files, verify)
     return model
 

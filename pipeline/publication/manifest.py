@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge import __version__
-from paraforge.errors import InputError
+from paraforge.errors import InputError, check_format, describing
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.selection.fate import Counts
 from paraforge.shards.schema import SCHEMA_VERSION
@@ -116,13 +116,8 @@ def read_manifest(directory: Path) -> Manifest:
     """
     path = manifest_path(directory)
     value = read_json(path)
-    try:
-        if int(value["format"]) > FORMAT:
-            raise InputError(
-                f"written in format {value['format']}, this version reads {FORMAT}",
-                path,
-                remedy="Upgrade paraforge.",
-            )
+    with describing(path, "not a manifest of paraforge", "Publish the corpus again."):
+        check_format(int(value["format"]), FORMAT, path)
         sealed = {key: part for key, part in value.items() if key != "sha256"}
         if hash_json(sealed) != value["sha256"]:
             raise InputError(
@@ -146,12 +141,6 @@ def read_manifest(directory: Path) -> Manifest:
             version=str(value["paraforge"]),
             schema_version=int(value["schema_version"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"not a manifest of paraforge: {type(error).__name__}: {error}",
-            path,
-            remedy="Publish the corpus again.",
-        ) from error
 
 
 def _file(value: Mapping[str, Any]) -> PublishedFile:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraforge.errors import IncompleteError, InputError
+from paraforge.errors import IncompleteError, InputError, check_format, describing
 from paraforge.files import atomic_path, hash_json, read_json, sha256_file, write_json
 from paraforge.shards.schema import present_names
 
@@ -156,18 +156,11 @@ class ShardDirectory:
             raise InputError("no such directory of shards", self.path, remedy="Run 'dvc repro' to make it.")
         path = index_path(self.path)
         index = read_json(path)
-        try:
-            if index["format"] > INDEX_FORMAT:
-                raise InputError(
-                    f"written in format {index['format']}, this version reads {INDEX_FORMAT}",
-                    path,
-                    remedy="Upgrade paraforge.",
-                )
+        with describing(path, "damaged index"):
+            check_format(index["format"], INDEX_FORMAT, path)
             self.records = [
                 ShardRecord(str(s["file"]), int(s["rows"]), str(s["sha256"])) for s in index["shards"]
             ]
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"damaged index: {error!r}", path) from error
         self.description = {
             key: value for key, value in index.items() if key not in ("format", "rows", "shards")
         }

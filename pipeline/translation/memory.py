@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from paraforge.errors import InputError
+from paraforge.errors import InputError, check_format
 from paraforge.files import (
     atomic_path,
     hash_json,
@@ -195,10 +195,8 @@ def _segments_of(entry: Path) -> list[Segment]:
     for _ in range(_READINGS):
         content = read_json_or_none(entry) or {}
         form, listed = content.get("format"), content.get("segments")
-        if isinstance(form, int) and form > _FORMAT:
-            raise InputError(
-                f"written in format {form}, this version reads {_FORMAT}", entry, remedy="Upgrade paraforge."
-            )
+        if isinstance(form, int):
+            check_format(form, _FORMAT, entry)
         with contextlib.suppress(ValueError):  # what is damaged may have no hash
             if listed and content.get("check") == hash_json(listed):
                 return [_segment(entry.parent, one) for one in listed]

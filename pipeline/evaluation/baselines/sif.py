@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.errors import InputError
+from paraforge.errors import InputError, check_format, describing
 from paraforge.evaluation.baselines.weighting import (
     InverseDocumentFrequency,
     SmoothInverseFrequency,
@@ -133,9 +133,8 @@ def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
     path = directory / DESCRIPTION
     content = read_json(path)
     words = read_json(directory / _WORDS)
-    try:
-        if content["format"] != FORMAT:
-            raise InputError(f"written in format {content['format']}, this version reads {FORMAT}", path)
+    with describing(path):
+        check_format(content["format"], FORMAT, path)
         size, dimension = int(content["words"]), int(content["dimension"])
         components, of_each_set = int(content["components"]), int(content["components_of_each_set"])
         described = content["weighting"]
@@ -143,8 +142,6 @@ def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
         names, counted_names = [str(word) for word in words["vectors"]], [str(w) for w in words["counts"]]
         if min(size, dimension) < 1 or min(components, of_each_set, counted) < 0:
             raise ValueError("a size that cannot be")
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"damaged: {error!r}", path) from error
     if len(names) != size or len(counted_names) != counted:
         raise InputError(f"other numbers of words than {DESCRIPTION} says", directory / _WORDS)
     expected = {
@@ -153,12 +150,10 @@ def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
         "components": torch.empty(components, dimension, device="meta"),
     }
     tensors = {name: tensor.numpy() for name, tensor in read_tensors(directory / _TENSORS, expected).items()}
-    try:
+    with describing(path):
         vectors = WordVectors(names, tensors["vectors"])
         counts = dict(zip(counted_names, tensors["counts"].tolist(), strict=True))
         average = WordAverage(vectors, _weighting(described, counts), tensors["components"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"damaged: {error}", path) from error
     return SifOfEachSet(average, of_each_set) if of_each_set else average
 
 
