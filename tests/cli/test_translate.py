@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from paraforge.cli import main
+from paraforge.cli.translate import _settings
+from paraforge.errors import ConfigurationError
 from tests.project import warm_environment
 
 COMMAND = [sys.executable, "-c", "from paraforge.cli import main; main()", "translate"]
@@ -137,3 +140,20 @@ def test_sigterm_finishes_the_batch_and_exits_with_130(tmp_path: Path, tiny_ctra
         assert b"interrupted" in process.stderr.read()
     assert not output.exists()
     assert part.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["seed=3", "fail_pattern="], {"seed": 3, "fail_pattern": ""}),
+        (["body={n: null}", "url=http://x/?a=b="], {"body": {"n": None}, "url": "http://x/?a=b="}),
+    ],
+)
+def test_settings_of_an_engine_are_yaml(given: list[str], found: dict[str, object]) -> None:
+    assert _settings(given) == found
+
+
+@pytest.mark.parametrize("given", ["seed", "=3", "seed=[", ""])
+def test_a_setting_that_is_none_is_named(given: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(f"--set {given}")):
+        _settings([given])
