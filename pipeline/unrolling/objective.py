@@ -16,7 +16,6 @@ from paraforge.errors import InputError
 from paraforge.learning.devices import torch_threads
 from paraforge.learning.loop import Record, Step, Trainer
 from paraforge.learning.optimisers import Adam, Optimiser, clip_, separate
-from paraforge.shards.lineage import mix
 from paraforge.unrolling.likelihood import SampledWords, sample_words
 from paraforge.unrolling.network import SentencePredictor
 from paraforge.unrolling.parameters import PredictionParameters
@@ -134,6 +133,7 @@ class PredictionObjective:
 SAMPLE = 100
 """What random numbers are for, next to those of `embeddings.schedule`: the words of a sampled softmax."""
 _ROUNDS = 6
+_MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 class Permutation:
@@ -158,5 +158,8 @@ class Permutation:
     def _shuffle(self, values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         left, right = values >> self._half, values & self._mask
         for key in self._keys:
-            left, right = right, left ^ (mix(right + key) & self._mask)
+            mixed = right + key
+            for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
+                mixed = (mixed ^ (mixed >> np.uint64(shift))) * multiplier
+            left, right = right, left ^ ((mixed >> np.uint64(31)) & self._mask)
         return (left << self._half) | right
