@@ -33,12 +33,18 @@ a chunk before it (only if it starts with a comma or an apostrophe), and whether
 lower-case letter, a digit, something else (only if it ends with a full stop), or is not there (only if it
 ends with a full stop, a comma or an apostrophe). That function is had from sacremoses itself, given the chunk
 between neighbours that make this context. An irregular sentence is given to sacremoses whole.
+
+What the rules put a space between are chunks, too, and recur far more often: `"Stop,"` has the tokens of `"`,
+`Stop`, `,` and `"`. So chunks are cut at `PAD_NOT_ISALNUM`'s characters, at commas next to a letter, and at an
+apostrophe at one end where the chunk has no other one. Most of what is left is a plain word.
 """
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 
@@ -63,6 +69,11 @@ _NEIGHBOUR: Final = {
 }
 # A longer chunk is a URL or a defect and unlikely to come again.
 _LONGEST_REMEMBERED: Final = 40
+# Commas that COMMA_SEPARATE_1 to _3 separate whatever the chunk's neighbours are.
+_COMMA: Final = re.compile(r"(?<!,)((?<=[A-Za-z'.`-]),|,(?=[A-Za-z'.`-])|(?<=.),$)(?!,)")
+_QUOTED: Final = re.compile(r"(')([A-Za-z0-9][^']*)|([^']*[A-Za-z0-9.])(')")
+# EN_SPECIFIC_4 splits these before the apostrophe.
+_PLAIN: Final = re.compile(r"([A-Za-z0-9-]*[A-Za-z])('[A-Za-z][A-Za-z0-9-]*)|([A-Za-z0-9-]+)(\.*)")
 
 
 @lru_cache(maxsize=1)
@@ -80,6 +91,7 @@ def _moses() -> Any:
             self._alpha = frozenset(self.IsAlpha)
             self.nonbreaking = frozenset(self.NONBREAKING_PREFIXES) | frozenset(self.NUMERIC_ONLY_PREFIXES)
             self.NONBREAKING_PREFIXES = frozenset(self.NONBREAKING_PREFIXES)
+            self.padded = re.compile(self.PAD_NOT_ISALNUM[0])
 
         def islower(self, text: str) -> bool:
             return self._lower.issuperset(text)
@@ -123,15 +135,44 @@ class ChunkTokenizer:
         if tokens is None:
             tokens = self._old.get(key)
             if tokens is None:
-                tokens = _tokens_in_context(chunk, context)
+                tokens = self._found(chunk, context)
             if len(chunk) <= _LONGEST_REMEMBERED:
                 if len(self._young) >= self._remembered:
                     self._old, self._young = self._young, {}
                 self._young[key] = tokens
         return tokens
 
+    def _found(self, chunk: str, context: int) -> tuple[str, ...]:
+        parts = _cut(chunk, context)
+        if len(parts) < 2:
+            return _tokens_in_context(chunk, context)
+        contexts = [int(Following.OTHER)] * (len(parts) - 1) + [context & ~FIRST]
+        contexts[0] |= context & FIRST
+        return tuple(chain.from_iterable(map(self.tokens, parts, contexts)))
+
+
+def _cut(chunk: str, context: int) -> list[str]:
+    """Parts of a chunk that are chunks themselves; before and behind each cut is no letter or digit."""
+    parts = [part for part in _moses().padded.split(chunk) if part]
+    if len(parts) == 1:
+        parts = [part for part in _COMMA.split(chunk) if part]
+    quoted = _QUOTED.fullmatch(chunk) if len(parts) == 1 else None
+    # The first apostrophe of a sentence, and the last, are left where they are.
+    if quoted and not (context & FIRST if quoted[1] else context == Following.NOTHING):
+        parts = [part for part in quoted.groups() if part]
+    return parts
+
 
 def _tokens_in_context(chunk: str, context: int) -> tuple[str, ...]:
+    plain = _PLAIN.fullmatch(chunk)
+    if plain and "DOTMULTI" not in chunk:
+        word, rest, other, stops = plain.groups()
+        if word or not stops:
+            return (word.lower(), rest.lower()) if word else (other.lower(),)
+        if len(stops) > 1:
+            return other.lower(), stops
+        if other not in nonbreaking_prefixes():
+            return (chunk.lower(),) if context == Following.LOWER else (other.lower(), stops)
     before = "" if context & FIRST else "A "
     after = _NEIGHBOUR[Following(context & ~FIRST)]
     tokens = sentence_tokens(before + chunk + after)
