@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.text.ngrams import IntArray, shared_ngrams
-from paraforge.text.tokens import TokenColumn, tokenize_columns
+from paraforge.text.tokens import IntArray, TokenColumn, tokenize_columns
 
 HIGHEST_ORDER = 3
 TEXT_COLUMNS = ("reference", "translation")
@@ -80,7 +79,9 @@ class Pairs:
 
     @cached_property
     def shared(self) -> IntArray:
-        """How many n-grams of each length both sides share: 3 x pairs; see :func:`shared_ngrams`."""
+        """How many n-grams of each length both sides share: 3 x pairs."""
+        from paraforge.text.ngrams import shared_ngrams  # numba takes time to import
+
         return shared_ngrams(self.reference_tokens, self.translation_tokens, HIGHEST_ORDER)
 
     @cached_property

@@ -47,6 +47,8 @@ class SubwordVectors:
         self.scales = scales
         self.unknown_length = unknown_length
         self._rows = {part: row for row, part in enumerate(self.parts)}
+        # Words that were asked for last, and their vectors: the next shard has most of them again.
+        self._last: tuple[dict[str, int], FloatArray] = ({}, np.empty((0, numbers.shape[-1]), np.float32))
         if numbers.ndim != 2 or len({len(self.parts), len(self._rows), len(numbers), len(scales)}) > 1:
             raise ValueError(f"{len(self._rows)} parts, numbers {numbers.shape}, {len(scales)} scales")
         if any("\n" in part for part in self.parts):
@@ -66,9 +68,17 @@ class SubwordVectors:
         return int(self.numbers.shape[1])
 
     def of_words(self, words: Sequence[str]) -> FloatArray:
-        """Vectors of lower-cased tokens, (words, dimension) float32."""
-        rows = parts_of_words(words)
-        return rows.sums(self._of_parts(rows.vocabulary))
+        """Vectors of lower-cased tokens, (words, dimension) float32; not to be written to."""
+        places, last = self._last
+        found = np.array([places.get(word, -1) for word in words], dtype=np.int64)
+        vectors = np.empty((len(words), self.dimension), dtype=np.float32)
+        new = np.flatnonzero(found < 0)
+        old = np.flatnonzero(found >= 0)
+        vectors[old] = last[found[old]]
+        rows = parts_of_words([words[place] for place in new.tolist()])
+        vectors[new] = rows.sums(self._of_parts(rows.vocabulary))
+        self._last = {word: place for place, word in enumerate(words)}, vectors
+        return vectors
 
     def knows(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Which words are parts themselves, (words,)."""

@@ -33,6 +33,8 @@ DESCRIPTION: Final = "scorer.json"
 VECTORS: Final = "vectors.safetensors"
 # Bounds the memory of a block's word vectors.
 _BLOCK_ROWS: Final = 50_000
+# Sums of so many pairs' vectors stay in the processor's cache.
+_CACHED_ROWS: Final = 2048
 _FEWEST_WORDS: Final = 100
 _LEAST_KNOWN: Final = 0.7
 
@@ -99,7 +101,11 @@ class WordScorer:
         from paraforge.scoring.repetition import repeated_shares
 
         vectors = self.vectors.of_words(references.vocabulary)
-        cosine = cosine_of_rows(references.sums(vectors), translations.sums(vectors))
+        cosine = np.empty(len(references), dtype=np.float32)
+        for first in range(0, len(cosine), _CACHED_ROWS):
+            part = slice(first, first + _CACHED_ROWS)
+            sides = (side.slice(first, first + _CACHED_ROWS) for side in (references, translations))
+            cosine[part] = cosine_of_rows(*(side.sums(vectors) for side in sides))
         aligned = aligned_scores(references, translations, vectors)
         sizes = np.array([len(token) + 1 for token in references.vocabulary], dtype=np.float32)[:, None]
         lengths = [side.sums(sizes)[:, 0] for side in (references, translations)]

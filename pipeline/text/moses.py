@@ -35,8 +35,8 @@ ends with a full stop, a comma or an apostrophe). That function is had from sacr
 between neighbours that make this context. An irregular sentence is given to sacremoses whole.
 
 What the rules put a space between are chunks, too, and recur far more often: `"Stop,"` has the tokens of `"`,
-`Stop`, `,` and `"`. So chunks are cut at `PAD_NOT_ISALNUM`'s characters, at commas next to a letter, and at an
-apostrophe at one end where the chunk has no other one. Most of what is left is a plain word.
+`Stop`, `,` and `"`. So chunks are cut at the characters of `PAD_NOT_ISALNUM`, at commas next to a letter, and
+at an apostrophe at one end where the chunk has no other one. Most of what is left is a plain word.
 """
 
 from __future__ import annotations

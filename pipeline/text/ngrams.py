@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from paraforge.text.tokens import TokenColumn
-
-IntArray = npt.NDArray[np.int64]
-
-# A block's arrays of some hundred kilobytes stay in the cache and are not mapped anew each time.
-_BLOCK_ROWS: Final = 2048
+from paraforge.compiled import compiled
+from paraforge.text.tokens import IntArray, TokenColumn
 
 
 def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int) -> IntArray:
@@ -31,53 +26,60 @@ def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int
     if len(translation) != rows or translation.vocabulary is not reference.vocabulary:
         raise ValueError("both sides must have the same rows and share one vocabulary")
     shared = np.zeros((highest, rows), dtype=np.int64)
-    for first in range(0, rows, _BLOCK_ROWS):
-        last = min(first + _BLOCK_ROWS, rows)
-        block = shared[:, first:last]
-        _count_shared(reference.slice(first, last), translation.slice(first, last), block)
+    _count_shared(reference.ids, reference.offsets, translation.ids, translation.offsets, shared)
     return shared
 
 
-def _count_shared(reference: TokenColumn, translation: TokenColumn, shared: IntArray) -> None:
+@compiled
+def _count_shared(left: Any, left_offsets: Any, right: Any, right_offsets: Any, shared: Any) -> None:
     """Fill `shared`, n-gram lengths x rows, which is all zeros."""
-    tokens = np.concatenate([reference.ids, translation.ids]).astype(np.int64)
-    row = np.concatenate([reference.row_numbers, translation.row_numbers])
-    in_translation = np.arange(len(tokens)) >= len(reference.ids)
-    # How many tokens of the same text follow each token.
-    ends = np.concatenate([reference.offsets[1:], translation.offsets[1:] + len(reference.ids)])
-    lengths = np.concatenate([reference.lengths, translation.lengths])
-    behind = np.repeat(ends, lengths) - np.arange(len(tokens)) - 1
-
-    # An n-gram is named by the number of its first n - 1 tokens within its pair, and its last token. Only
-    # positions whose shorter n-grams are shared can begin a shared longer one; the others are left out.
-    prefix = row
-    positions = np.arange(len(tokens), dtype=np.int64)
-    token_is_shared = np.ones(len(tokens) + 1, dtype=bool)
-    names = len(reference.vocabulary)
-    for order, counts in enumerate(shared, start=1):
-        last = np.minimum(positions + order - 1, len(tokens))
-        possible = (behind[positions] >= order - 1) & token_is_shared[last]
-        positions = positions[possible]
-        if not len(positions):
-            break
-        # Both factors are below 2 ** 31, so this does not overflow.
-        name = prefix[possible] * names + tokens[positions + order - 1]
-        by_name = np.argsort(name)
-        sorted_name = name[by_name]
-        begins = np.flatnonzero(np.concatenate([[True], sorted_name[1:] != sorted_name[:-1]]))
-        total = np.diff(np.append(begins, len(name)))
-        of_translation = np.add.reduceat(in_translation[positions[by_name]], begins, dtype=np.int64)
-        common = np.minimum(of_translation, total - of_translation)
-        row_of_name = row[positions[by_name[begins]]]
-        counts[:] = np.bincount(row_of_name, weights=common, minlength=len(counts)).astype(np.int64)
-
-        number = np.empty(len(name), dtype=np.int64)
-        number[by_name] = np.repeat(np.arange(len(begins)), total)
-        is_shared = (common > 0)[number]
-        if order == 1:
-            token_is_shared[positions] = is_shared
-        positions = positions[is_shared]
-        prefix = number[is_shared]
+    # A hash table of the n-grams of the translation. One is named by its last token and the slot of its first
+    # n - 1 tokens, which are before it; slots are the numbers of n-grams of one length.
+    names, unmatched = np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64)
+    before = np.empty(64, dtype=np.int64)
+    for row in range(shared.shape[1]):
+        middle = right_offsets[row + 1] - right_offsets[row]
+        tokens = np.concatenate(
+            (
+                right[right_offsets[row] : right_offsets[row + 1]],
+                left[left_offsets[row] : left_offsets[row + 1]],
+            )
+        )
+        slots = 64
+        while slots < 2 * middle:
+            slots *= 2
+        if slots > len(names):
+            names, unmatched = np.empty(slots, dtype=np.int64), np.empty(slots, dtype=np.int64)
+        if len(tokens) > len(before):
+            before = np.empty(2 * len(tokens), dtype=np.int64)
+        before[: len(tokens)] = 0
+        for order in range(1, shared.shape[0] + 1):
+            unmatched[:slots] = -1  # an empty slot
+            common = 0
+            for place in range(len(tokens) - order + 1):
+                if before[place] < 0:
+                    continue
+                in_translation = place < middle
+                if in_translation and place + order > middle:
+                    before[place] = -1
+                    continue
+                name = before[place] << 32 | np.int64(tokens[place + order - 1])
+                slot = ((name * 0x9E3779B97F4A7C1) >> 29) & (slots - 1)
+                while unmatched[slot] >= 0 and names[slot] != name:
+                    slot = (slot + 1) & (slots - 1)
+                if in_translation:
+                    if unmatched[slot] < 0:
+                        names[slot], unmatched[slot] = name, 0
+                    unmatched[slot] += 1
+                    before[place] = slot
+                else:
+                    if unmatched[slot] > 0:
+                        unmatched[slot] -= 1
+                        common += 1
+                    before[place] = slot if unmatched[slot] >= 0 else -1
+            if common == 0:  # nothing longer is shared, either
+                break
+            shared[order - 1, row] = common
 
 
 def totals(tokens: TokenColumn, order: int) -> IntArray:

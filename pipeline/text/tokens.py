@@ -61,11 +61,9 @@ class TokenColumn:
 
     def sums(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Sum over each row's tokens of their rows of `table`, (vocabulary, n): (rows, n) float32."""
-        from scipy.sparse import csr_array
+        from paraforge.text.sums import sums_of_rows  # numba takes time to import
 
-        ones = np.ones(len(self.ids), dtype=np.float32)
-        counts = csr_array((ones, self.ids, self.offsets), shape=(len(self), len(table)))
-        return np.asarray(counts @ table)
+        return np.asarray(sums_of_rows(self.ids, self.offsets, table))
 
     def row(self, index: int) -> list[str]:
         """The tokens of one row as strings."""

@@ -150,6 +150,19 @@ def test_eight_bits_are_near_the_vectors(seed: int, dimension: int) -> None:
     assert parts.knows(["ab", "a", "abc"]).tolist() == [True, False, False]
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(["ab", "abc", "xyz", "é", ""]), unique=True), max_size=6))
+def test_a_word_has_the_same_vector_whatever_was_asked_before(questions: list[list[str]]) -> None:
+    table = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
+
+    def made() -> SubwordVectors:
+        return SubwordVectors.quantised([" ab", "ab ", "\tab", "abc"], table, 1.0)
+
+    asked = made()
+    for words in questions:
+        assert asked.of_words(words).tobytes() == made().of_words(words).tobytes()
+
+
 def test_a_part_that_is_unknown_has_a_vector_of_its_own() -> None:
     parts = SubwordVectors.quantised(["\tab"], np.ones((1, 64), dtype=np.float32), 3.0)
     first, again, other = parts.of_words(["x", "x", "y"])
