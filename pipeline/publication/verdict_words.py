@@ -49,7 +49,10 @@ def words_of(
     if not verdict:
         return VerdictWords([], idle)
     if not verdict["wrong_pairs"]:
-        nothing = "No verdict on the scores: no two rows of a source differ, so no wrong pairs can be made."
+        nothing = (
+            "No verdict on the scores: no two rows of a source differ on both sides, "
+            "so no wrong pairs can be made."
+        )
         return VerdictWords([nothing], idle)
     scores: Mapping[str, Figures] = verdict["scores"]
     asked = _shares_asked_for(verdict, parameters)

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 MAIN_SCORE = "paraphrase_score"
 _NO_SAMPLE = "there is no sample of wrong pairs next to the scores: run 'dvc repro score', or give a number"
-_NO_PAIRS = "no wrong pairs can be made of this corpus, as no two rows differ: give a number"
+_NO_PAIRS = "no wrong pairs can be made of this corpus, as no two rows differ on both sides: give a number"
 _UNCERTAIN = 2.0
 """Times the share that was asked for: where as many wrong pairs may pass, a warning says so."""
 

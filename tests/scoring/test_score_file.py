@@ -301,6 +301,15 @@ def test_no_wrong_pairs_no_verdict(tmp_path: Path, pairs: list[tuple[str, str]])
     assert pq.read_table(tmp_path / "scored.parquet")["rejected"].null_count == len(pairs)
 
 
+@pytest.mark.parametrize("same", ["reference", "translation"])
+def test_what_is_the_same_in_all_rows_makes_no_wrong_pair(tmp_path: Path, same: str) -> None:
+    pairs = [(f"Dog {number} runs.", "It rains.") for number in range(20)]
+    pairs = pairs if same == "translation" else [(one, other) for other, one in pairs]
+    (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
+    said = invoked(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    assert "no two rows of a source differ on both sides" in said
+
+
 def test_a_source_for_each_pair_is_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.scoring.score_file._MOST_SOURCES", 100)
     pairs = own_pairs(300)
