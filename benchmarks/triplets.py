@@ -126,7 +126,7 @@ def speed(
     report = mine_triplets(parameters, directory / "corpus", directory / "triplets", resources)
     append(
         "triplets_mining",
-        f"triplets: {report.rows:,} pairs, {encoder if encoder == general.NAME else Path(encoder).name}",
+        f"{report.rows:,} pairs, {encoder if encoder == general.NAME else Path(encoder).name}",
         {
             "pairs_per_second": report.rows / report.seconds,
             "seconds": report.seconds,

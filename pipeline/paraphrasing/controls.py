@@ -212,9 +212,16 @@ def tree_tags(tree: str) -> str:
     return "".join(f"{_OPEN}{tag}{_CLOSE}" for tag in tags)
 
 
-def tags_in(text: str) -> str:
-    """The tags of a text alone, such as a parse generator's."""
-    return "".join(_TAG.findall(text))
+def tree_of_tags(tags: str) -> str:
+    """The tree that the tags of a text are of, such as a parse generator's; brackets that may be no
+    tree, where :func:`tree_tags` did not give them."""
+    text, depth = "", 0
+    for tag in _TAG.findall(tags):
+        piece = tag[1:-1]
+        opens = piece.startswith("(")
+        text += ")" if piece == ")" else f" {piece}" if opens else f" ({piece})"
+        depth += opens - (piece == ")")
+    return text.strip() + ")" * depth
 
 
 def labels_of(tree: str) -> set[str]:

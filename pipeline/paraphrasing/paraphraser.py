@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,7 +13,15 @@ from paraforge.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.engines import open_translator
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.models.model import TranslationModel, open_model
-from paraforge.paraphrasing.controls import BUCKETED, CONTROLS_FILE, Controls, tagged, tags_in, tree_tags
+from paraforge.paraphrasing.controls import (
+    BUCKETED,
+    CONTROLS_FILE,
+    Controls,
+    tagged,
+    tree_of_tags,
+    tree_tags,
+)
+from paraforge.parsing.brackets import fill_template
 from paraforge.parsing.parser import open_parser, parser_names
 from paraforge.shards.resources import available_cores
 
@@ -82,7 +91,7 @@ class Paraphraser:
             template = self.controls.known_template(template)
             if self.controls.labels:
                 generator = self._parse_generator
-                return _with_parses(generator, texts, self.controls.prefix(wanted), tree_tags(template))
+                return _with_parses(generator, texts, self.controls.prefix(wanted), template)
         prefix = self.controls.prefix(wanted, template)
         return (tagged(prefix, text) for text in texts)
 
@@ -182,10 +191,13 @@ def _engine_of(model: TranslationModel) -> str:
 
 
 def _with_parses(generator: Translator, texts: Iterable[str], prefix: str, template: str) -> Iterator[str]:
-    """Texts with the parse that the generator makes of a template for each; with the template where it makes
-    none."""
+    """Texts with a template that is filled up with what the generator gives for each: left to itself it gives
+    a rare template's text the parse of a frequent one."""
     kept, read = itertools.tee(texts)
-    results = generator.translate(tagged(template, text) for text in read)
+    asked = tree_tags(template)
+    results = generator.translate(tagged(asked, text) for text in read)
     for text, result in zip(kept, results, strict=True):
-        parse = tags_in(result.hypotheses[0].text) if result.hypotheses else ""
-        yield tagged(prefix + (parse or template), text)
+        tags = asked
+        with suppress(ValueError, IndexError):
+            tags = tree_tags(fill_template(template, tree_of_tags(result.hypotheses[0].text)))
+        yield tagged(prefix + tags, text)

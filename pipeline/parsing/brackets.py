@@ -115,3 +115,19 @@ def template_of(tree: str) -> str:
     :func:`top_two_levels`."""
     root, *labels = top_two_levels(skeleton(tree)).split()
     return f"({' '.join([root, *(f'({label})' for label in labels)])})"
+
+
+def fill_template(template: str, tree: str) -> str:
+    """A template whose phrases have in them what the same ones of a tree have, in order, where it has them:
+    ``(S (X) (PP))`` and ``(S (X) (PP (X) (NP)) (.))`` give ``(S (X) (PP (X) (NP)))``.
+
+    tree: without words. Raises ValueError: as :func:`top_two_levels`.
+    """
+    root, phrases = _levels(template)
+    _, left = _levels(tree)
+    filled = [root]
+    for label, phrase in phrases:
+        places = [place for place, (other, _) in enumerate(left) if other == label]
+        filled.append(left[places[0]][1] if places else phrase)
+        left = left[places[0] + 1 :] if places else left
+    return f"({' '.join(filled)})"

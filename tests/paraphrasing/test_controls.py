@@ -19,7 +19,7 @@ from paraforge.paraphrasing.controls import (
     learnt_templates,
     plain,
     tagged,
-    tags_in,
+    tree_of_tags,
     tree_tags,
     untagged,
 )
@@ -124,22 +124,10 @@ TREES = st.recursive(
 )
 
 
-def tree_of(tags: str) -> str:
-    """The tree that tags are of."""
-    pieces = re.findall("⟦([^⟧]*)⟧", tags)
-    text, depth = "", 0
-    for piece in pieces:
-        opens = piece.startswith("(")
-        text += ")" if piece == ")" else f" {piece}" if opens else f" ({piece})"
-        depth += opens - (piece == ")")
-    return (text + ")" * depth).strip()
-
-
 @given(TREES)
 def test_tags_of_a_tree_say_all_of_it(tree: str) -> None:
     tags = tree_tags(tree)
-    assert tree_of(tags) == tree
-    assert tags_in(f" {tags} a dog") == tags
+    assert tree_of_tags(tags) == tree_of_tags(f" {tags} a dog") == tree
     symbols = Controls(templates={template_of(tree): 1}, labels=sorted(labels_of(tree))).symbols()
     assert set(re.findall("⟦[^⟧]*⟧", tags)) <= set(symbols)
     assert len(symbols) == len(set(symbols)) == 2 * len(labels_of(tree)) + 1

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
 
 import paraforge
 from paraforge.cli import app
-from paraforge.decoding.translator import DecodingOptions
+from paraforge.decoding.translator import DecodingOptions, Translator
 from paraforge.engines import open_translator
 from paraforge.errors import ConfigurationError, InputError, ParaforgeError
-from paraforge.paraphrasing.paraphraser import Paraphraser
+from paraforge.paraphrasing.paraphraser import Paraphraser, _with_parses
 from tests.paraphrasing.test_stage import build
 from tests.selection.published import publish_pairs
 
@@ -89,6 +91,28 @@ def run(*arguments: str, stdin: bytes | None = None) -> Any:
         return result.exception
     assert result.exit_code == 0, result.output
     return result
+
+
+def test_whatever_the_generator_gives_it_is_the_template_that_was_asked_for() -> None:
+    asked, filled = "⟦(S⟧⟦X⟧⟦PP⟧", "⟦(S⟧⟦X⟧⟦(PP⟧⟦X⟧⟦NP⟧"
+    given = {
+        "one": (filled, filled),
+        "two": (f"{filled}⟦)⟧⟦.⟧", filled),
+        "three": ("⟦(S⟧⟦NP⟧⟦VP⟧", asked),
+        "four": ("⟦)⟧", asked),
+        "five": ("⟦(S⟧⟦)⟧⟦(PP⟧", asked),
+        "six": ("a dog", asked),
+        "seven": (None, asked),
+    }
+
+    class Generator:
+        def translate(self, sources: Iterable[str]) -> Iterator[SimpleNamespace]:
+            for source in sources:
+                text, _ = given[source.removeprefix(f"{asked} ")]
+                yield SimpleNamespace(hypotheses=[] if text is None else [SimpleNamespace(text=text)])
+
+    found = _with_parses(cast("Translator", Generator()), iter(given), "⟦length1⟧", "(S (X) (PP))")
+    assert list(found) == [f"⟦length1⟧{tags} {text}" for text, (_, tags) in given.items()]
 
 
 def test_from_the_command_line(root: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from paraforge.errors import InputError, Interrupted
 from paraforge.files import read_json
 from paraforge.models.importing import import_model
 from paraforge.nmt import stage as nmt_stage
-from paraforge.paraphrasing.controls import Controls, tags_in, tree_tags
+from paraforge.paraphrasing.controls import Controls, tree_of_tags, tree_tags
 from paraforge.paraphrasing.parameters import ParaphraserParameters
 from paraforge.paraphrasing.paraphraser import Paraphraser
 from paraforge.paraphrasing.stage import ParaphraserReport, build_paraphraser
@@ -154,27 +154,17 @@ def test_full_parses(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert {(row["source_text"], row["reference"]) for row in parsed} <= expected
     assert len(parsed) == sum(row["reference"] in trees for row in trained) > 100
     assert any(row["held_out"] for row in parsed) and not all(row["held_out"] for row in parsed)
-    tags = [tags_in(row["source_text"]).partition("⟦(S") for row in trained]
-    assert {sign + rest for _, sign, rest in tags} == {"", *map(tree_tags, TREES)}
+    tags = [row["source_text"].rpartition("⟧")[0].partition("⟦(S") for row in trained]
+    assert {f"{sign}{rest}⟧" for _, sign, rest in tags if sign} == {*map(tree_tags, TREES)}
     # What is read: a template, filled up by the parse generator, in front of each text.
     model = Paraphraser(tmp_path / "model", "cpu", 1)
     texts = ["the dog", "", "two of the dogs run"]
-    generator = open_translator(
-        "ctranslate2",
-        tmp_path / "model" / "parse_generator",
-        DecodingOptions(beam=4, maximum_target_tokens=256),
-    )
-    wanted = tree_tags("(S (VP))")
-    found = [
-        tags_in(result.hypotheses[0].text) if result.hypotheses else ""
-        for result in generator.translate([f"{wanted} the dog", "", f"{wanted} two of the dogs run"])
-    ]
-    assert found[0]
-    assert list(model.sources(texts, overlap="low", template="(S (VP))")) == [
-        f"⟦overlap1⟧{found[0] or wanted} the dog",
-        "",
-        f"⟦overlap1⟧{found[2] or wanted} two of the dogs run",
-    ]
+    for template in Controls.read(tmp_path / "model").templates:
+        first, blank, last = model.sources(texts, overlap="low", template=template)
+        assert blank == ""
+        for text, source in ((texts[0], first), (texts[2], last)):
+            assert source.startswith("⟦overlap1⟧⟦(S⟧") and source.endswith(f"⟧ {text}")
+            assert template_of(tree_of_tags(source.removeprefix("⟦overlap1⟧"))) == template
     assert [len(row) for row in model.paraphrase(texts, template="(S (VP))")] == [1, 1, 1]
     assert list(model.sources(texts[:1], overlap="low")) == ["⟦overlap1⟧ the dog"]
     # Ready models keep it, and without it are refused; nothing is trained twice, or left out after a kill.

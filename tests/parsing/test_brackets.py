@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.parsing.brackets import skeleton, template_of, top_two_levels
+from paraforge.parsing.brackets import fill_template, skeleton, template_of, top_two_levels
 
 # The first tree is of the Penn Treebank, in the form in which NLTK's documentation shows it.
 TREES = [
@@ -89,6 +89,22 @@ def test_a_skeleton_is_the_tree_without_its_words(tree: Any) -> None:
     if tree[1] != ("word",):
         label, children = tree
         assert template_of(written(tree, True)) == f"({' '.join([label, *(f'({c[0]})' for c in children)])})"
+
+
+@given(trees(), trees())
+def test_a_filled_template_is_still_that_template(one: Any, other: Any) -> None:
+    tree, template = written(one, False), template_of(written(one, False))
+    assert fill_template(template, tree) == tree
+    filled = fill_template(template, written(other, False))
+    assert template_of(filled) == template
+    assert skeleton(filled) == filled
+
+
+def test_filling_a_template() -> None:
+    assert fill_template("(S (X) (PP))", "(S (X) (PP (X) (NP)) (.))") == "(S (X) (PP (X) (NP)))"
+    assert fill_template("(S (NP) (NP))", "(S (VP (X)) (NP (X)))") == "(S (NP (X)) (NP))"
+    with pytest.raises(ValueError, match="not closed"):
+        fill_template("(S (NP))", "(S (NP)")
 
 
 @given(st.text(alphabet="() ab.\t", max_size=30))
