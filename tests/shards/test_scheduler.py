@@ -91,17 +91,21 @@ def test_memory_of_this_machine_is_shared() -> None:
 @pytest.mark.slow
 def test_on_a_local_cluster(tmp_path: Path) -> None:
     resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB")
-    # How Dask starts them outside of the tests.
-    method = dask.config.set({"distributed.worker.multiprocessing-method": "spawn"})
-    with method, open_jobs(resources, rows=10) as jobs:
+    with open_jobs(resources, rows=10) as jobs:
         assert jobs.distributed
-        assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
         with pytest.raises(InputError, match="third"):
             dict(jobs.run(fail, ARGUMENTS, description="test"))
         # A job whose worker dies is done by another; one that kills three is given up.
         assert dict(jobs.run(die_once, [(str(tmp_path / "mark"),)], description="test")) == {0: "done"}
         with pytest.raises(IncompleteError, match="died 3 times"):
             dict(jobs.run(die, [(1,)], description="test"))
+
+
+@pytest.mark.slow
+def test_on_workers_as_dask_starts_them_outside_of_the_tests() -> None:
+    method = dask.config.set({"distributed.worker.multiprocessing-method": "spawn"})
+    with method, open_jobs(Resources(workers=2, in_process_rows=0), rows=10) as jobs:
+        assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
 
 
 @pytest.mark.slow

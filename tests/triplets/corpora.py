@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,7 @@ class Oracle:
         ]
 
 
+@cache
 def oracle(corpus: Path, images: tuple[str, ...] = ()) -> Oracle:
     """What is right for a corpus. images: sources in which equal line numbers are about the same image."""
     rows = rows_of(corpus)
@@ -156,5 +158,6 @@ def oracle(corpus: Path, images: tuple[str, ...] = ()) -> Oracle:
     return Oracle(clusters, sides[0] @ sides[1].T, rows)
 
 
+@cache
 def _key(text: str) -> tuple[int, ...]:
     return tuple(near_duplicate_keys(pa.array([text]))[0].tolist())
