@@ -55,9 +55,9 @@ def main(model: Path, seed: int, output: Path) -> None:
         "reciprocal": 1 / share,
     }
     figures: dict[str, Any] = {
-        "start": _pearson(words, start),
-        "trained": _pearson(words, trained),
-        **{name: _pearson(words, start * weight[:, None]) for name, weight in weights.items()},
+        "start": mean_pearson(words, start),
+        "trained": mean_pearson(words, trained),
+        **{name: mean_pearson(words, start * weight[:, None]) for name, weight in weights.items()},
     }
     gain = figures["trained"] - figures["start"]
     figures["share_percent"] = 100 * (figures["scaled"] - figures["start"]) / gain
@@ -70,7 +70,8 @@ def main(model: Path, seed: int, output: Path) -> None:
     write_json(output, {"figures": {name: round(value, 1) for name, value in figures.items()}})
 
 
-def _pearson(words: list[str], vectors: npt.NDArray[Any]) -> float:
+def mean_pearson(words: list[str], vectors: npt.NDArray[Any]) -> float:
+    """Mean Pearson x 100 of averaged word vectors, (words, dimension), over the sets of 2012 to 2014."""
     average = WordAverage(WordVectors(words, vectors.astype(np.float32)))
     sets = [pairs for pairs in sts_sets() if pairs.group in ("2012", "2013", "2014")]
     return float(np.mean([one.pearson or 0.0 for one in evaluate_sts(average, sets).sets]))

@@ -18,7 +18,8 @@ HEADLINES: Final = METRICS / "headlines"
 
 def _mean_pearson(content: Mapping[str, Any]) -> float | None:
     """Mean over the years of STS, or over the sets where there are none; None without any."""
-    found = [one["pearson"] for one in (content["years"] or content["sets"]).values()]
+    scores = (content["years"] or content["sets"]).values()
+    found = [one["pearson"] for one in scores if one["pearson"] is not None]
     return round(sum(found) / len(found), 2) if found else None
 
 
@@ -55,6 +56,7 @@ _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] 
     "embeddings": {"rows": "pairs", "development": "best_score", "sts": _mean_pearson},
     "paraphraser": {"bleu": "bleu", "chrf": "chrf"},
     "triplets": {"rows": "rows", "kept": "triplets"},
+    "decoders": {"rows": "triples", "development": "best_score", "sts": _mean_pearson},
     "statistics": {"rows": "pairs"},
 }
 

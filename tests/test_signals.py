@@ -82,7 +82,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make_finished(project: Path) -> None:
-    make_project(project, TRAINED, "embeddings.models.word.encoder.dimension=16", "triplets=default")
+    small = ("embeddings.models.word.encoder.dimension=16", "decoders.model.network.word_dimension=8")
+    make_project(project, TRAINED, "triplets=default", "decoders=small", *small)
     with inside(project):
         for name in STAGES:
             assert run_stage(name)

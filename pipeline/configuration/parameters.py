@@ -19,6 +19,7 @@ from paraforge.shards.resources import Resources
 from paraforge.statistics.parameters import StatisticsParameters
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.triplets.parameters import TripletsParameters
+from paraforge.unrolling.parameters import DecodersStageParameters
 
 
 class Parameters(Section):
@@ -35,6 +36,7 @@ class Parameters(Section):
     embeddings: EmbeddingsParameters = Field(default_factory=EmbeddingsParameters)
     paraphraser: ParaphraserParameters = Field(default_factory=ParaphraserParameters)
     triplets: TripletsParameters = Field(default_factory=TripletsParameters)
+    decoders: DecodersStageParameters = Field(default_factory=DecodersStageParameters)
     statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
     report: ReportParameters = Field(default_factory=ReportParameters)
     resources: Resources = Field(default_factory=Resources)

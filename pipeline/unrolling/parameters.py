@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.section import Section
+from paraforge.text.paths import FilePath
 
 LARGEST_STEPS = 30
 """Hidden states of a decoder that can be read at most."""
@@ -129,6 +130,45 @@ class DecodersParameters(Section):
     def _something_to_unroll(self) -> DecodersParameters:
         check_representation(self.network, self.reading)
         return self
+
+
+class TextFileParameters(Section):
+    """A file of running text, plain or compressed."""
+
+    path: FilePath = Field(
+        min_length=1, description="the file; $NAME is replaced by the environment variable"
+    )
+    format: Literal["auto", "tsv", "text"] = Field(
+        "auto", description="tsv; text: a sentence a line; auto: TSV where the first line has a tab"
+    )
+    sentence_column: int | None = Field(None, ge=0, description="of a TSV, from 0; null: the last one")
+    document_columns: list[Annotated[int, Field(ge=0)]] | None = Field(
+        None, description="of a TSV: a document ends where one of them changes; null: column 0"
+    )
+
+
+class DecodersStageParameters(Section):
+    """Without ``files`` and ``sources`` nothing is trained. Text is not read from ``data/corpus``, where
+    refused pairs leave gaps."""
+
+    files: list[TextFileParameters] = Field(default_factory=list, description="running text to train on")
+    sources: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list,
+        description="names or patterns, e.g. news.*, of ingested sources whose references are running text, "
+        "line after line",
+    )
+    model: DecodersParameters = Field(
+        default_factory=DecodersParameters, description="network, words and training"
+    )
+    development: list[FilePath] = Field(
+        default_factory=list,
+        description="STS files or directories that choose the evaluation whose model is kept; none: the last "
+        "one is",
+    )
+    test_sets: list[FilePath] = Field(
+        default_factory=list,
+        description="STS files or directories on which every reading of the model is evaluated",
+    )
 
 
 def check_representation(network: NetworkParameters, representation: RepresentationParameters) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from paraforge.bitext.block import Block, reason_codes
 from paraforge.bitext.readers.tsv import read_tsv
 from paraforge.bitext.reasons import CODES
 from paraforge.errors import InputError
+from paraforge.files import sha256_file
 from paraforge.text.compression import compression_of, refuse_binary
 from paraforge.text.lines import Reading, line_blocks
 
@@ -39,6 +40,16 @@ class SentenceFile:
     sentence_column: int | None = None
     document_columns: tuple[int, ...] | None = None
 
+    def identity(self) -> Any:
+        """What the text depends on, fit for JSON; InputError where there is no such file."""
+        if not self.path.is_file():
+            raise InputError("no such file", self.path)
+        return [sha256_file(self.path), self.format, self.sentence_column, self.document_columns]
+
+    def blocks(self) -> Iterator[SentenceBlock]:
+        """Its sentences; documents are counted from 0."""
+        return _read(self)
+
 
 @dataclass(frozen=True)
 class SentenceBlock:
@@ -55,7 +66,17 @@ class SentenceBlock:
         return len(self.sentences)
 
 
-def read_sentences(files: Sequence[SentenceFile]) -> Iterator[SentenceBlock]:
+class RunningText(Protocol):
+    """Where sentences come from in order: a `SentenceFile`, or `References`."""
+
+    def identity(self) -> Any:
+        """What the text depends on, fit for JSON."""
+
+    def blocks(self) -> Iterator[SentenceBlock]:
+        """Its sentences; documents are counted from 0."""
+
+
+def read_sentences(files: Sequence[RunningText]) -> Iterator[SentenceBlock]:
     """The sentences of several files, one file after the other.
 
     Raises InputError for a missing, empty or damaged file, for columns that are not there, and with its
@@ -63,7 +84,7 @@ def read_sentences(files: Sequence[SentenceFile]) -> Iterator[SentenceBlock]:
     """
     first = after = 0
     for file in files:
-        for block in _read(file):
+        for block in file.blocks():
             if len(block):
                 after = first + int(block.documents[-1]) + 1
                 yield SentenceBlock(block.sentences, block.documents + first)

@@ -12,8 +12,7 @@ from typing import Any
 from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.train_model import found_by, reproducible
-from paraforge.errors import InputError
-from paraforge.files import hash_json, sha256_file
+from paraforge.files import hash_json
 from paraforge.learning.devices import check_device, torch_threads
 from paraforge.learning.runs import MODEL, open_or_build, run_once
 from paraforge.shards.resources import Resources
@@ -22,7 +21,7 @@ from paraforge.unrolling.network import SentencePredictor
 from paraforge.unrolling.objective import decoder_trainer
 from paraforge.unrolling.parameters import DecodersParameters
 from paraforge.unrolling.readings import scores_by_reading
-from paraforge.unrolling.sentences import SentenceFile, read_sentences
+from paraforge.unrolling.sentences import RunningText, read_sentences
 from paraforge.unrolling.triples import TripleStore, build_triple_store
 from paraforge.versions import DECODERS
 
@@ -65,7 +64,7 @@ class DecodersReport:
 
 def train_decoders(
     parameters: DecodersParameters,
-    files: Sequence[SentenceFile],
+    files: Sequence[RunningText],
     output: Path,
     resources: Resources,
     *,
@@ -89,7 +88,7 @@ def train_decoders(
     """
     judges = judges or TrainingData()
     check_device(device)
-    data = _fingerprint(files)
+    data = hash_json([file.identity() for file in files])
     key = hash_json(
         {
             "version": DECODERS,
@@ -113,18 +112,9 @@ def train_decoders(
     return DecodersReport(**report)
 
 
-def _fingerprint(files: Sequence[SentenceFile]) -> str:
-    described = []
-    for file in files:
-        if not file.path.is_file():
-            raise InputError("no such file", file.path)
-        described.append([sha256_file(file.path), file.format, file.sentence_column, file.document_columns])
-    return hash_json(described)
-
-
 def _train(
     parameters: DecodersParameters,
-    files: Sequence[SentenceFile],
+    files: Sequence[RunningText],
     judges: TrainingData,
     directory: Path,
     resources: Resources,

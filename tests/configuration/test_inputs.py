@@ -129,6 +129,7 @@ NO_FILES = {
     "paraphraser.language": "a language",
     "paraphraser.test_files.columns": "columns",
     "triplets.same_lines": "patterns of sources",
+    "decoders.sources": "patterns of sources",
     "embeddings.names": "names",
     "embeddings.models.training.loss": "a name",
     "paragram.training.loss": "a name",
@@ -202,6 +203,7 @@ NAMED = {
         "test_files": [{"path": "%"}],
     },
     "triplets": {"encoder": "%"},
+    "decoders": {"files": [{"path": "%"}], "development": ["%"], "test_sets": ["%"]},
 }
 # Not beside what NAMED has: of one field, or of one source, there are two kinds.
 OTHERS = [{"nmt": {"bitext": "%"}, "paragram": {"initial_vectors": "%"}}, {"paragram": {"model": "%"}}]

@@ -14,7 +14,7 @@ from paraforge.embeddings.encoders.parameters import (
     EncoderParameters,
     VectorParameters,
 )
-from paraforge.embeddings.encoders.protocol import Encoder, initialise_uniform
+from paraforge.embeddings.encoders.protocol import Encoder, TableEncoder, initialise_uniform
 from paraforge.errors import ConfigurationError
 
 MakeTable = Callable[[VectorParameters, int], Tensor]
@@ -46,6 +46,8 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
                 ]
             )
         encoder = part.network(table)
+        if isinstance(encoder, TableEncoder):
+            encoder.fixed = part.fixed
         if not part.keeps_start:
             initialise_uniform(encoder.composition(), 1 / math.sqrt(encoder.dimension), generator)
         return encoder

@@ -38,6 +38,9 @@ class VectorParameters(Section):
         description="a: a unit's random start is scaled by a / (a + its probability), so that training "
         "starts from a frequency-weighted bag of units; null: all alike",
     )
+    fixed: bool = Field(
+        False, description="whether the vectors stay as they start, and only what composes them is trained"
+    )
 
     if TYPE_CHECKING:
         kind: str

@@ -61,7 +61,12 @@ class Encoder(nn.Module):
 
 
 class TableEncoder(Encoder):
-    """An encoder over the vectors of one unit, `table`: (vocabulary, vector dimension)."""
+    """An encoder over the vectors of one unit, `table`: (vocabulary, vector dimension).
+
+    fixed: whether the vectors stay as they start.
+    """
+
+    fixed = False
 
     def __init__(self, table: Tensor, unit: str) -> None:
         super().__init__()
@@ -74,7 +79,9 @@ class TableEncoder(Encoder):
 
     def rows(self, tables: Mapping[str, Tensor] | None) -> Tensor:
         """The rows that the batch's ids count in."""
-        return self.table if tables is None else tables[TABLE]
+        rows = self.table if tables is None else tables[TABLE]
+        # With a gradient of 0 no optimiser moves them.
+        return rows.detach() + 0 * rows if self.fixed and tables is not None else rows
 
 
 def initialise_uniform(

@@ -1,0 +1,60 @@
+"""The stage decoders: ``models/decoders`` by training on running text, or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from paraforge.embeddings.data import TrainingData
+from paraforge.embeddings.train_model import device_of
+from paraforge.files import write_csv
+from paraforge.shards.resources import Resources
+from paraforge.shards.work import replaced_directory
+from paraforge.text.paths import expand
+from paraforge.unrolling.parameters import DecodersStageParameters
+from paraforge.unrolling.references import References
+from paraforge.unrolling.sentences import RunningText, SentenceFile
+from paraforge.unrolling.train_decoders import DecodersReport, train_decoders
+
+CURVE = ("update", "epoch", "loss", "development_pearson")
+
+
+def build_decoders(
+    parameters: DecodersStageParameters, ingested: Path, output: Path, resources: Resources, curve: Path
+) -> DecodersReport | None:
+    """Make ``output`` (``models/decoders``) as the parameters say; the training curve goes to ``curve``.
+
+    Without text to train on, ``output`` is an empty directory, and the report None.
+
+    Raises what `train_decoders` raises, and InputError where there is no source of a name.
+    """
+    text: list[RunningText] = [
+        SentenceFile(
+            Path(expand(file.path)),
+            file.format,
+            file.sentence_column,
+            None if file.document_columns is None else tuple(file.document_columns),
+        )
+        for file in parameters.files
+    ]
+    if parameters.sources:
+        text.append(References(ingested, tuple(parameters.sources)))
+    report = None
+    if text:
+        judges = TrainingData(development=parameters.development, test_sets=parameters.test_sets)
+        report = train_decoders(
+            parameters.model, text, output, resources, judges=judges, device=device_of(resources)
+        )
+    else:
+        with replaced_directory(output):
+            pass
+    rows = [
+        {
+            "update": entry["updates"],
+            "epoch": entry["epoch"],
+            "loss": None if entry["loss"] is None else f"{entry['loss']:.6f}",
+            "development_pearson": None if entry["score"] is None else f"{entry['score']:.4f}",
+        }
+        for entry in (report.history if report else ())
+    ]
+    write_csv(curve, CURVE, rows)
+    return report

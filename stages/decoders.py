@@ -1,0 +1,26 @@
+"""Stage decoders: a network that predicts neighbouring sentences, trained on running text, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from paraforge.unrolling.stage import build_decoders
+from stages.common import parameters_of, run_stage
+from stages.metrics import write_metrics
+
+
+def main() -> None:
+    """Make models/decoders."""
+    parameters = parameters_of("decoders")
+    report = build_decoders(
+        parameters.decoders,
+        ingested=Path("data/ingested"),
+        output=Path("models/decoders"),
+        resources=parameters.resources,
+        curve=Path("plots/decoders.csv"),
+    )
+    write_metrics("decoders", report or {"triples": 0, "sets": {}, "years": {}})
+
+
+if __name__ == "__main__":
+    run_stage("decoders", main)
