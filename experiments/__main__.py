@@ -23,7 +23,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.results import Paper, append, directory, latest, read
-from experiments import commands, training
+from experiments import commands, search, training
 from experiments.pairs import data_directory
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, Table, cells, names, read_table
@@ -71,6 +71,8 @@ def run(
                 typer.echo(f"{name}, {one.name}: passed over, no pairs of {missing}: see --corpus", err=True)
                 continue
             try:
+                if one.search is not None:
+                    one = bench.best(name, one, table.seeds[0])
                 found = [
                     bench.figures(cell, rows)
                     for cell in cells(name, [one], (one.seeds or table.seeds) if seed is None else [seed])
@@ -123,6 +125,16 @@ class Bench:
         if cell.row.commands and cell.row.wants_corpus:
             data = hash_json([data, [str(path) for path in self.corpora]])
         return self.work / "cells" / cell.key(data, needed)
+
+    def best(self, table: str, row: Row, seed: int) -> Row:
+        """The row with what its search found; each trial is a cell."""
+
+        def figures_of(tried: Row) -> dict[str, Any]:
+            typer.echo(f"{table}: {row.name}: {tried.note}", err=True)
+            return self.figures(Cell(table, tried, seed, ()), [])[""]
+
+        assert row.search is not None
+        return search.best_of(row, row.search, seed, figures_of)
 
     def figures(self, cell: Cell, rows: list[Row]) -> dict[str, dict[str, Any]]:
         """Figures of a cell by label ('' of a trained model), from its directory or by running it."""
