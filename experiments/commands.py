@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from experiments.pairs import data_directory, sts_files
 from experiments.tables import Cell, fill
 from paraforge.cli import app
 from paraforge.errors import Interrupted, ParaforgeError
+from paraforge.evaluation.transfer.scores import FIXED
 
 
 def run(
@@ -58,8 +60,9 @@ def _run(arguments: list[str]) -> None:
 
 
 def _figures(content: dict[str, Any]) -> dict[str, Any]:
-    """Of what `paraforge evaluate -o` wrote: Pearson on STS, Spearman on words, transfer tasks; or the mean
-    absolute difference in Pearson of a row that compares two models."""
+    """Of what `paraforge evaluate -o` wrote: Pearson on STS, Spearman on words, transfer tasks (`sick_r`, and
+    of an encoder trained for the task how it was, such as `sick_r_fine_tuned`); or the mean absolute
+    difference in Pearson of a row that compares two models."""
     if "figures" in content:
         return dict(content["figures"])
     if compared := list(content.get("differences", {}).values()):
@@ -69,7 +72,8 @@ def _figures(content: dict[str, Any]) -> dict[str, Any]:
     for name, words in content.get("words", {}).items():
         figures[name.lower().replace("-", "_")] = words["spearman"]
     for task in content.get("transfer", {}).get("tasks", []):
-        name = task["name"].lower().replace("-", "_").replace(" ", "_")
+        training = "" if task["training"] == FIXED else f" {task['training']}"
+        name = re.sub(r"\W+", "_", f"{task['name']}{training}".lower()).strip("_")
         figures[name] = task["accuracy"] if task["accuracy"] is not None else task["pearson"]
         if task["f1"] is not None:
             figures[f"{name}_f1"] = task["f1"]

@@ -169,6 +169,20 @@ def test_a_file_of_several_labels(data: Path, monkeypatch: pytest.MonkeyPatch) -
     assert asked == [["paraforge", "--test", str(data / "data" / "sts" / "stsb-dev.tsv"), "3"]]
 
 
+def test_a_task_has_a_figure_for_each_way_of_training() -> None:
+    ways = [("fixed", 80.0), ("fine-tuned", 84.0), ("fine-tuned, L2", 85.0), ("from random", 77.0)]
+    tasks = [
+        {"name": "SST binary", "training": way, "accuracy": value, "pearson": None, "f1": None}
+        for way, value in ways
+    ]
+    assert commands._figures({"transfer": {"tasks": tasks}}) == {
+        "sst_binary": 80.0,
+        "sst_binary_fine_tuned": 84.0,
+        "sst_binary_fine_tuned_l2": 85.0,
+        "sst_binary_from_random": 77.0,
+    }
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
