@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,9 +42,10 @@ class Countdown:
 
 @contextlib.contextmanager
 def inside(project: Path) -> Iterator[None]:
-    arguments = sys.argv
+    arguments, directory = sys.argv, Path.cwd()
+    os.chdir(project)
     try:
-        with contextlib.chdir(project):
-            yield
+        yield
     finally:
+        os.chdir(directory)
         sys.argv = arguments

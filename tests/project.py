@@ -133,7 +133,7 @@ def start(*command: str, cwd: Path, stderr: int = subprocess.STDOUT) -> subproce
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
-        process_group=0,
+        preexec_fn=os.setpgrp,  # Python 3.10 has no process_group
     )
 
 
