@@ -89,8 +89,7 @@ def serve(place: Path) -> None:
         listener.bind(str(place / "socket"))
         listener.listen(64)
         os.write(1, b"ready\n")
-        while 0 not in (ready := select.select([listener, 0], [], [])[0]):
-            assert ready
+        while 0 not in select.select([listener.fileno(), 0], [], [])[0]:
             connection, _ = listener.accept()
             if os.fork() == 0:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -129,7 +128,9 @@ def _run(connection: socket.socket) -> None:
     os.setpgid(0, int(group))
     os.chdir(directory)
     os.environ.clear()
-    os.environ.update(setting.split("=", 1) for setting in settings)
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        os.environ[key] = value
     connection.sendall(b"-")
     # Killed before it answers, it takes nobody with it who had not joined its group.
     if connection.recv(5) != b"begin":
@@ -158,7 +159,7 @@ def _run(connection: socket.socket) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
-        threading._shutdown()
+        threading._shutdown()  # type: ignore[attr-defined]  # as an interpreter that ends
         atexit._run_exitfuncs()
         with contextlib.suppress(OSError):
             sys.stdout.flush()
