@@ -30,7 +30,7 @@ def embed(
     Examples:
       paraforge embed models/embeddings/word sentences.txt.gz vectors.npy
       cut -f2 pairs.tsv | paraforge embed models/embeddings/word - vectors.parquet
-      paraforge embed models/decoders/bow-gru@unrolled:2 sentences.txt vectors.npy
+      paraforge embed decoders/bow-gru@unrolled:2 sentences.txt vectors.npy
     """
     from paraforge.cli.outputs import check_output_file, numpy_array, table
     from paraforge.inference.embed import embed_file

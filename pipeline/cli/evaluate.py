@@ -104,7 +104,7 @@ def evaluate(
           --fine-tune-from trained --fine-tune-from random \\
           --fine-tune-penalty 0.0001 --fine-tune-penalty 0.001
       paraforge evaluate jaccard --sts sts
-      paraforge evaluate models/decoders/small@unrolled:2 --sts sts --baseline models/decoders/small@context
+      paraforge evaluate decoders/small@unrolled:2 --sts sts --baseline decoders/small@context
     """
     import json
     from functools import partial

@@ -22,8 +22,8 @@ def expand(
 
     \b
     Examples:
-      paraforge expand models/decoders/small glove.840B.300d.txt models/decoders/large
-      paraforge evaluate models/decoders/large@context --sts sts --baseline models/decoders/small@context
+      paraforge expand decoders/small glove.840B.300d.txt decoders/large
+      paraforge evaluate decoders/large@context --sts sts --baseline decoders/small@context
     """
     from paraforge.cli.outputs import DECODERS, check_output_directory
     from paraforge.interrupts import graceful_interrupts

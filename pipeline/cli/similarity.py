@@ -29,7 +29,7 @@ def similarity(
     Examples:
       paraforge similarity models/embeddings/word pairs.tsv.gz
       paraforge similarity models/embeddings/word references.txt hypotheses.txt -o cosines.txt
-      paraforge similarity models/decoders/bow-gru@unrolled:2 pairs.tsv
+      paraforge similarity decoders/bow-gru@unrolled:2 pairs.tsv
     """
     from paraforge.cli.outputs import check_output_file, text_lines
     from paraforge.cli.settings import column_pair, quiet_pipe

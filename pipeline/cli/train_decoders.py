@@ -81,12 +81,12 @@ def train_decoders(
 
     \b
     Examples:
-      paraforge train-decoders books.tsv.gz models/decoders/bow-gru --device cuda --precision bfloat16
-      paraforge train-decoders books.tsv.gz models/decoders/small --word-dimension 300 --vocabulary 10000 \\
+      paraforge train-decoders books.tsv.gz decoders/bow-gru --device cuda --precision bfloat16
+      paraforge train-decoders books.tsv.gz decoders/small --word-dimension 300 --vocabulary 10000 \\
           --batch-size 64 --learning-rate 0.001 --updates 2000 --precision bfloat16
-      paraforge train-decoders book1.txt book2.txt models/decoders/gru-gru --encoder gru \\
+      paraforge train-decoders book1.txt book2.txt decoders/gru-gru --encoder gru \\
           --development sts/2017.track5.en-en.tsv --evaluate-every 500 --patience 5
-      paraforge evaluate models/decoders/small@unrolled:2 --sts sts --baseline models/decoders/small@context
+      paraforge evaluate decoders/small@unrolled:2 --sts sts --baseline decoders/small@context
     """
     from paraforge.cli.outputs import DECODERS, check_output_directory
     from paraforge.embeddings.data import TrainingData

@@ -11,7 +11,7 @@ import pytest
 
 from paraforge.errors import InputError
 from paraforge.nmt import validation
-from paraforge.nmt.validation import HeldOut, Scores, evaluate, score_hypotheses, translate_pieces
+from paraforge.nmt.validation import HeldOut, Scores, evaluate, score_hypotheses
 from tests.models.tiny import bitext, write_ctranslate2, write_tiny_fairseq
 
 
@@ -78,15 +78,3 @@ def test_hypotheses_are_bounded_by_the_sources(directory: Path, monkeypatch: pyt
     for maximum in (1000, 5):
         score(directory, beam=1, maximum_tokens=maximum)
     assert seen == [2 * longest + 10, 5]
-
-
-def test_a_forced_prefix_is_not_given_back(directory: Path) -> None:
-    held_out = HeldOut.read(directory)
-    pieces = held_out.source_processor.encode(held_out.sources[:5], out_type=str)
-    free = translate_pieces(directory / "converted", pieces, beam=1, threads=1, maximum_tokens=30)
-    for row, hypothesis in zip(pieces, free, strict=True):
-        first, *rest = hypothesis
-        forced = translate_pieces(
-            directory / "converted", [row], beam=1, threads=1, maximum_tokens=30, target_prefix=[first]
-        )
-        assert forced == [rest]
