@@ -140,6 +140,7 @@ class Shown:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("error::UserWarning")
 def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     from distributed import Client, LocalCluster
 
@@ -160,7 +161,6 @@ def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.
             assert found == dict.fromkeys(range(6), rows)
 
     with (
-        warnings.catch_warnings(action="error", category=UserWarning),
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,
