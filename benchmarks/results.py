@@ -12,7 +12,7 @@ import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -230,16 +230,18 @@ def _number(value: float, decimals: int) -> str:
     return f"{value:,.{decimals}f}" if abs(value) >= 1e-3 or value == 0 else f"{value:.1e}"
 
 
-def _decimals(values: Iterable[float]) -> int:
-    """Decimals that show the values of a column as they were recorded, at most three."""
-    return min(3, max((len(repr(v).partition(".")[2]) for v in values if isinstance(v, float)), default=0))
+def _decimals(values: Collection[float]) -> int:
+    """Decimals that show the values of a column as they were recorded: at most three, and none where every
+    value has three digits before the point."""
+    fractions = [len(repr(v).partition(".")[2]) for v in values if not float(v).is_integer()]
+    return min(3, max(fractions, default=0)) if any(abs(v) < 100 for v in values) else 0
 
 
 def _column(rows: Sequence[Measurement], figure: str) -> list[str]:
     """Cells of a column: our figures with their deviations, the paper's in parentheses."""
     known = [one.figures[figure] for one in rows if figure in one.figures]
     papers = [one.paper.figures[figure] for one in rows if one.paper and figure in one.paper.figures]
-    decimals = _decimals(known) if not all(float(v).is_integer() for v in [*known, *papers]) else 0
+    decimals = _decimals(known) or _decimals(papers)
     if deviations := [one.deviations[figure] for one in rows if one.deviations and figure in one.deviations]:
         # What the largest deviation leaves: 0.4 one decimal, 0.04 two.
         decimals = min(decimals, max(1, -math.floor(math.log10(max(*deviations, 1e-3)))))

@@ -65,10 +65,10 @@ def describing(path: str | PathLike[str], what: str = "damaged", remedy: str | N
 
 
 def check_format(found: int, known: int, path: str | PathLike[str]) -> None:
-    """Raise InputError if a file was written in a later format than this version knows."""
-    if found > known:
+    """Raise InputError if a file is in a format that this version does not know: formats count from 1."""
+    if not 1 <= found <= known:
         message = f"written in format {found}, this version reads {known}"
-        raise InputError(message, path, remedy="Upgrade paraforge.")
+        raise InputError(message, path, remedy="Upgrade paraforge." if found > known else None)
 
 
 class ConfigurationError(ParaforgeError):

@@ -31,7 +31,7 @@ def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, brief: 
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s [%(process)d]: %(message)s"))
         handlers.append(file)
     for handler in handlers:
-        handler.paraforge = True  # type: ignore[attr-defined]
+        handler.paraforge = True  # type: ignore[attr-defined]  # our mark
         root.addHandler(handler)
 
 
@@ -45,7 +45,7 @@ def remove_handlers() -> bool:
     return bool(ours)
 
 
-class _Console(logging.StreamHandler):  # type: ignore[type-arg]
+class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # no generic at run time before 3.11
     """Writes above a progress bar on a terminal, which is drawn anew below."""
 
     def emit(self, record: logging.LogRecord) -> None:

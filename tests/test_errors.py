@@ -6,7 +6,14 @@ import errno
 
 import pytest
 
-from paraforge.errors import ConfigurationError, InputError, MissingPackageError, describe_os_error, require
+from paraforge.errors import (
+    ConfigurationError,
+    InputError,
+    MissingPackageError,
+    check_format,
+    describe_os_error,
+    require,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,3 +42,13 @@ def test_a_full_disk_says_what_to_do() -> None:
     error = OSError(errno.ENOSPC, "No space left on device", "work/x")
     assert "free some space" in describe_os_error(error)
     assert describe_os_error(OSError(errno.EACCES, "Permission denied", "x")).endswith("'x'")
+
+
+def test_a_format_is_one_that_this_version_knows() -> None:
+    for known in (1, 2):
+        check_format(known, 2, "x")
+    with pytest.raises(InputError, match=r"x: written in format 3, this version reads 2\. Upgrade paraforge"):
+        check_format(3, 2, "x")
+    for unknown in (0, -1):
+        with pytest.raises(InputError, match=r"this version reads 2$"):
+            check_format(unknown, 2, "x")

@@ -151,6 +151,6 @@ def _check(given: str) -> Check:
 def _settings(given: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in given:
-        # Nothing is an empty text.
-        put_setting(found, f"{text}''" if text.find("=") == len(text) - 1 else text)
+        key, equals, value = text.partition("=")
+        put_setting(found, f"{key}=''" if equals and not value else text)  # nothing is an empty text
     return found

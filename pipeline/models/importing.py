@@ -101,6 +101,7 @@ def usable_model(
         return path
     languages = (source_language, target_language)
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
+    # The last value is that of an option that is gone: models converted before keep their names.
     key = hash_json([files_fingerprint(files), path.name, languages, None])[:40]
     target = cache_directory("models") / key
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -76,7 +76,7 @@ class _BlockwiseLoss(torch.autograd.Function):
         return loss.float(), nll
 
     @staticmethod
-    def backward(  # type: ignore[override]
+    def backward(  # type: ignore[override]  # torch: *args
         ctx: Any, loss_gradient: torch.Tensor, nll_gradient: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, None, None, None, None]:
         features_gradient, weight_gradient = ctx.saved_tensors
@@ -101,14 +101,14 @@ def blockwise_label_smoothed_loss(
 
     Returns two scalars; only the first has a gradient.
     """
-    result: tuple[torch.Tensor, torch.Tensor] = _BlockwiseLoss.apply(  # type: ignore[no-untyped-call]
+    result: tuple[torch.Tensor, torch.Tensor] = _BlockwiseLoss.apply(  # type: ignore[no-untyped-call]  # torch
         features, weight, target, epsilon, padding, precision
     )
     return result
 
 
 @register_criterion(NAME, dataclass=LabelSmoothedCrossEntropyCriterionConfig)
-class BlockwiseLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]
+class BlockwiseLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]  # fairseq: Any
     """fairseq's criterion; the same numbers, sooner. ``precision`` is set on the class by the trainer."""
 
     precision = torch.float32

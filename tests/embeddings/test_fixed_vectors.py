@@ -21,6 +21,7 @@ from tests.embeddings.pairs import sentence_pairs, write_pairs
 
 
 def train(place: Path, encoder: dict[str, Any], **training: Any) -> tuple[EmbeddingsReport, SentenceModel]:
+    place.mkdir()
     data = TrainingData([PairFileParameters(path=str(write_pairs(place / "pairs.tsv", sentence_pairs())))])
     settings = {"epochs": 3, "batch_size": 10, "mega_batch": 2, "learning_rate": 0.05, **training}
     parameters = ModelParameters.model_validate({"encoder": encoder, "training": settings})
@@ -44,17 +45,10 @@ def test_only_what_composes_fixed_vectors_is_trained(tmp_path: Path, kind: str, 
     assert model.encode(["left1 left2"]).any()
 
 
-@pytest.fixture(autouse=True)
-def places(tmp_path: Path) -> None:
-    for name in ("start", "trained"):
-        (tmp_path / name).mkdir()
-
-
 def test_vectors_are_trained_unless_they_are_fixed(tmp_path: Path) -> None:
-    _, model = train(tmp_path / "trained", {"kind": "weights", "dimension": 6, "fixed": False})
-    _, start = train(
-        tmp_path / "start", {"kind": "weights", "dimension": 6, "fixed": False}, learning_rate=1e-30
-    )
+    encoder = {"kind": "weights", "dimension": 6, "fixed": False}
+    _, model = train(tmp_path / "trained", encoder)
+    _, start = train(tmp_path / "start", encoder, learning_rate=1e-30)
     assert not torch.equal(model.encoder.get_parameter("table"), start.encoder.get_parameter("table"))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +19,7 @@ from typer.testing import CliRunner
 
 from benchmarks.results import read
 from experiments import __main__ as program
-from experiments import commands, pairs, tables, training
+from experiments import commands, tables, training
 from experiments.pairs import FILES
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, cells, names, read_table
@@ -29,68 +28,7 @@ from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.parameters import TrainingParameters
 from paraforge.errors import Interrupted
 from paraforge.shards.store import ShardWriter
-
-SMALL: dict[str, Any] = {
-    "title": "Small",
-    "paper": "A paper, Table 1",
-    "about": "Two passes.",
-    "seeds": [1, 2],
-    "pairs": {"sources": ["ppdb"], "limit": 60},
-    "training": {"mega_batch": 1, "anneal": 0, "batch_size": 20},
-    "rows": [
-        {
-            "name": "word, {epochs}",
-            "each": {"epochs": [1, 2]},
-            "encoder": {"kind": "average", "unit": "word", "dimension": 8},
-            "training": {"epochs": "{epochs}"},
-            "paper": {"stsb_dev": 70.0},
-        },
-        {
-            "name": "word, continued",
-            "encoder": {"kind": "average", "unit": "word", "dimension": 8},
-            "training": {"epochs": 1},
-            "start": "word, 1",
-        },
-        {
-            "name": "overlap",
-            "commands": [["paraforge", "evaluate", "jaccard", "{sts}", "-o", "{out}/scores.json", "--force"]],
-            "scores": {"": "{out}/scores.json"},
-        },
-    ],
-}
-
-
-@pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data directory with one source of pairs and one STS set, tables and results of its own."""
-    dice = random.Random(1)
-    words = [f"w{number}" for number in range(30)]
-
-    def sentence() -> str:
-        return " ".join(dice.choices(words, k=5))
-
-    place = tmp_path / "data"
-    for name in ("ppdb", "sts"):
-        (place / name).mkdir(parents=True)
-    text = "".join(f"{sentence()}\t{sentence()}\n" for _ in range(100))
-    (place / FILES["ppdb"]).write_bytes(gzip.compress(text.encode(), mtime=0))
-    judged = "".join(f"{dice.uniform(0, 5):.1f}\t{sentence()}\t{sentence()}\n" for _ in range(40))
-    (place / "sts" / "stsb-dev.tsv").write_text(judged)
-    monkeypatch.setenv("PARAFORGE_DATA", str(place))
-    monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path / "results"))
-    monkeypatch.setattr(pairs, "STS_GROUPS", ("stsb-dev",))
-    (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "small.yaml").write_text(yaml.safe_dump(SMALL))
-    monkeypatch.setattr(tables, "TABLES", tmp_path / "tables")
-    return tmp_path
-
-
-def run(work: Path, *arguments: str) -> str:
-    done = CliRunner().invoke(
-        program.app, ["run", "small", "--work", str(work), "--threads", "1", *arguments]
-    )
-    assert done.exit_code == 0, done.output
-    return done.output
+from tests.experiments.small_table import SMALL, run
 
 
 @pytest.mark.parametrize("name", names())
@@ -333,54 +271,3 @@ def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
     limited, others = pool.choose(["word"], tables.Pairs(sources=["ppdb"], limit=60))
     assert (len(limited), len(others)) == (60, 40)
     assert not {*limited._chosen} & {*others._chosen}
-
-
-def test_a_search_is_replayed_and_records_the_best_row_alone(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("optuna", reason="the extra 'experiments' is not installed")
-    space = {
-        "training.learning_rate": {"low": 0.001, "high": 0.1, "log": True},
-        "training.batch_size": [10, 20],
-        "encoder.dimension": {"low": 2, "high": 9, "whole": True},
-    }
-    row = {**SMALL["rows"][1], "name": "word, searched", "search": {"trials": 5, "space": space}}
-    row.pop("start")
-    (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": [row]}))
-    asked: list[tuple[int, dict[str, Any]]] = []
-
-    def train(cell: Cell, directory: Path, *others: object) -> dict[str, Any]:
-        """Best at a rate of 0.01 and many dimensions; a set that may not choose has it the other way."""
-        assert cell.row.encoder is not None and cell.row.search is None
-        if len(asked) == 3 and not (data / "killed").exists():
-            (data / "killed").touch()
-            raise KeyboardInterrupt
-        setting = {**cell.row.training, **cell.row.encoder}
-        asked.append((cell.seed, setting))
-        score = round(setting["dimension"] - abs(float(np.log(setting["learning_rate"] / 0.01))), 2)
-        return {"stsb_dev": score, "sts2012": -score}
-
-    monkeypatch.setattr(training, "train", train)
-    done = CliRunner().invoke(program.app, ["run", "small", "--work", str(data / "work")])
-    assert done.exit_code and not (data / "results").exists() and len(asked) == 3
-    run(data / "work")
-    trials = [setting for seed, setting in asked if seed == 1]
-    assert len(trials) == 5 and len({str(setting) for setting in trials}) == 5
-    assert all(2 <= one["dimension"] <= 9 and one["batch_size"] in (10, 20) for one in trials)
-    (line,) = read(data / "results" / "small.jsonl")
-    assert line.configuration["name"] == "word, searched" and line.seeds == [1, 2]
-    scores = [one["dimension"] - abs(np.log(one["learning_rate"] / 0.01)) for one in trials]
-    assert line.figures["stsb_dev"] == pytest.approx(max(scores), abs=0.006)
-    best = trials[int(np.argmax(scores))]
-    assert line.note is not None and f"learning_rate {best['learning_rate']}" in line.note
-    assert [setting for seed, setting in asked if seed == 2] == [best]
-    run(data / "work")
-    assert len(asked) == 6 and len(read(data / "results" / "small.jsonl")) == 1
-
-
-@pytest.mark.parametrize("space", [{}, {"pairs.limit": [1]}, {"training.margin": {"low": 1}}])
-def test_a_search_of_nothing_or_of_pairs_is_refused(data: Path, space: dict[str, Any]) -> None:
-    row = {**SMALL["rows"][0], "search": {"trials": 2, "space": space}}
-    (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": [row]}))
-    with pytest.raises(SystemExit, match="space"):
-        read_table("small")

@@ -1,0 +1,39 @@
+"""Data, tables and results of a test's own."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+
+import pytest
+import yaml
+
+from experiments import pairs, tables
+from experiments.pairs import FILES
+from tests.experiments.small_table import SMALL
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data directory with one source of pairs and one STS set, tables and results of its own."""
+    dice = random.Random(1)
+    words = [f"w{number}" for number in range(30)]
+
+    def sentence() -> str:
+        return " ".join(dice.choices(words, k=5))
+
+    place = tmp_path / "data"
+    for name in ("ppdb", "sts"):
+        (place / name).mkdir(parents=True)
+    text = "".join(f"{sentence()}\t{sentence()}\n" for _ in range(100))
+    (place / FILES["ppdb"]).write_bytes(gzip.compress(text.encode(), mtime=0))
+    judged = "".join(f"{dice.uniform(0, 5):.1f}\t{sentence()}\t{sentence()}\n" for _ in range(40))
+    (place / "sts" / "stsb-dev.tsv").write_text(judged)
+    monkeypatch.setenv("PARAFORGE_DATA", str(place))
+    monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(pairs, "STS_GROUPS", ("stsb-dev",))
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "small.yaml").write_text(yaml.safe_dump(SMALL))
+    monkeypatch.setattr(tables, "TABLES", tmp_path / "tables")
+    return tmp_path
