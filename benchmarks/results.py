@@ -80,7 +80,7 @@ class Table(BaseModel):
     Attributes:
         tasks: the measurements shown, in the order of their files.
         where: only those whose configuration has one of these values.
-        columns: heading of each column of figures, by the figure's name.
+        columns: heading of each column of figures, by the figure's name; `a|b`: the one that a row has.
         across: one figure instead; the part of a name after its last comma is the column.
         findings: what the table says about the paper's.
     """
@@ -239,21 +239,25 @@ def _decimals(values: Collection[float]) -> int:
 
 def _column(rows: Sequence[Measurement], figure: str) -> list[str]:
     """Cells of a column: our figures with their deviations, the paper's in parentheses."""
-    known = [one.figures[figure] for one in rows if figure in one.figures]
-    papers = [one.paper.figures[figure] for one in rows if one.paper and figure in one.paper.figures]
-    decimals = _decimals(known) or _decimals(papers)
-    if deviations := [one.deviations[figure] for one in rows if one.deviations and figure in one.deviations]:
+    found = []
+    for one in rows:
+        name = next((name for name in figure.split("|") if name in one.figures), figure)
+        kinds = (one.figures, one.deviations, one.paper.figures if one.paper else None)
+        found.append([kind.get(name) if kind else None for kind in kinds])
+    ours, deviations, papers = ([v for v in kind if v is not None] for kind in zip(*found, strict=True))
+    decimals = _decimals(ours) or _decimals(papers)
+    if deviations:
         # What the largest deviation leaves: 0.4 one decimal, 0.04 two.
         decimals = min(decimals, max(1, -math.floor(math.log10(max(*deviations, 1e-3)))))
-    cells = []
-    for one in rows:
-        text = _number(one.figures[figure], decimals) if figure in one.figures else ""
-        if one.deviations and figure in one.deviations:
-            text += f"±{_number(one.deviations[figure], decimals)}"
-        if one.paper and figure in one.paper.figures:
-            text += f" ({_number(one.paper.figures[figure], decimals)})"
-        cells.append(text.strip())
-    return cells
+    shapes = ("{}", "±{}", " ({})")
+    return [
+        "".join(
+            shape.format(_number(value, decimals))
+            for shape, value in zip(shapes, cell, strict=True)
+            if value is not None
+        ).strip()
+        for cell in found
+    ]
 
 
 def _table(table: Table, measurements: Mapping[str, Sequence[Measurement]]) -> list[str]:
@@ -269,7 +273,7 @@ def _table(table: Table, measurements: Mapping[str, Sequence[Measurement]]) -> l
     names = [str(one.configuration["name"]) for one in rows]
     if len(table.tasks) > 1:
         names = [f"{one.task}: {name}" for one, name in zip(rows, names, strict=True)]
-    shown = {table.across} if table.across else set(table.columns)
+    shown = {table.across} if table.across else {name for key in table.columns for name in key.split("|")}
     if table.across:
         headings, body = _across(names, _column(rows, table.across))
     else:
