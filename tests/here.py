@@ -1,4 +1,4 @@
-"""Stages run in this process: quicker than processes of their own, and stopped where a test wants it."""
+"""Commands and stages run in this process: quicker than as a process, and stopped where a test wants it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,25 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from paraforge import interrupts
+import typer
+from typer.testing import CliRunner
+
+from paraforge import cli, interrupts
 from paraforge.errors import Interrupted
 from tests.project import stage_names
+
+
+def run_command(
+    *arguments: object, stdin: str | bytes | None = None, expect: int = 0, app: typer.Typer = cli.app
+) -> Any:
+    """Run a command here: what it raises is raised, and its exit code is checked; click's result."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == expect, result.output
+    return result
 
 
 def run_stage(name: str, after: int | None = None) -> bool:

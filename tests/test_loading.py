@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import paraforge
-from paraforge import cli
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.initial import random_table
@@ -23,6 +21,7 @@ from paraforge.evaluation.similarity.comparing import SentenceEmbedder
 from paraforge.loading import open_model, open_word_vectors
 from paraforge.scoring import general
 from paraforge.text.vocabulary import Vocabulary
+from tests import here
 from tests.evaluation.baselines.test_word_average import TEXTS, WEIGHTING, WORDS, table
 from tests.unrolling.corpus import make_model
 
@@ -131,7 +130,7 @@ def test_a_model_that_adapts_is_not_taken_for_a_file(command: str, tmp_path: Pat
     (tmp_path / "lines.tsv").write_text("the dog\ta cat\n")
     arguments = [tmp_path / "each", tmp_path / "lines.tsv", *([tmp_path / "o.npy"] * (command == "embed"))]
     with pytest.raises(InputError, match="common component is that of each evaluated set"):
-        CliRunner().invoke(cli.app, [command, *map(str, arguments)], catch_exceptions=False)
+        here.run_command(command, *arguments)
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:

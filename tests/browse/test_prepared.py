@@ -12,14 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from paraforge.browse import prepared as module
 from paraforge.browse.prepared import NO_BIN, prepare
 from paraforge.browse.scales import handle_step, scale_of
-from paraforge.cli import app
 from paraforge.errors import InputError
 from paraforge.publication.datasets import open_publication
+from tests.here import run_command
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 
@@ -106,8 +105,8 @@ def test_what_the_command_says_where_there_is_nothing_to_see(
     pytest.importorskip("flask")
     pytest.importorskip("waitress")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    result = CliRunner().invoke(app, ["browse", str(tmp_path / "missing")])
-    assert isinstance(result.exception, InputError) and "no such directory" in str(result.exception)
+    with pytest.raises(InputError, match="no such directory"):
+        run_command("browse", tmp_path / "missing")
     # Every pair was rejected at ingest.
     table = random_pairs(30)
     place = table.schema.get_field_index("rejected")
@@ -115,10 +114,8 @@ def test_what_the_command_says_where_there_is_nothing_to_see(
     place = table.schema.get_field_index("failed")
     table = table.set_column(place, table.schema.field("failed"), pa.nulls(30, pa.string()))
     publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
-    result = CliRunner().invoke(app, ["browse", str(tmp_path / "corpus"), "--kept-only"])
-    assert isinstance(result.exception, InputError) and "there are no pairs to look at" in str(
-        result.exception
-    )
+    with pytest.raises(InputError, match="there are no pairs to look at"):
+        run_command("browse", tmp_path / "corpus", "--kept-only")
 
 
 @settings(max_examples=200, deadline=None)

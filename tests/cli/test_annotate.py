@@ -6,16 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from paraforge.annotation import serving
 from paraforge.annotation.store import AnnotationStore, Answer, create_store
-from paraforge.cli import app
 from paraforge.errors import InputError
 from tests.annotation.evaluations import small_draw
+from tests.here import run_command
 from tests.selection.published import publish_pairs
-
-RUNNER = CliRunner()
 
 
 @pytest.fixture
@@ -43,8 +40,7 @@ def test_a_corpus_is_served_without_naming_the_command(
         ["serve", corpus, "-d", database],
         ["-d", database, "--port", "9000", corpus],
     ):
-        result = RUNNER.invoke(app, ["annotate", *arguments], catch_exceptions=False)
-        assert result.exit_code == 0, result.stderr
+        result = run_command("annotate", *arguments)
     assert [host for _, host, _ in served] == ["127.0.0.1"] * 3
     assert [port for _, _, port in served] == [8377, 8377, 9000]
     assert len({store.identity for store, _, _ in served}) == 1
@@ -52,7 +48,7 @@ def test_a_corpus_is_served_without_naming_the_command(
 
 
 def test_report(database: Path) -> None:
-    result = RUNNER.invoke(app, ["annotate", "report", str(database)], catch_exceptions=False)
+    result = run_command("annotate", "report", database)
     lines = result.stdout.splitlines()
     assert "src:tatoeba|v:0.1" in lines
     band = next(line.split() for line in lines if line.startswith("(0.8, 1.0]"))
@@ -72,17 +68,15 @@ def test_report(database: Path) -> None:
 
 
 def test_machine_readable(database: Path, tmp_path: Path) -> None:
-    result = RUNNER.invoke(app, ["annotate", "report", str(database), "-f", "json"], catch_exceptions=False)
+    result = run_command("annotate", "report", database, "-f", "json")
     assert json.loads(result.stdout)[4]["paraphrase_3"] == 1.5
     path = tmp_path / "table.tsv"
-    RUNNER.invoke(app, ["annotate", "report", str(database), "-o", str(path)], catch_exceptions=False)
+    run_command("annotate", "report", database, "-o", path)
     assert path.read_text("utf-8").startswith("annotator\tband\tpairs\toverlap_3_mean")
     answers = tmp_path / "answers.parquet"
-    result = RUNNER.invoke(
-        app, ["annotate", "export", str(database), "-o", str(answers)], catch_exceptions=False
-    )
+    result = run_command("annotate", "export", database, "-o", answers)
     assert "16 answers" in result.stderr and answers.stat().st_size
-    result = RUNNER.invoke(app, ["annotate", "export", str(database)], catch_exceptions=False)
+    result = run_command("annotate", "export", database)
     assert len(result.stdout.splitlines()) == 17
 
 
@@ -94,16 +88,16 @@ def test_only_a_file_of_the_same_command_is_replaced(
     if (command, form) == ("export", "table"):
         pytest.skip("answers are not shown as a table")
     output = tmp_path / "output"
-    arguments = ["annotate", command, str(database), "-o", str(output), "-f", form]
-    RUNNER.invoke(app, arguments, catch_exceptions=False)
+    arguments = ("annotate", command, database, "-o", output, "-f", form)
+    run_command(*arguments)
     written = output.read_bytes()
     with pytest.raises(InputError, match="already there"):
-        RUNNER.invoke(app, arguments, catch_exceptions=False)
-    RUNNER.invoke(app, [*arguments, "--force"], catch_exceptions=False)
+        run_command(*arguments)
+    run_command(*arguments, "--force")
     assert output.read_bytes() == written
     output.write_text("years of work\n")
     with pytest.raises(InputError, match="--force does not replace it"):
-        RUNNER.invoke(app, [*arguments, "--force"], catch_exceptions=False)
+        run_command(*arguments, "--force")
     assert output.read_text() == "years of work\n"
 
 
@@ -112,11 +106,11 @@ def test_mistakes(tmp_path: Path) -> None:
         ["report", str(tmp_path / "no.sqlite")],
         [str(tmp_path), "-d", str(tmp_path / "a.sqlite")],
     ):
-        result = RUNNER.invoke(app, ["annotate", *arguments])
-        assert isinstance(result.exception, InputError)
+        with pytest.raises(InputError):
+            run_command("annotate", *arguments)
     assert not (tmp_path / "a.sqlite").exists()
 
 
 def test_help() -> None:
-    assert "serve" in RUNNER.invoke(app, ["annotate", "--help"]).stdout
-    assert "--kept-only" in RUNNER.invoke(app, ["annotate", "serve", "--help"]).stdout
+    assert "serve" in run_command("annotate", "--help").stdout
+    assert "--kept-only" in run_command("annotate", "serve", "--help").stdout

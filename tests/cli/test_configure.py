@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.configuration.choices import reconfigure
 from paraforge.configuration.composition import compose
 from paraforge.errors import ConfigurationError, ParaforgeError
+from tests.here import run_command
 from tests.project import ROOT, run
 
-RUNNER = CliRunner()
 MY = """# @package _global_
 ingest:
   kind: bitext
@@ -48,11 +46,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def configure(*arguments: str) -> str:
-    result = RUNNER.invoke(app, ["configure", *arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+    return str(run_command("configure", *arguments).output)
 
 
 def written() -> dict[str, Any]:

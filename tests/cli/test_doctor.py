@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.configuration import diagnosis
+from tests.here import run_command
 from tests.project import ROOT
-
-RUNNER = CliRunner()
 
 
 @pytest.fixture
@@ -71,13 +68,11 @@ def test_repair(option: str, project: Path) -> None:
     (project / ".dvc" / "tmp").mkdir(parents=True)
     (project / ".dvc" / "tmp" / "rwlock").write_text("{")
     assert ".dvc/tmp/rwlock" in findings()
-    result = RUNNER.invoke(app, ["doctor", option])
-    assert result.exit_code == 0 and "rwlock was cut off" in result.output
+    assert "rwlock was cut off" in run_command("doctor", option).output
     assert ".dvc/tmp/rwlock" not in findings()
 
 
 @pytest.mark.slow
 def test_everything_as_json() -> None:
-    result = RUNNER.invoke(app, ["doctor", "--json"])
-    found = json.loads(result.stdout)
+    found = json.loads(run_command("doctor", "--json").stdout)
     assert {one["section"] for one in found} >= {"machine", "packages", "engines", "devices"}

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from paraforge.cli import COMMANDS, app
 from paraforge.cli.spelling import OLD_SPELLINGS, respelled
 from paraforge.errors import ParaforgeError
+from tests.here import run_command
 from tests.project import digests
 from tests.selection.published import publish_pairs
 
-RUNNER = CliRunner()
 # A command's arguments, OUT for its output. What they name is made below, or does not exist: then an output
 # is refused before anything else is looked at.
 WRITERS: dict[str, tuple[str, ...]] = {
@@ -132,7 +131,7 @@ def test_spellings_of_the_release_before() -> None:
 
 
 def test_the_overview_has_every_command_in_a_section() -> None:
-    shown = RUNNER.invoke(app, ["--help"]).stdout
+    shown = run_command("--help").stdout
     titles = re.findall(r"^(\w+):$", shown, re.M)
     assert titles == ["Options", "Corpus", "Translation", "Embeddings", "Lexicon", "Project"]
     listed = re.findall(r"^  ([a-z-]+) ", shown.partition("Corpus:")[2], re.M)
@@ -162,10 +161,10 @@ def place(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def run(name: str, output: str, *more: str) -> str:
     """Run a command that is to be refused; its message."""
     arguments = [output if one == "OUT" else one for one in WRITERS[name]]
-    result = RUNNER.invoke(app, [*arguments, *more])
-    assert isinstance(result.exception, ParaforgeError), (arguments, result.output, result.exception)
-    assert result.exception.exit_code == 2
-    return str(result.exception)
+    with pytest.raises(ParaforgeError) as raised:
+        run_command(*arguments, *more)
+    assert raised.value.exit_code == 2
+    return str(raised.value)
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -208,8 +207,7 @@ def test_force_replaces_what_the_command_made(name: str, endings: tuple[str, ...
         if ending == "txt" and name == "query":
             arguments += ["-f", "table"]
         for more in ([], ["--force"]):
-            result = RUNNER.invoke(app, [*arguments, *more])
-            assert result.exit_code == 0, (arguments, result.output, result.exception)
+            run_command(*arguments, *more)
             assert ending.endswith(("parquet", "gz")) or b"\x1b" not in output.read_bytes()
         os.truncate(output, 0)
-        assert RUNNER.invoke(app, [*arguments, "--force"]).exit_code == 0
+        run_command(*arguments, "--force")

@@ -9,17 +9,14 @@ import numpy as np
 import pytest
 import yaml
 from rich.console import Console
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.cli.summary import show
 from paraforge.errors import InputError
 from paraforge.files import write_json
 from paraforge.publication.summary import draw_examples, load_summary
 from paraforge.statistics.counts import band_of
+from tests.here import run_command
 from tests.selection.published import publish_pairs
-
-RUNNER = CliRunner()
 
 
 @pytest.fixture
@@ -32,8 +29,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_what_is_shown(project: Path) -> None:
-    result = RUNNER.invoke(app, ["summary", str(project)])
-    assert result.exit_code == 0, result.output
+    result = run_command("summary", project)
     text = result.stdout
     assert "paraphrase pairs from 1,000 rows of news and tatoeba" in text
     assert "BLEU 37.7, chrF 58.5 on held-out pairs; ctranslate2, beam 12" in text
@@ -56,13 +52,12 @@ def test_a_terminal_gets_colours(project: Path) -> None:
 
 def test_a_dry_run_says_so(project: Path) -> None:
     write_json(project / "metrics" / "translate.json", {"engine": "fake", "beam": 12})
-    assert "this is a dry run" in RUNNER.invoke(app, ["summary", str(project)]).stdout
+    assert "this is a dry run" in run_command("summary", project).stdout
 
 
 def test_without_metrics(tmp_path: Path) -> None:
     publish_pairs(tmp_path / "data", rows=100)
-    result = RUNNER.invoke(app, ["summary", str(tmp_path)])
-    assert result.exit_code == 0
+    result = run_command("summary", tmp_path)
     assert "Where the rows went" in result.stdout
     assert "BLEU" not in result.stdout
 
@@ -87,7 +82,7 @@ def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
     summary = load_summary(project)
     assert summary.get("translate", "beam") is None and summary.get("publish", "pairs") == summary.corpus.rows
     assert "translate" in summary.later and "score" not in summary.later
-    shown = " ".join(RUNNER.invoke(app, ["summary", str(project)]).stdout.split())
+    shown = " ".join(run_command("summary", project).stdout.split())
     assert "ctranslate2" not in shown and "Stages ran again since" in shown
     (project / "dvc.lock").write_text("schema: '2.0'\nstages:\n  trans")
     assert load_summary(project).later == ()
@@ -95,8 +90,7 @@ def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
 
 def test_an_empty_corpus(tmp_path: Path) -> None:
     publish_pairs(tmp_path / "data", rows=100, filters={"filters": [{"kind": "length", "minimum": 99}]})
-    result = RUNNER.invoke(app, ["summary", str(tmp_path)])
-    assert result.exit_code == 0
+    result = run_command("summary", tmp_path)
     assert "see what 'length' refuses" in result.stdout
 
 

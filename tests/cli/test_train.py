@@ -6,21 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.cli.train import _parameters
 from paraforge.errors import ConfigurationError, InputError
 from tests import project
 from tests.embeddings.pairs import sentence_pairs, write_pairs, write_sts
+from tests.here import run_command
 
 
 def run(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+    return str(run_command(*arguments).output)
 
 
 def test_from_pairs_to_neighbours(tmp_path: Path) -> None:

@@ -6,23 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.cli.train_decoders import _file, _parameters
 from paraforge.errors import ConfigurationError, InputError
 from tests.embeddings.pairs import write_sts
+from tests.here import run_command
 from tests.unrolling.corpus import random_documents
 
 SMALL = ("--word-dimension", "6", "--state-dimension", "4", "--batch-size", "8", "--threads", "1")
 
 
 def run(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+    return str(run_command(*arguments).output)
 
 
 def test_from_a_book_to_similarities(tmp_path: Path) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
+from tests.here import run_command
 from tests.selection.published import publish_pairs
-
-RUNNER = CliRunner()
 
 
 @pytest.fixture
@@ -20,16 +17,14 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_sound_corpora(root: Path) -> None:
-    result = RUNNER.invoke(app, ["verify", str(root / "corpus"), str(root / "rejected")])
-    assert result.exit_code == 0
+    result = run_command("verify", root / "corpus", root / "rejected")
     assert "corpus: sound:" in result.stdout
     assert "src:news+tatoeba|mt:3fa9c1d2" in result.stdout
 
 
 def test_damage_is_told_with_its_remedy(root: Path) -> None:
     (root / "corpus" / "shard-00000.parquet").unlink()
-    result = RUNNER.invoke(app, ["verify", str(root / "rejected"), str(root / "corpus")])
-    assert result.exit_code == 2
+    result = run_command("verify", root / "rejected", root / "corpus", expect=2)
     assert "rejected: sound" in result.stdout
     assert "shard-00000.parquet: missing. Publish the corpus again" in result.stderr
     assert "1 problem" in result.stderr
@@ -37,13 +32,11 @@ def test_damage_is_told_with_its_remedy(root: Path) -> None:
 
 def test_the_refused_pairs_next_to_a_corpus_are_checked_too(root: Path) -> None:
     (root / "rejected" / "shard-00000.parquet").unlink()
-    result = RUNNER.invoke(app, ["verify", str(root / "corpus")])
-    assert result.exit_code == 2
+    result = run_command("verify", root / "corpus", expect=2)
     assert "corpus: sound" in result.stdout
     assert "rejected: 1 problem" in result.stderr
 
 
 def test_help_has_examples() -> None:
-    result = RUNNER.invoke(app, ["verify", "--help"])
-    assert result.exit_code == 0
+    result = run_command("verify", "--help")
     assert "paraforge verify data/corpus" in result.stdout

@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli.work import app
 from paraforge.errors import InputError
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import run_step
 from stages import common
+from tests.here import run_command
 from tests.shards.steps import multiply_step, write_input
-
-RUNNER = CliRunner()
 
 
 def test_list_and_prune(tmp_path: Path) -> None:
@@ -22,18 +19,16 @@ def test_list_and_prune(tmp_path: Path) -> None:
     resources = Resources(workers=1, work=tmp_path / "work")
     for factor in (2, 3):
         run_step(multiply_step(factor), [tmp_path / "in"], tmp_path / "data" / "out", resources)
-    listed = RUNNER.invoke(app, ["list", str(tmp_path)])
-    assert listed.exit_code == 0
+    listed = run_command("work", "list", tmp_path)
     row = next(line for line in listed.stdout.splitlines() if line.startswith("multiply"))
     assert row.count("5: ") == 2
-    assert "would be freed" in RUNNER.invoke(app, ["prune", str(tmp_path), "--dry-run"]).stdout
+    assert "would be freed" in run_command("work", "prune", tmp_path, "--dry-run").stdout
     files = set((tmp_path / "work" / "multiply").glob("*.parquet"))
     assert len(files) == 10
-    result = RUNNER.invoke(app, ["prune", str(tmp_path)])
-    assert result.exit_code == 0 and "multiply: 5 entries" in result.stdout
+    assert "multiply: 5 entries" in run_command("work", "prune", tmp_path).stdout
     assert len(set((tmp_path / "work" / "multiply").glob("*.parquet"))) == 5
-    wrong = RUNNER.invoke(app, ["prune", str(tmp_path), "--step", "nonsense"])
-    assert isinstance(wrong.exception, InputError)
+    with pytest.raises(InputError):
+        run_command("work", "prune", tmp_path, "--step", "nonsense")
 
 
 def test_a_finished_stage_removes_what_earlier_parameters_left(

@@ -8,12 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.corpus.diff import Difference, Side, compare, open_side
 from paraforge.errors import IncompleteError, InputError
 from paraforge.publication.datasets import neighbours, open_published
+from tests.here import run_command
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 
@@ -138,21 +137,17 @@ def test_pairs_that_cannot_be_told_apart(tmp_path: Path) -> None:
 
 
 def test_the_command(projects: dict[str, Path], tmp_path: Path, difference: Difference) -> None:
-    names = [str(projects[name] / "corpus") for name in ("first", "second")]
-    result = CliRunner().invoke(app, ["diff", *names, "-n", "2"])
-    assert result.exit_code == 0, result.exception
-    assert f"{difference.left.pairs:,} left" in result.stdout
-    assert "bounds-paraphrase_score.minimum" in result.stdout
+    names = [projects[name] / "corpus" for name in ("first", "second")]
+    shown = run_command("diff", *names, "-n", 2).stdout
+    assert f"{difference.left.pairs:,} left" in shown
+    assert "bounds-paraphrase_score.minimum" in shown
     path = tmp_path / "difference.json"
-    assert CliRunner().invoke(app, ["diff", *names, "-o", str(path)]).exit_code == 0
+    run_command("diff", *names, "-o", path)
     value = json.loads(path.read_text(encoding="utf-8"))
     assert value["entered"]["pairs"] == difference.entered.pairs
     assert value["counts"]["kept"] == list(difference.counts["kept"])
 
 
 def test_refused_pairs_are_not_compared(projects: dict[str, Path]) -> None:
-    result = CliRunner().invoke(
-        app, ["diff", str(projects["first"] / "rejected"), str(projects["second"] / "corpus")]
-    )
-    assert isinstance(result.exception, InputError)
-    assert "refused pairs" in str(result.exception)
+    with pytest.raises(InputError, match="refused pairs"):
+        run_command("diff", projects["first"] / "rejected", projects["second"] / "corpus")

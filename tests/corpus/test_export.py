@@ -9,15 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from paraforge.bitext.ingest import ingest
 from paraforge.bitext.parameters import IngestParameters
-from paraforge.cli import app
 from paraforge.corpus.export import _three_columns
+from paraforge.errors import InputError
 from paraforge.publication.datasets import open_published
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory, read_parquet
+from tests.here import run_command
 from tests.project import ROOT
 
 
@@ -26,9 +26,7 @@ def published(corpus: Path) -> pa.Table:
 
 
 def run(*arguments: object) -> str:
-    done = CliRunner().invoke(app, ["export-corpus", *map(str, arguments)])
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return str(run_command("export-corpus", *arguments).stdout)
 
 
 def test_the_configuration_paranmt_tsv_reads_it_back(corpus: Path, tmp_path: Path) -> None:
@@ -104,6 +102,6 @@ def test_an_empty_corpus_is_an_empty_file(projects: dict[str, Path], tmp_path: P
 def test_mistakes_are_said(corpus: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
     if arguments[0] != "-":
         arguments = [str(tmp_path / arguments[0]), *arguments[1:]]
-    done = CliRunner().invoke(app, ["export-corpus", str(corpus), *arguments])
-    assert message in f"{done.output}{done.exception}" and done.exit_code
+    with pytest.raises(InputError, match=message):
+        run(corpus, *arguments)
     assert not list(tmp_path.iterdir())

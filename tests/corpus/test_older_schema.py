@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from paraforge.annotation.draw import draw_pairs, open_for_annotation
-from paraforge.cli import app
 from paraforge.corpus.sample import sample_pairs
 from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.publication.datasets import open_published
@@ -18,6 +16,7 @@ from paraforge.publication.manifest import manifest_path
 from paraforge.publication.summary import draw_examples
 from paraforge.publication.verification import verify
 from paraforge.shards.store import INDEX_NAME, ShardDirectory, ShardView
+from tests.here import run_command
 
 
 @pytest.fixture
@@ -52,14 +51,8 @@ def test_its_shards_have_the_present_names(older: Path, corpus: Path) -> None:
 
 
 def test_queries_and_samples(older: Path, corpus: Path) -> None:
-    answers = [
-        json.loads(
-            CliRunner()
-            .invoke(app, ["query", str(path), "SELECT * FROM corpus ORDER BY source, line", "-f", "json"])
-            .stdout
-        )
-        for path in (older, corpus)
-    ]
+    sql = "SELECT * FROM corpus ORDER BY source, line"
+    answers = [json.loads(run_command("query", path, sql, "-f", "json").stdout) for path in (older, corpus)]
     assert answers[0] == answers[1]
     drawn = [
         sample_pairs(open_published(path), 20, 1, where="source_text LIKE '%1%'").pairs.to_pylist()

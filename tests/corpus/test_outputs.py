@@ -9,10 +9,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.errors import InputError
+from tests.here import run_command
 from tests.project import ends_politely, warm_environment
 
 QUERY = "SELECT source, line FROM corpus"
@@ -35,10 +34,7 @@ CASES = [(command, form) for command, forms in FORMATS.items() for form in forms
 
 def run(corpus: Path, command: str, *more: str) -> None:
     """Run a command; its error is raised."""
-    arguments = [str(corpus) if part == "CORPUS" else part for part in COMMANDS[command]]
-    result = CliRunner().invoke(app, [*arguments, *more])
-    if result.exception is not None:
-        raise result.exception
+    run_command(*(corpus if part == "CORPUS" else part for part in COMMANDS[command]), *more)
 
 
 @pytest.mark.parametrize(("command", "form"), CASES)

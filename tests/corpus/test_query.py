@@ -13,23 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.corpus.database import open_database
 from paraforge.corpus.output import one_line
 from paraforge.corpus.statement import run_statement
 from paraforge.errors import InputError
 from paraforge.lexicon import layout
 from paraforge.publication.datasets import neighbours, open_published
+from tests.here import run_command
 
 
 def ask(corpus: Path, *arguments: str) -> str:
     """What ``paraforge query`` prints; its error is raised."""
-    result = CliRunner().invoke(app, ["query", str(corpus), *arguments], catch_exceptions=True)
-    if result.exception is not None:
-        raise result.exception
-    return result.stdout
+    return str(run_command("query", corpus, *arguments).stdout)
 
 
 def digests(directory: Path) -> dict[str, str]:
@@ -102,13 +98,13 @@ def test_an_empty_result(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_a_table_shows_a_part_and_says_so(corpus: Path) -> None:
-    result = CliRunner().invoke(app, ["query", str(corpus), "SELECT line FROM corpus", "--limit", "3"])
+    result = run_command("query", corpus, "SELECT line FROM corpus", "--limit", 3)
     assert len(result.stdout.splitlines()) == 2 + 3
     assert "the first 3 rows" in result.stderr
 
 
 def test_the_statement_may_come_from_standard_input(corpus: Path) -> None:
-    result = CliRunner().invoke(app, ["query", str(corpus), "-", "-f", "csv"], input="SELECT 1 AS one\n")
+    result = run_command("query", corpus, "-", "-f", "csv", stdin="SELECT 1 AS one\n")
     assert result.stdout == "one\n1\n"
 
 

@@ -9,13 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.corpus.differing_words import marked_words
 from paraforge.corpus.sample import Band, parse_band, sample_pairs
 from paraforge.errors import InputError
 from paraforge.publication.datasets import open_published
+from tests.here import run_command
 
 
 def lineage(pairs: pa.Table) -> list[tuple[str, int]]:
@@ -103,22 +102,18 @@ def test_fewer_than_wanted_and_none(projects: dict[str, Path]) -> None:
 
 
 def test_the_command_shows_pairs_side_by_side(corpus: Path) -> None:
-    result = CliRunner().invoke(app, ["sample", str(corpus), "--band", "0.6-0.8", "-n", "3"])
-    assert result.exit_code == 0, result.exception
+    result = run_command("sample", corpus, "--band", "0.6-0.8", "-n", 3)
     drawn = sample_pairs(open_published(corpus), 3, 1, Band(0.6, 0.8))
     for pair in drawn.pairs.to_pylist():
         assert f"{pair['source']}:{pair['line']}" in result.stdout
         assert pair["reference"].split()[0] in result.stdout
     assert f"3 of {drawn.population:,} pairs" in result.stderr
-    result = CliRunner().invoke(app, ["sample", str(corpus), "--band", "0.6-0.8", "-n", "3", "-f", "json"])
+    result = run_command("sample", corpus, "--band", "0.6-0.8", "-n", 3, "-f", "json")
     assert [(row["source"], row["line"]) for row in json.loads(result.stdout)] == lineage(drawn.pairs)
 
 
 def test_why_a_pair_was_refused_is_shown(projects: dict[str, Path]) -> None:
-    result = CliRunner().invoke(
-        app, ["sample", str(projects["first"] / "rejected"), "--where", "rejected = 'length'", "-n", "2"]
-    )
-    assert result.exit_code == 0, result.exception
+    result = run_command("sample", projects["first"] / "rejected", "--where", "rejected = 'length'", "-n", 2)
     assert result.stdout.count("length") == 2
 
 

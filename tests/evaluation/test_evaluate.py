@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from paraforge import cli
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.evaluation.baselines.fitting import fit_sif
 from paraforge.evaluation.baselines.sif import SifOfEachSet
@@ -20,6 +18,7 @@ from paraforge.evaluation.sets.finding import read_sets
 from paraforge.evaluation.similarity.sts import evaluate_sts
 from paraforge.loading import open_model, open_word_vectors
 from tests.evaluation.baselines.test_word_average import COUNTS, table
+from tests.here import run_command
 from tests.test_loading import save_word_model
 
 SETS = {
@@ -46,9 +45,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0
-    return result.output
+    return str(run_command(*arguments).output)
 
 
 def test_everything_at_once(place: Path) -> None:

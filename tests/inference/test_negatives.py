@@ -13,12 +13,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from paraforge.bitext.pair_blocks import PairBlock
-from paraforge.cli import app
-from paraforge.errors import InputError
+from paraforge.errors import ConfigurationError, InputError
 from paraforge.inference.negatives import _drawn, chosen_negatives
+from tests.here import run_command
 from tests.inference.test_neighbours import WORDS, make
 
 
@@ -88,15 +87,14 @@ def test_the_command_shows_pairs_and_negatives(tmp_path: Path) -> None:
     words = WORDS[:12]
     lines = [f"{one} {other}\t{other} {one}" for one, other in itertools.permutations(words, 2)]
     (tmp_path / "pairs.tsv").write_text("".join(f"{line}\n" for line in lines))
-    arguments = ["negatives", str(model), str(tmp_path / "pairs.tsv"), "--batch-size", "4", "-n", "2"]
-    done = CliRunner().invoke(app, [*arguments, "--mega-batch", "1,10", "--json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.output)
+    arguments = ("negatives", model, tmp_path / "pairs.tsv", "--batch-size", 4, "-n", 2)
+    found = json.loads(run_command(*arguments, "--mega-batch", "1,10", "--json").output)
     assert len(found) == 2
     for one in found:
         assert f"{one['left']}\t{one['right']}" in lines
         assert one["negatives"]["10"][1] >= one["negatives"]["1"][1]
-    said = CliRunner().invoke(app, [*arguments, "--mega-batch", "10"]).output
+    said = run_command(*arguments, "--mega-batch", 10).output
     assert found[0]["left"] in said and "M = 10" in said and found[0]["negatives"]["10"][0] in said
     for wrong in ("0", "1,,2", "x", "-1"):
-        assert CliRunner().invoke(app, [*arguments, f"--mega-batch={wrong}"]).exit_code
+        with pytest.raises(ConfigurationError):
+            run_command(*arguments, f"--mega-batch={wrong}")

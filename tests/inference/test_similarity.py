@@ -6,15 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.errors import InputError
 from paraforge.inference import similarity
 from paraforge.inference.similarity import cosines_of_files, cosines_of_table
 from tests.embeddings.test_model import make_model
-
-RUNNER = CliRunner()
+from tests.here import run_command
 
 LEFT = ["a dog", "the dog runs", "", "a"]
 RIGHT = ["a dog .", "dog", "a", "the"]
@@ -37,16 +34,16 @@ def test_only_a_file_of_similarities_is_replaced(tmp_path: Path) -> None:
     make_model().save(tmp_path / "model")
     pairs, output = tmp_path / "pairs.tsv", tmp_path / "cosines.txt"
     pairs.write_text("a\tdog\n" * 3)
-    arguments = ["similarity", *map(str, (tmp_path / "model", pairs, "-o", output))]
-    RUNNER.invoke(app, arguments, catch_exceptions=False)
+    arguments = ("similarity", tmp_path / "model", pairs, "-o", output)
+    run_command(*arguments)
     written = output.read_text()
     assert len(written.splitlines()) == 3
     with pytest.raises(InputError, match="already there"):
-        RUNNER.invoke(app, arguments, catch_exceptions=False)
-    RUNNER.invoke(app, [*arguments, "--force"], catch_exceptions=False)
+        run_command(*arguments)
+    run_command(*arguments, "--force")
     output.write_text("3.14\n")
     with pytest.raises(InputError, match="not numbers, one a line, so --force does not replace it"):
-        RUNNER.invoke(app, [*arguments, "--force"], catch_exceptions=False)
+        run_command(*arguments, "--force")
     assert output.read_text() == "3.14\n" and written
 
 

@@ -6,17 +6,16 @@ import gzip
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from typer.testing import CliRunner
 
 import paraforge
-from paraforge.cli import app
 from paraforge.decoding.translator import DecodingOptions, Translator
 from paraforge.engines import open_translator
 from paraforge.errors import ConfigurationError, InputError, ParaforgeError
 from paraforge.paraphrasing.paraphraser import Paraphraser, _with_parses
+from tests.here import run_command
 from tests.paraphrasing.test_stage import build
 from tests.selection.published import publish_pairs
 
@@ -85,14 +84,6 @@ def test_a_sentence_to_be_like(root: Path) -> None:
         model.sources([], like="Go.", template="(S (VP))", **by_file)
 
 
-def run(*arguments: str, stdin: bytes | None = None) -> Any:
-    result = CliRunner().invoke(app, ["paraphrase", *arguments], input=stdin)
-    if isinstance(result.exception, ParaforgeError):
-        return result.exception
-    assert result.exit_code == 0, result.output
-    return result
-
-
 def test_whatever_the_generator_gives_it_is_the_template_that_was_asked_for() -> None:
     asked, filled = "⟦(S⟧⟦X⟧⟦PP⟧", "⟦(S⟧⟦X⟧⟦(PP⟧⟦X⟧⟦NP⟧"
     given = {
@@ -119,14 +110,15 @@ def test_from_the_command_line(root: Path, tmp_path: Path) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.tsv.gz"
     source.write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
     model = ["--model", str(root / "model")]
-    run(str(source), str(output), *model, "--similarity", "high", "--nbest", "2")
+    run_command("paraphrase", source, output, *model, "--similarity", "high", "--nbest", "2")
     rows = [line.split("\t") for line in gzip.decompress(output.read_bytes()).decode().splitlines()]
     assert [row[:2] for row in rows] == [["1", "0"], ["1", "1"], ["2", "0"], ["3", "0"], ["3", "1"]]
     found = Paraphraser(root / "model").paraphrase(TEXTS, similarity="high", nbest=2)
     assert [row[3] for row in rows] == [" ".join(text.split()) for texts in found for text in texts]
-    assert "already there" in str(run(str(source), str(output), *model))
-    run(str(source), str(output), *model, "--force")
-    piped = run("-", "-", *model, "--search", "sample", stdin=b"the dog\n")
+    with pytest.raises(InputError, match="already there"):
+        run_command("paraphrase", source, output, *model)
+    run_command("paraphrase", source, output, *model, "--force")
+    piped = run_command("paraphrase", "-", "-", *model, "--search", "sample", stdin=b"the dog\n")
     assert piped.stdout.startswith("1\t0\t-")
 
 
@@ -157,10 +149,11 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
         ("--model", model, "--search", "random"): "--search random: there are beam, diverse, sample",
     }
     for arguments, message in cases.items():
-        error = run(str(source), str(output), *arguments)
-        assert isinstance(error, ParaforgeError), arguments
-        assert message in str(error)
-        assert "\n" not in str(error)
-        assert error.exit_code == 2
+        with pytest.raises(ParaforgeError) as raised:
+            run_command("paraphrase", source, output, *arguments)
+        assert message in str(raised.value)
+        assert "\n" not in str(raised.value)
+        assert raised.value.exit_code == 2
         assert not output.exists()
-    assert "none.txt" in str(run(str(tmp_path / "none.txt"), str(output), "--model", model))
+    with pytest.raises(InputError, match=r"none\.txt"):
+        run_command("paraphrase", tmp_path / "none.txt", output, "--model", model)

@@ -11,15 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.errors import ConfigurationError, InputError, ParaforgeError
 from paraforge.scoring import general
 from paraforge.scoring.score import build_scorers, score_table
 from paraforge.scoring.score_file import score_file
 from paraforge.scoring.vectors import WordVectors
 from paraforge.scoring.word_scorer import WordScorer
+from tests.here import run_command
 from tests.scoring.test_score import SCORES, counted
 
 VECTORS = WordVectors(["the", "cat", "dog"], np.eye(3, dtype=np.float32))
@@ -33,12 +32,9 @@ def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "vectors.txt"
 
 
-def run(*arguments: object) -> None:
-    """Run the command; what it raises is raised here."""
-    result = CliRunner().invoke(app, ["score", *map(str, arguments)], catch_exceptions=True)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
+def run(*arguments: object) -> str:
+    """Run the command; what it says."""
+    return " ".join(run_command("score", *arguments).output.split())
 
 
 def tsv(pairs: list[tuple[str, str]]) -> str:
@@ -235,15 +231,9 @@ def own_pairs(count: int, wrong: int = 0, seed: int = 1) -> list[tuple[str, str]
     return list(zip(references, translations[:right] + translations[right:][::-1], strict=True))
 
 
-def invoked(*arguments: object) -> str:
-    result = CliRunner().invoke(app, ["score", *map(str, arguments)])
-    assert result.exit_code == 0, result.output
-    return " ".join(result.output.split())
-
-
 def test_the_verdict_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(own_pairs(400)), encoding="utf-8")
-    said = invoked(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
     assert re.search(r"The paraphrase score separates true from wrong pairs with (0\.99\d|1\.000)", said)
     assert re.search(r"0\.\d+ would let one in 100 through and keep (more than 99|9\d|100) % of", said)
     assert "rejected" not in pq.read_schema(tmp_path / "scored.parquet").names
@@ -253,8 +243,8 @@ def test_the_verdict_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
 def test_refused_pairs_have_a_reason_and_stay(tmp_path: Path, option: tuple[str, str]) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text(tsv(own_pairs(400, wrong=100)), encoding="utf-8")
-    invoked(path, tmp_path / "all.parquet")
-    said = invoked(path, tmp_path / "marked.parquet", *option)
+    run(path, tmp_path / "all.parquet")
+    said = run(path, tmp_path / "marked.parquet", *option)
     everything, marked = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("all", "marked"))
     assert marked.drop_columns("rejected").equals(everything)
     minimum = np.float32(re.search(r"paraphrase score below (0\.\d+)", said)[1])  # type: ignore[index]
@@ -278,7 +268,7 @@ def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> No
         }
     )
     pq.write_table(table, tmp_path / "pairs.parquet")
-    said = invoked(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--minimum", "0.8")
+    said = run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--minimum", "0.8")
     assert "hardly tells right from wrong in bad" in said
     found = pq.read_table(tmp_path / "o.parquet")
     assert found["rejected"].to_pylist()[::2] == ["duplicate"] * 200
@@ -289,14 +279,14 @@ def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> No
 def test_another_language_is_noticed(tmp_path: Path) -> None:
     german = [f"Der Vorsitzende hat Gesetz Nummer {number} gestern nicht erwähnt." for number in range(50)]
     (tmp_path / "pairs.tsv").write_text(tsv([(text, text.upper()) for text in german]), encoding="utf-8")
-    said = invoked(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
     assert re.search(r"knows \d+ % of the references' words; .* For another language give --vectors", said)
 
 
 @pytest.mark.parametrize("pairs", [[("A dog runs.", "One dog runs.")], [("It rains.", "It rains.")] * 50])
 def test_no_wrong_pairs_no_verdict(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
-    said = invoked(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--minimum", "0.2")
+    said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--minimum", "0.2")
     assert "No verdict on the scores: no two rows of a source differ" in said
     assert pq.read_table(tmp_path / "scored.parquet")["rejected"].null_count == len(pairs)
 
@@ -306,7 +296,7 @@ def test_what_is_the_same_in_all_rows_makes_no_wrong_pair(tmp_path: Path, same: 
     pairs = [(f"Dog {number} runs.", "It rains.") for number in range(20)]
     pairs = pairs if same == "translation" else [(one, other) for other, one in pairs]
     (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
-    said = invoked(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
     assert "no two rows of a source differ on both sides" in said
 
 
@@ -321,4 +311,4 @@ def test_a_source_for_each_pair_is_one_source(tmp_path: Path, monkeypatch: pytes
         }
     )
     pq.write_table(table, tmp_path / "pairs.parquet")
-    assert "separates true from wrong" in invoked(tmp_path / "pairs.parquet", tmp_path / "o.parquet")
+    assert "separates true from wrong" in run(tmp_path / "pairs.parquet", tmp_path / "o.parquet")

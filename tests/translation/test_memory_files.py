@@ -11,29 +11,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.engines.fake import Fake
 from paraforge.engines.imported import Imported
 from paraforge.errors import InputError, Interrupted
 from paraforge.translation.memory import sets_of
 from paraforge.translation.memory_files import export_set, import_file
 from paraforge.translation.memory_inventory import contents
+from tests.here import run_command
 from tests.translation.test_memory import corpus_of, counts
 from tests.translation.test_translate import found, parameters, run
 
 CHOSEN = parameters(nbest=2, fake=Fake(fail_pattern="špatná", defects=0.3))
 TEXTS = [f"věta {number}" for number in range(30)] + ["špatná", ""]
-RUNNER = CliRunner()
 
 
 def invoke(*arguments: str | Path) -> str:
-    result = RUNNER.invoke(app, ["memory", *map(str, arguments)])
-    if isinstance(result.exception, InputError):
-        raise result.exception
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.output
+    return str(run_command("memory", *arguments).output)
 
 
 def test_what_is_exported_is_known_where_it_is_imported(tmp_path: Path) -> None:
@@ -214,13 +208,13 @@ def test_what_no_corpus_uses_is_pruned_on_request(tmp_path: Path, monkeypatch: p
     stray = large.memory.path / "stray.parquet"
     stray.write_bytes(b"of a killed process")
     os.utime(stray, (time.time() - 1e6,) * 2)
-    listed = RUNNER.invoke(app, ["work", "list", str(tmp_path)]).output
+    listed = run_command("work", "list", tmp_path).output
     assert "used by no corpus" in listed and "beam 7" in listed
     before = {path for path in root.rglob("*") if path.is_file()}
     for arguments in ([], ["--all"], ["--memory", "--dry-run"]):
-        assert RUNNER.invoke(app, ["work", "prune", str(tmp_path), *arguments]).exit_code == 0
+        run_command("work", "prune", tmp_path, *arguments)
         assert {path for path in root.rglob("*") if path.is_file()} == before
-    assert "memory " in RUNNER.invoke(app, ["work", "prune", str(tmp_path), "--memory"]).output
+    assert "memory " in run_command("work", "prune", tmp_path, "--memory").output
     (large,) = (one for one in contents(root) if "beam 5" in one.title)
     assert not large.unused and 5 <= large.sentences < 15 and not stray.exists()
     # What is left is whole, and what is gone is translated again.
@@ -243,7 +237,7 @@ def test_nothing_is_pruned_while_a_run_needs_it(tmp_path: Path, monkeypatch: pyt
     pruning = ["work", "prune", str(tmp_path), "--memory", "--work", str(tmp_path / "none")]
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "memory").symlink_to(shared)
-    said = RUNNER.invoke(app, pruning).output
+    said = run_command(*pruning).output
     assert "left alone, a run of" in said and "has not finished" in said
     assert "has not finished" in invoke("list", "--memory", shared)
     assert sorted(shared.glob("*/*.parquet")) == files
@@ -257,7 +251,7 @@ def test_nothing_is_pruned_while_a_run_needs_it(tmp_path: Path, monkeypatch: pyt
         (content,) = contents(shared)
         assert not content.busy
     note.unlink()
-    RUNNER.invoke(app, pruning)
+    run_command(*pruning)
     assert not list(shared.glob("*/*.parquet"))
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.errors import InputError
 from paraforge.scoring.vectors import WordVectors
 from paraforge.text.vocabulary import Vocabulary
@@ -18,6 +16,7 @@ from paraforge.unrolling.expansion import expand
 from paraforge.unrolling.model import DecoderModel
 from paraforge.unrolling.parameters import DecodersParameters
 from paraforge.unrolling.triples import END
+from tests.here import run_command
 from tests.unrolling.corpus import KINDS, SIZES, make_network
 
 OWN = [f"w{number}" for number in range(7)]
@@ -87,10 +86,9 @@ def test_the_command(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     vectors, _ = vectors_of(model)
     vectors.write_text(tmp_path / "vectors.txt")
-    arguments = ["expand", str(tmp_path / "model"), str(tmp_path / "vectors.txt"), str(tmp_path / "out")]
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0, done.output
-    assert "3 words more, by a map fitted on 7" in done.output
+    arguments = ("expand", tmp_path / "model", tmp_path / "vectors.txt", tmp_path / "out")
+    assert "3 words more, by a map fitted on 7" in run_command(*arguments).output
     assert "new" in DecoderModel.open(tmp_path / "out").vocabulary
-    assert CliRunner().invoke(app, arguments).exit_code  # it exists
-    assert CliRunner().invoke(app, [*arguments, "--force"]).exit_code == 0
+    with pytest.raises(InputError, match="already there"):
+        run_command(*arguments)
+    run_command(*arguments, "--force")

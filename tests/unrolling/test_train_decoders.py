@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli import app
 from paraforge.embeddings.data import TrainingData
 from paraforge.errors import InputError
 from paraforge.shards.resources import Resources
@@ -26,6 +24,7 @@ from paraforge.unrolling.parameters import DecodersParameters
 from paraforge.unrolling.sentences import SentenceFile
 from paraforge.unrolling.train_decoders import DecodersReport, train_decoders
 from tests.embeddings.pairs import write_sts
+from tests.here import run_command
 from tests.project import environment
 from tests.unrolling.corpus import random_documents
 
@@ -142,8 +141,7 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
         process.send_signal(number)
         assert process.wait() == (130 if number == signal.SIGTERM else -number)
     for name in ("killed", "whole"):
-        result = CliRunner().invoke(app, arguments(name))
-        assert result.exit_code == 0, result.output
+        run_command(*arguments(name))
     assert digests(tmp_path / "killed") == digests(tmp_path / "whole")
     vectors = [DecoderModel.open(tmp_path / name).encode(["w1 w2", "w3"]) for name in ("killed", "whole")]
     assert np.array_equal(*vectors)

@@ -9,9 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from paraforge.cli.model import app
 from paraforge.decoding import batching
 from paraforge.engines import ctranslate2
 from paraforge.errors import InputError, Interrupted
@@ -22,6 +20,7 @@ from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.translation.calibration import check, loss
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.translate import TranslationReport, translate
+from tests.here import run_command
 from tests.models.tiny import bitext
 from tests.translation.calibration.spoiling import spoil_int8
 
@@ -273,18 +272,18 @@ def test_by_hand(tiny_ctranslate2: Path, corpus: Path, tmp_path: Path, garbled: 
     pairs = "".join(f"{cs}\t{en}\n" for cs, en in dict.fromkeys(bitext(800, seed=5)))
     (tmp_path / "test.tsv").write_text(pairs, encoding="utf-8")
 
-    def check_model(*arguments: str | Path) -> Any:
-        command = ["check", tiny_ctranslate2, "--count", "200", "--threads", "1", *arguments]
-        return CliRunner().invoke(app, [str(argument) for argument in command])
+    def check_model(*arguments: object, expect: int = 0) -> str:
+        command = ("model", "check", tiny_ctranslate2, "--count", 200, "--threads", 1, *arguments)
+        return str(run_command(*command, expect=expect).output)
 
-    lost = check_model("--compute-type", "int8", "--bitext", tmp_path / "test.tsv", "--columns", "1,0")
-    assert lost.exit_code == 1, lost.output
-    assert "int8 compared with float32 on 200 sentences" in lost.output
-    assert "a run would use float32" in lost.output
-    kept = check_model("--compute-type", "int8_float32", "--bitext", corpus, "--limit", "50")
-    assert kept.exit_code == 0
-    assert "within the limit, 50 nats" in kept.output
-    assert "float32 does not round" in str(check_model("--bitext", corpus).exception)
+    own = ("--bitext", tmp_path / "test.tsv", "--columns", "1,0")
+    lost = check_model("--compute-type", "int8", *own, expect=1)
+    assert "int8 compared with float32 on 200 sentences" in lost
+    assert "a run would use float32" in lost
+    kept = check_model("--compute-type", "int8_float32", "--bitext", corpus, "--limit", 50)
+    assert "within the limit, 50 nats" in kept
+    with pytest.raises(InputError, match="float32 does not round"):
+        check_model("--bitext", corpus)
 
 
 def test_a_real_model_in_int8_loses_nothing(
