@@ -103,6 +103,8 @@ def evaluate(
       paraforge evaluate models/embeddings/word --transfer transfer --sts sts --fine-tune \\
           --fine-tune-from trained --fine-tune-from random \\
           --fine-tune-penalty 0.0001 --fine-tune-penalty 0.001
+      paraforge evaluate models/sif --transfer transfer --fine-tune --set encoder=fixed,trained \\
+          --set projection=2400
       paraforge evaluate jaccard --sts sts
       paraforge evaluate decoders/small@unrolled:2 --sts sts --baseline decoders/small@context
     """

@@ -35,7 +35,7 @@ from paraforge.learning.batches import TokenBatch
 from paraforge.learning.devices import torch_threads
 
 _RATES: Final = {"adam": 0.001, "adagrad": 0.05}
-_NETWORK = "network"
+_ENCODER = "encoder"
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,28 @@ class TaskNetwork(nn.Module):
     differs between the examples is divided by a tenth of the features' size, not by next to nothing.
     """
 
-    def __init__(self, encoder: Encoder, pairs: bool, training: TokenBatch, network: SigmoidSoftmax) -> None:
-        """training: the sentences of the training examples, of pairs all first ones before all second."""
+    def __init__(
+        self,
+        encoder: Encoder,
+        pairs: bool,
+        training: TokenBatch,
+        network: SigmoidSoftmax,
+        projection: nn.Linear | None = None,
+    ) -> None:
+        """training: the sentences of the training examples, of pairs all first ones before all second.
+        projection: W_p of every sentence vector, `h = W_p v` (Arora 2017, A.2); None: h = v."""
         super().__init__()
         self.encoder = encoder
         self.network = network
+        self.projection = projection
         self.pairs = pairs
         self.mean: Tensor
         self.deviation: Tensor
-        device = next(encoder.parameters()).device
-        features = self.features(encode(encoder, training, device))
+        like = next(encoder.parameters())
+        with torch.no_grad():
+            if projection is not None:
+                projection.to(like)
+            features = self.features(encode(encoder, training, like.device))
         mean, deviation = map(torch.from_numpy, standardiser(features.cpu().numpy()))
         kinds = features.chunk(2, dim=1) if pairs else (features,)
         sizes = [kind.square().mean().sqrt().expand(kind.shape[1]) for kind in kinds]
@@ -91,7 +103,9 @@ class TaskNetwork(nn.Module):
         network.to(features)
 
     def features(self, vectors: Tensor) -> Tensor:
-        """Of (sentences, dimension) what is standardised: the vectors, or |u - v| and u * v."""
+        """Of (sentences, dimension) what is standardised: the vectors, or |u - v| and u * v; projected."""
+        if self.projection is not None:
+            vectors = self.projection(vectors)
         return pair_features(*vectors.chunk(2)) if self.pairs else vectors
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -108,7 +122,7 @@ class FineTuning:
     """Minimises, by mini-batches, the mean KL divergence from a target distribution over the classes plus L2
     penalties:
 
-    `J + lambda_classifier ||network||^2 + lambda_words ||tables - start||^2
+    `J + lambda_classifier ||layers above||^2 + lambda_words ||tables - start||^2
     + lambda_composition ||other parameters of the encoder - start||^2`.
 
     J is W16 Eq. 14; of a class its target is 1 and J the negative log-likelihood.
@@ -128,15 +142,15 @@ class FineTuning:
         self._targets = targets
         self._batch_size = parameters.batch_size
         self._generator = generator
-        self._parameters = dict(network.named_parameters())
+        self._parameters = {name: value for name, value in network.named_parameters() if value.requires_grad}
         self._start = {name: value.detach().clone() for name, value in network.encoder.named_parameters()}
         self._penalties = parameters
         rate = parameters.learning_rate or _RATES[parameters.optimiser]
         self._optimiser: torch.optim.Optimizer
         if parameters.optimiser == "adagrad":
-            self._optimiser = torch.optim.Adagrad(network.parameters(), lr=rate)
+            self._optimiser = torch.optim.Adagrad(self._parameters.values(), lr=rate)
         else:
-            self._optimiser = torch.optim.Adam(network.parameters(), lr=rate, fused=True)
+            self._optimiser = torch.optim.Adam(self._parameters.values(), lr=rate, fused=True)
 
     def loss(self, examples: Tensor) -> Tensor:
         """J of some examples, without penalties."""
@@ -164,7 +178,7 @@ class FineTuning:
         for name, gradient in gradients.items():
             part, _, inner = name.partition(".")
             value = self._parameters[name]
-            if part == _NETWORK:
+            if part != _ENCODER:
                 gradient.add_(value, alpha=2 * penalties.lambda_classifier)
             else:
                 weight = penalties.lambda_words if inner in tables else penalties.lambda_composition
@@ -227,9 +241,14 @@ def _fit(
     pairs = split.train.second is not None
     # Mini-batches are small; with one thread the figures do not depend on the machine's number of them.
     with torch_threads(1):
-        inputs = copied.dimension * (2 if pairs else 1)
+        copied.encoder.requires_grad_(parameters.encoder == "trained")
+        inputs = (parameters.projection or copied.dimension) * (2 if pairs else 1)
         over = SigmoidSoftmax(inputs, parameters.hidden, targets.shape[1], generator)
-        network = TaskNetwork(copied.encoder, pairs, sentences, over)
+        projection = None
+        if parameters.projection is not None:
+            projection = nn.Linear(copied.dimension, parameters.projection, bias=False)
+            nn.init.uniform_(projection.weight, -(bound := copied.dimension**-0.5), bound, generator)
+        network = TaskNetwork(copied.encoder, pairs, sentences, over, projection)
         training = FineTuning(network, sentences, targets, parameters, generator)
         done = 0
 

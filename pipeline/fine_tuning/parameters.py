@@ -20,6 +20,12 @@ class FineTuningParameters(Section):
     epochs: int = Field(10, ge=1, description="passes over the training examples at most")
     patience: int = Field(3, ge=1, description="epochs without gain on the development examples")
     batch_size: int = Field(25, ge=1, description="examples of a mini-batch")
+    encoder: Literal["trained", "fixed"] = Field(
+        "trained", description="fixed: only the layers above the sentence vectors are trained"
+    )
+    projection: int | None = Field(
+        None, ge=1, description="elements of a linear layer over the sentence vectors; null: none"
+    )
     hidden: int = Field(50, ge=1, description="units of the layer between sentence vectors and classes")
     optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
     learning_rate: float | None = Field(

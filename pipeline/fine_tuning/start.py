@@ -1,4 +1,5 @@
-"""What an encoder starts from when it is trained for a task: a copy of the model over the task's units."""
+"""What an encoder starts from when it is trained for a task: a copy of the model over the task's units, or
+weighted word vectors (SIF) as an encoder."""
 
 from __future__ import annotations
 
@@ -11,12 +12,36 @@ import torch
 from torch import Tensor
 
 from paraforge.embeddings.encoders.build import build_encoder
-from paraforge.embeddings.encoders.parameters import VectorParameters
+from paraforge.embeddings.encoders.parameters import AverageParameters, VectorParameters
 from paraforge.embeddings.initial import initial_table
 from paraforge.embeddings.model import SentenceModel
+from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.fine_tuning.parameters import Start
+from paraforge.text.unit_names import WORD
 from paraforge.text.units import make_units
-from paraforge.text.vocabulary import Vocabulary
+from paraforge.text.vocabulary import UNKNOWN, Vocabulary
+
+
+def average_as_encoder(average: WordAverage, texts: Sequence[str]) -> SentenceModel:
+    """An average of word vectors as an encoder: a word's row is its vector times its weight, without the
+    common components, so the mean of the rows is the sentence's vector.
+
+    texts: the words of other texts are unknown. A word that has no vector is unknown as well, which is a zero
+        vector where the table has none; unlike in the average it counts in the sentence's length.
+    """
+    (cut,) = make_units(WORD).cut(pa.array(texts, pa.string()))
+    known = average.vectors.rows(cut.vocabulary) >= 0
+    words = [word for word, has in zip(cut.vocabulary, known, strict=True) if has and word != UNKNOWN]
+    units = [UNKNOWN, *sorted(words)]
+    rows = average.vectors.rows(units)
+    table = np.array(average.vectors.vectors[np.maximum(rows, 0)], dtype=np.float32)
+    table[rows < 0] = 0
+    if average.weighting is not None:
+        table *= average.weighting.weights(units)[:, None].astype(np.float32)
+    table -= (table @ average.components.T) @ average.components
+    parameters = AverageParameters(dimension=average.dimension)
+    encoder = build_encoder(parameters, lambda part, number: torch.from_numpy(table), seed=0)
+    return SentenceModel(encoder, parameters, {WORD: Vocabulary(units)})
 
 
 def start_model(

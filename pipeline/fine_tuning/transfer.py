@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ConfigurationError
+from paraforge.evaluation.baselines.word_average import WordAverage
 from paraforge.evaluation.correlation import mean, pearson, spearman
 from paraforge.evaluation.similarity.comparing import OpenedModel
 from paraforge.evaluation.transfer.classification import fold_examples, held_out_examples
@@ -25,6 +26,7 @@ from paraforge.evaluation.transfer.tasks import FOLDS, Task
 from paraforge.files import hash_json, read_json_or_none, sha256_file, write_json
 from paraforge.fine_tuning.fit import Fitted, Split, fine_tune
 from paraforge.fine_tuning.parameters import FineTuningParameters
+from paraforge.fine_tuning.start import average_as_encoder
 from paraforge.progress import Progress, progress
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
@@ -63,6 +65,8 @@ def make_variants(
     settings = settings or {}
     problems = [f"--set {key}: give --fine-tune-from" for key in settings if key == "start"]
     if penalties:
+        if "fixed" in settings.get("encoder", ()):
+            problems.append("--set encoder=fixed: --fine-tune-penalty is of an encoder that is trained")
         problems += [
             f"--set {key}: --fine-tune-penalty sets it"
             for key in ("lambda_words", "lambda_composition")
@@ -109,10 +113,19 @@ def fine_tuner(
 
     def prepare(opened: OpenedModel) -> Callable[[Sequence[Task]], list[TransferScore]]:
         model = opened.model
-        if not isinstance(model, SentenceModel):
+        if not isinstance(model, SentenceModel | WordAverage):
             problem = f"--fine-tune: {opened.name} ({opened.kind}) has no encoder to train"
-            raise ConfigurationError([f"{problem}; give what paraforge train wrote"])
-        return lambda tasks: fine_tune_transfer(model, tasks, variants, seed, folds, kept)
+            remedy = "give what paraforge train wrote, word vectors, or SIF with --components 0 or --fit"
+            raise ConfigurationError([f"{problem}; {remedy}"])
+
+        def fine_tune_all(tasks: Sequence[Task]) -> list[TransferScore]:
+            encoder = model
+            if isinstance(encoder, WordAverage):
+                parts = [part for task in tasks for part in (task.train, task.development, task.test) if part]
+                encoder = average_as_encoder(encoder, [text for part in parts for text in part.texts])
+            return fine_tune_transfer(encoder, tasks, variants, seed, folds, kept)
+
+        return fine_tune_all
 
     return prepare
 

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.dan import DanParameters
 from paraforge.embeddings.encoders.identity_rnn import IdentityRnnParameters
 from paraforge.embeddings.encoders.lstm_last import LstmLastParameters
+from paraforge.embeddings.encoders.packing import pack
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
@@ -42,6 +44,14 @@ PARAMETERS: dict[str, EncoderParameters] = {
     ),
     "lstm": LstmParameters(kind="lstm", dimension=SIZE, output_dimension=OUTPUT),
     "blstm": LstmParameters(kind="blstm", dimension=SIZE, output_dimension=OUTPUT),
+    "lstm_max": LstmParameters(kind="lstm", dimension=SIZE, output_dimension=OUTPUT, pooling="max"),
+    "blstm_max": LstmParameters(kind="blstm", dimension=SIZE, output_dimension=OUTPUT, pooling="max"),
+    "blstm_concatenated": LstmParameters(
+        kind="blstm", dimension=SIZE, output_dimension=OUTPUT, directions="concatenation"
+    ),
+    "blstm_concatenated_max": LstmParameters(
+        kind="blstm", dimension=SIZE, output_dimension=OUTPUT, directions="concatenation", pooling="max"
+    ),
     "addition": CombinationParameters(
         kind="addition",
         parts=[
@@ -166,10 +176,18 @@ def _lstm(encoder: Encoder, sentence: list[int], prefix: str = "") -> Tensor:
     return _states(encoder, sentence, prefix, "").mean(0)
 
 
-def _blstm(encoder: Encoder, sentence: list[int]) -> Tensor:
-    forward = _states(encoder, sentence, "", "")
-    backward = _states(encoder, sentence[::-1], "", "_reverse").flip(0)
-    return ((forward + backward) / 2).mean(0)
+def _maximum(states: Tensor) -> Tensor:
+    return torch.stack([max(column) for column in states.T])
+
+
+def _blstm(concatenated: bool, pooled: Callable[[Tensor], Tensor]) -> Equations:
+    def equations(encoder: Encoder, sentence: list[int]) -> Tensor:
+        forward = _states(encoder, sentence, "", "")
+        backward = _states(encoder, sentence[::-1], "", "_reverse").flip(0)
+        both = torch.cat([forward, backward], dim=1) if concatenated else (forward + backward) / 2
+        return pooled(both)
+
+    return equations
 
 
 def _parts(encoder: Encoder, sentence: list[int]) -> list[Tensor]:
@@ -200,7 +218,11 @@ EQUATIONS: dict[str, Equations] = {
     "lstm_last": _lstm_last(True),
     "lstm_last_no_gate": _lstm_last(False),
     "lstm": _lstm,
-    "blstm": _blstm,
+    "blstm": _blstm(False, lambda states: states.mean(0)),
+    "lstm_max": lambda encoder, sentence: _maximum(_states(encoder, sentence, "", "")),
+    "blstm_max": _blstm(False, _maximum),
+    "blstm_concatenated": _blstm(True, lambda states: states.mean(0)),
+    "blstm_concatenated_max": _blstm(True, _maximum),
     "addition": _addition,
     "concatenation": _concatenation,
 }
@@ -275,6 +297,26 @@ def test_finite_differences_through_an_lstm() -> None:
     compact, rows = bags(SENTENCES).compact()
     table = encoder.get_parameter("table").detach()[rows].requires_grad_()
     assert torch.autograd.gradcheck(lambda t: encoder({"word": compact}, {"table": t}), table)
+
+
+def test_the_maximum_of_negative_states_is_negative() -> None:
+    """Neither what pads a batch nor a neighbour's states can win."""
+    sentences = [[0] * length for length in (3, 0, 1, 5)]
+    states = -1 - torch.rand(9, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    packed = pack(bags(sentences))
+    own = states[packed.place].split([len(sentence) for sentence in sentences])
+    expected = [_maximum(rows) if len(rows) else torch.zeros(2, dtype=torch.float64) for rows in own]
+    assert torch.equal(packed.maximum(states), torch.stack(expected))
+
+
+def test_what_pools_tells_one_training_from_another() -> None:
+    names = ["lstm", "lstm_max", "blstm", "blstm_max", "blstm_concatenated", "blstm_concatenated_max"]
+    assert len({repr(build(name)) for name in names}) == len(names)
+
+
+def test_one_direction_cannot_be_concatenated() -> None:
+    with pytest.raises(ValidationError, match="only a blstm has two"):
+        LstmParameters(kind="lstm", directions="concatenation")
 
 
 def test_identity_rnn_starts_as_the_mean() -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import ParaforgeError
 from paraforge.evaluation.transfer.evaluate import do_task
@@ -34,8 +35,10 @@ def prepared(
     sentences = model.batch(pa.array(examples.texts))
     generator = torch.Generator().manual_seed(1)
     pairs = examples.second is not None
-    over = SigmoidSoftmax(model.dimension * (1 + pairs), 3, targets.shape[1], generator)
-    network = TaskNetwork(model.encoder, pairs, sentences, over)
+    size = parameters.projection or model.dimension
+    over = SigmoidSoftmax(size * (1 + pairs), 3, targets.shape[1], generator)
+    projection = torch.nn.Linear(model.dimension, size, bias=False) if parameters.projection else None
+    network = TaskNetwork(model.encoder, pairs, sentences, over, projection)
     training = FineTuning(network, sentences, torch.from_numpy(targets), parameters, generator)
     with torch.no_grad():
         for value in network.parameters():
@@ -78,15 +81,18 @@ def plain_loss(
     return total / len(rows)
 
 
+@pytest.mark.parametrize("projection", [None, 5])
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("make", [sentiment, related])
-def test_the_loss_is_the_papers(name: str, make: type[Examples]) -> None:
+def test_the_loss_is_the_papers(name: str, make: type[Examples], projection: int | None) -> None:
     examples = make(12, 1)  # type: ignore[call-arg, arg-type]
     targets = targets_of(examples)
-    model, training = prepared(name, examples, targets, FineTuningParameters())
+    model, training = prepared(name, examples, targets, FineTuningParameters(projection=projection))
     rows = [7, 2, 9, 2]
     with torch.no_grad():
         vectors = model.encoder(model.batch(pa.array(examples.texts))).numpy()
+    if training.network.projection is not None:
+        vectors = vectors @ training.network.projection.weight.detach().numpy().T
     expected = plain_loss(training, vectors, targets, rows)
     assert training.loss(torch.tensor(rows)).item() == pytest.approx(expected, rel=1e-9)
 
@@ -105,10 +111,13 @@ def test_the_target_has_the_score_as_its_mean() -> None:
         assert sum(i * p for i, p in enumerate(found, start=1)) == pytest.approx(score)
 
 
+@pytest.mark.parametrize("projection", [None, 3])
 @pytest.mark.parametrize("name", KINDS)
-def test_gradients_are_finite_differences_of_loss_and_penalties(name: str) -> None:
+def test_gradients_are_finite_differences_of_loss_and_penalties(name: str, projection: int | None) -> None:
     examples = related(10, 2)
-    settings = FineTuningParameters(lambda_classifier=0.3, lambda_words=0.7, lambda_composition=0.5)
+    settings = FineTuningParameters(
+        lambda_classifier=0.3, lambda_words=0.7, lambda_composition=0.5, projection=projection
+    )
     model = make_model(PARAMETERS[name])
     start = {f"encoder.{key}": value.double() for key, value in snapshot(model).items()}
     tables = {f"encoder.{key}" for key in model.encoder.tables()}
@@ -120,7 +129,7 @@ def test_gradients_are_finite_differences_of_loss_and_penalties(name: str) -> No
     def objective() -> float:
         total = training.loss(rows).item()
         for key, value in parameters.items():
-            if key.startswith("network."):
+            if not key.startswith("encoder."):
                 total += 0.3 * float(value.square().sum())
             else:
                 weight = 0.7 if key in tables else 0.5
@@ -230,6 +239,18 @@ def test_what_is_trained_is_a_model_that_gives_the_predictions() -> None:
     assert fitted.model.encode(test.first).shape == (40, 2)
     assert set(fitted.predictions) <= {"good", "bad"}
     assert not np.allclose(fitted.model.encode(test.first), make_model().encode(test.first))
+
+
+@pytest.mark.parametrize("projection", [None, 20])
+def test_a_fixed_encoder_stays_and_the_layers_above_it_learn(projection: int | None) -> None:
+    settings = FineTuningParameters(encoder="fixed", projection=projection, epochs=20, learning_rate=0.02)
+    model = make_model(AverageParameters(dimension=16))
+    split = split_of("classification", sentiment(200, 1), sentiment(50, 2), sentiment(100, 3))
+    fitted = fine_tune(model, split, [settings], 1)
+    ids = model.vocabularies["word"].ids_of(fitted.model.vocabularies["word"].units)
+    table = fitted.model.encoder.get_parameter("table").detach()
+    assert torch.equal(table, model.encoder.get_parameter("table").detach()[ids])
+    assert np.mean(fitted.predictions == np.array(split.test.labels)) > 0.7
 
 
 def test_development_examples_choose_the_settings() -> None:

@@ -7,7 +7,11 @@ import pytest
 import torch
 
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.fine_tuning.start import start_model
+from paraforge.evaluation.baselines.weighting import SmoothInverseFrequency, Weighting
+from paraforge.evaluation.baselines.word_average import WordAverage
+from paraforge.fine_tuning.start import average_as_encoder, start_model
+from paraforge.scoring.vectors import WordVectors
+from paraforge.text.idf import Background
 from paraforge.text.vocabulary import UNKNOWN
 from tests.embeddings.test_encoders import PARAMETERS
 from tests.fine_tuning.models import make_model, snapshot
@@ -72,3 +76,22 @@ def test_a_random_start_is_weighted_by_the_training_texts() -> None:
     expected = [a / (a + count / 7) for count in counts.values()]
     ratio = weighted.encoder.get_parameter("table") / plain.encoder.get_parameter("table")
     np.testing.assert_allclose(ratio.detach().mean(dim=1), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("components", [0, 2])
+@pytest.mark.parametrize("unknown", [True, False])
+@pytest.mark.parametrize(
+    "weighting", [None, SmoothInverseFrequency(Background("some", 90, {"a": 40, "b": 7}))]
+)
+def test_an_average_as_an_encoder_has_its_vectors(
+    weighting: Weighting | None, unknown: bool, components: int
+) -> None:
+    words = ["b", "a", *([UNKNOWN] if unknown else []), "c", "d"]
+    table = np.random.default_rng(1).normal(size=(len(words), 5)).astype(np.float32)
+    average = WordAverage(WordVectors(words, table), weighting)
+    texts = ["a b c", "c", "", "d d a", "b a", *(["neither a"] if unknown else [])]
+    if components:
+        average = average.fitted_to(texts, components)
+    encoder = average_as_encoder(average, texts)
+    np.testing.assert_allclose(encoder.encode(texts), average.encode(texts), atol=1e-6)
+    assert not encoder.encode(["never seen"]).any() or unknown

@@ -215,6 +215,8 @@ def test_from_options_to_table_and_json(place: Path) -> None:
         (["--fine-tune-set", "epochs=2"], "need --fine-tune"),
         (["--fine-tune", "--fine-tune-set", "epochs"], "KEY=VALUE,... is expected"),
         (["--fine-tune", "--fine-tune-set", "epochs=0"], "epochs: '0'"),
+        (["--fine-tune", "--set", "projection=0"], "projection: '0'"),
+        (["--fine-tune", "--set", "encoder=fixed", "--fine-tune-penalty", "1"], "--set encoder=fixed: "),
         (["--fine-tune", "--fine-tune-from", "scratch"], "'trained' or 'random'"),
         (["--task", "SST"], "--task SST: there are MR, CR"),
     ],
@@ -225,12 +227,31 @@ def test_options_that_cannot_be(place: Path, arguments: list[str], message: str)
 
 
 def test_what_cannot_be_trained(place: Path) -> None:
-    with pytest.raises(ConfigurationError, match="has no encoder to train"):
-        run("evaluate", place / "vectors.txt", "--transfer", place / "transfer", "--fine-tune")
+    run("sif", place / "vectors.txt", place / "sif", "--weights", "none")
+    with pytest.raises(ConfigurationError, match=r"has no encoder to train.*--components 0"):
+        run("evaluate", place / "sif", "--transfer", place / "transfer", "--fine-tune")
     with pytest.raises(ConfigurationError, match="--task and --fine-tune need --transfer"):
         run("evaluate", place / "model", "--sts", place / "transfer", "--fine-tune")
     with pytest.raises(InputError, match="no transfer task here"):
         run("evaluate", place / "model", "--transfer", place / "transfer", "--task", "TREC")
+
+
+def test_smooth_inverse_frequency_with_a_learned_projection(place: Path) -> None:
+    """Arora 2017, Table 2: fixed vectors, and as it goes on: trained ones."""
+    (place / "counts.txt").write_text("".join(f"{word} {3 * n + 1}\n" for n, word in enumerate(WORDS)))
+    run("sif", place / "vectors.txt", place / "sif", "--counts", place / "counts.txt", "--components", "0")
+    for encoder in ("fixed", "trained"):
+        run(
+            *("evaluate", place / "sif", "--transfer", place / "transfer", "--task", "SICK-R", "--fine-tune"),
+            *("--set", f"encoder={encoder}", "--set", "projection=7", "--set", "epochs=2"),
+            *("-o", place / f"{encoder}.json"),
+        )
+    fixed, trained = (
+        [task["pearson"] for task in json.loads((place / f"{name}.json").read_text())["transfer"]["tasks"]]
+        for name in ("fixed", "trained")
+    )
+    assert fixed[0] == trained[0]  # logistic regression and the like, on the vectors as they are
+    assert fixed[1] != trained[1]
 
 
 def test_the_models_files_stay(place: Path) -> None:

@@ -1,5 +1,5 @@
-"""LSTM and BLSTM of ParaNMT-50M: the mean of the hidden states, with scrambling in training (its section
-4)."""
+"""LSTM and BLSTM of ParaNMT-50M: mean or maximum of the hidden states, with scrambling in training (its
+sections 4 and A.2)."""
 
 from __future__ import annotations
 
@@ -12,31 +12,27 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from paraforge.embeddings.encoders.packing import in_full_precision, pack
+from paraforge.embeddings.encoders.parameters import LstmParameters
 from paraforge.embeddings.encoders.protocol import TableEncoder
 from paraforge.learning.batches import TokenBatch
 
 
-class MeanLstm(TableEncoder):
-    """One LSTM layer; bidirectional, the two directions' states are averaged (not concatenated) before the
-    mean."""
+class PooledLstm(TableEncoder):
+    """One LSTM layer; of two directions the states are averaged or put side by side, then pooled."""
 
-    def __init__(
-        self,
-        table: Tensor,
-        unit: str,
-        output_dimension: int,
-        bidirectional: bool = False,
-        scramble: float = 0.3,
-    ) -> None:
-        super().__init__(table, unit)
-        self.dimension = output_dimension
-        self.scramble = scramble
-        self.bidirectional = bidirectional
-        self.cell = nn.LSTM(table.shape[1], output_dimension, bidirectional=bidirectional)
+    def __init__(self, table: Tensor, parameters: LstmParameters) -> None:
+        super().__init__(table, parameters.unit)
+        size, self.bidirectional = parameters.output_dimension, parameters.kind == "blstm"
+        self.side_by_side = self.bidirectional and parameters.directions == "concatenation"
+        self.dimension = 2 * size if self.side_by_side else size
+        self.scramble = parameters.scramble
+        self.pooling = parameters.pooling
+        self.cell = nn.LSTM(table.shape[1], size, bidirectional=self.bidirectional)
 
     def extra_repr(self) -> str:
         """For the fingerprint of a training run."""
-        return f"scramble={self.scramble}"
+        others = "" if self.pooling == "mean" else f", pooling={self.pooling}"
+        return f"scramble={self.scramble}{others}" + (", concatenation" if self.side_by_side else "")
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """(sentences, output dimension); 0 for a sentence without tokens."""
@@ -45,14 +41,17 @@ class MeanLstm(TableEncoder):
             return self.table.new_zeros(len(batch[self.unit]), self.dimension)
         vectors = sentences.vectors(self.rows(tables))
         if self.table.device.type == "cpu":
-            return sentences.mean(self._states(vectors))
-        states = in_full_precision(self.cell, vectors)
-        if self.bidirectional:
-            states = (states[:, : self.dimension] + states[:, self.dimension :]) / 2
-        return sentences.mean(states)
+            directions = self._directions(vectors)
+        else:
+            directions = list(in_full_precision(self.cell, vectors).split(self.cell.hidden_size, dim=1))
+        if self.side_by_side:
+            states = torch.cat(directions, dim=1)
+        else:
+            states = directions[0] if len(directions) == 1 else (directions[0] + directions[1]) / 2
+        return sentences.maximum(states) if self.pooling == "max" else sentences.mean(states)
 
-    def _states(self, vectors: PackedSequence) -> Tensor:
-        """What `self.cell` gives, faster than torch does it on a CPU; of two directions the mean."""
+    def _directions(self, vectors: PackedSequence) -> list[Tensor]:
+        """The states that `self.cell` gives, forward and backward, faster than torch does it on a CPU."""
         sizes = vectors.batch_sizes.tolist()
         products = torch.bfloat16 if torch.is_autocast_enabled("cpu") else None
         directions = []
@@ -65,7 +64,7 @@ class MeanLstm(TableEncoder):
             directions.append(
                 packed_lstm(vectors.data, sizes, weight_input, weight_state, bias, suffix != "", products)
             )
-        return directions[0] if len(directions) == 1 else (directions[0] + directions[1]) / 2
+        return directions
 
 
 _Step = tuple[slice, slice | None]

@@ -40,6 +40,14 @@ class PackedSentences:
         tokens."""
         return bag_mean(states, Bags(self.place, self.offsets))
 
+    def maximum(self, states: Tensor) -> Tensor:
+        """Of each element the maximum over a sentence's tokens of (tokens, dimension) in packed order; 0 for
+        a sentence without tokens. Equal maxima share the gradient."""
+        size = states.shape[1]
+        sentence = Bags(self.place, self.offsets).sentences.unsqueeze(1).expand(-1, size)
+        none = states.new_zeros(len(self.offsets) - 1, size)
+        return none.scatter_reduce(0, sentence, states[self.place], "amax", include_self=False)
+
     def last(self, states: Tensor) -> Tensor:
         """The last token's row of (tokens, dimension) in packed order; 0 for a sentence without tokens."""
         has_tokens = self.offsets.diff() > 0

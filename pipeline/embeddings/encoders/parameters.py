@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import Field, SerializeAsAny, WrapValidator
+from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
 from paraforge.plugins import classes_in, found_modules
 from paraforge.section import Section
@@ -76,17 +76,33 @@ class AverageParameters(VectorParameters):
 
 
 class LstmParameters(VectorParameters):
-    """Mean of the states of an LSTM, or of the averaged two directions of a BLSTM (PN 4)."""
+    """Mean or maximum of the states of an LSTM or a BLSTM (PN 4; PN A.2: maximum, concatenation)."""
 
     kind: Literal["lstm", "blstm"]
     output_dimension: int = Field(300, ge=1, description="of the state")
     scramble: float = Field(0.3, ge=0, le=1, description="probability that training shuffles a sentence")
+    pooling: Literal["mean", "max"] = Field(
+        "mean",
+        description="what a sentence's vector has of its tokens' states: their mean, or of each "
+        "element the maximum",
+    )
+    directions: Literal["mean", "concatenation"] = Field(
+        "mean",
+        description="of a BLSTM's two states of a token: their mean, or both side by side, which "
+        "makes the vector twice as long as a state",
+    )
+
+    @model_validator(mode="after")
+    def _two_directions(self) -> LstmParameters:
+        if self.kind == "lstm" and self.directions != "mean":
+            raise ValueError("directions: only a blstm has two")
+        return self
 
     def network(self, table: Tensor) -> Encoder:
         """One direction, or two."""
-        from paraforge.embeddings.encoders.lstm import MeanLstm
+        from paraforge.embeddings.encoders.lstm import PooledLstm
 
-        return MeanLstm(table, self.unit, self.output_dimension, self.kind == "blstm", self.scramble)
+        return PooledLstm(table, self)
 
 
 class CombinationParameters(Section):
