@@ -120,9 +120,9 @@ def settings_of(
         problems = [
             f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()
         ]
-        raise InputError("; ".join(problems), remedy=f"Change translate.{engine}.") from error
+        raise InputError(f"engine {engine}: {'; '.join(problems)}") from error
     except ValueError as error:
-        raise InputError(str(error), remedy=f"Change translate.{engine}.") from error
+        raise InputError(f"engine {engine}: {error}") from error
     return settings
 
 

@@ -23,8 +23,9 @@ from paraforge.parsing.brackets import template_of, top_two_levels
 
 CONTROLS_FILE = "controls.json"
 FORMAT = 1
-# In the order of the tags.
-BUCKETED = ("similarity", "overlap", "length")
+# In the order of the tags: the least and the greatest value that there can be.
+RANGES = {"similarity": (-1.0, 1.0), "overlap": (0.0, 1.0), "length": (0.0, float("inf"))}
+BUCKETED = tuple(RANGES)
 _OPEN, _CLOSE = "⟦", "⟧"
 _BRACKET = re.compile(r"\([^\s()]+|\)")
 _TAG = re.compile(f"{_OPEN}[^{_CLOSE}]*{_CLOSE}")
@@ -71,25 +72,29 @@ class Controls:
 
     def bucket(self, name: str, asked: str) -> int:
         """The bucket that a user means: ``low``, ``medium``, ``high``, its number from 1, or a value in it,
-        which has a decimal point.
+        which has a decimal point and is in :data:`RANGES`.
 
         Raises ConfigurationError: there is no such bucket, or the model knows none of them.
         """
         if name not in self.edges:
             raise ConfigurationError([f"--{name}: this model cannot be asked for it"])
         count = len(self.edges[name]) + 1
-        named = {"low": 0, "high": count - 1} | ({"medium": count // 2} if count % 2 else {})
+        middle = {"medium": count // 2} if count % 2 else {}
+        named = {"low": 0, **middle, "high": count - 1}
         numbered = {str(number): number - 1 for number in range(1, count + 1)}
         if asked in named or asked in numbered:
             return {**named, **numbered}[asked]
+        least, most = RANGES[name]
         try:
             value = float(asked)
         except ValueError:
             value = np.nan
-        if np.isfinite(value) and not asked.lstrip("+-").isdecimal():
+        # A whole number is a bucket's.
+        if least <= value <= most and np.isfinite(value) and not asked.strip().lstrip("+-").isdecimal():
             return int(self.buckets(name, np.array([value]))[0])
+        values = f"from {least} to {most}" if np.isfinite(most) else f"from {least}"
         raise ConfigurationError(
-            [f"--{name} {asked}: there are {', '.join(named)}, 1 to {count}, and values such as 0.5"]
+            [f"--{name} {asked!r}: there are {', '.join(named)}, 1 to {count}, and values {values}"]
         )
 
     def known_template(self, text: str) -> str:

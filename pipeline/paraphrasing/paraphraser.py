@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,8 @@ from paraforge.shards.resources import available_cores
 
 Search = Literal["beam", "diverse", "sample"]
 MAXIMUM_TOKENS = 256
+MOST_PARAPHRASES = 64
+WIDEST_BEAM = 128
 # Below a paraphraser whose sources have full parses: what makes one of a template.
 PARSE_GENERATOR = "parse_generator"
 PARSE_BEAM = 4
@@ -61,9 +63,9 @@ class Paraphraser:
         self,
         texts: Iterable[str],
         *,
-        similarity: str | None = None,
-        overlap: str | None = None,
-        length: str | None = None,
+        similarity: str | float | None = None,
+        overlap: str | float | None = None,
+        length: str | float | None = None,
         template: str | None = None,
         like: str | None = None,
         parser: str | None = None,
@@ -133,10 +135,13 @@ class Paraphraser:
             for a token that an earlier one took; ``sample``: drawn among the ``top_k`` most probable tokens.
         beam: its width, at least nbest. temperature, top_k, seed: of sampling; top_k 0 is all tokens.
 
-        Raises ConfigurationError: no such search; InputError: a value cannot be.
+        Raises ConfigurationError, InputError: no such search, or a value cannot be.
         """
         if search not in get_args(Search):
             raise ConfigurationError([f"--search {search}: there are {', '.join(get_args(Search))}"])
+        for name, value, most in (("nbest", nbest, MOST_PARAPHRASES), ("beam", beam, WIDEST_BEAM)):
+            if not 1 <= value <= most:
+                raise ConfigurationError([f"--{name} {value}: from 1 to {most}"])
         settings: dict[str, Any] = {}
         engine = _engine_of(self._model)
         width = max(beam, nbest)
@@ -161,26 +166,28 @@ class Paraphraser:
 
     def paraphrase(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
-        similarity: str | None = None,
-        overlap: str | None = None,
-        length: str | None = None,
+        similarity: str | float | None = None,
+        overlap: str | float | None = None,
+        length: str | float | None = None,
         template: str | None = None,
         like: str | None = None,
+        parser: str | None = None,
         **search: Any,
     ) -> list[list[str]]:
         """Paraphrases of each text, the best first; none of a text that could not be paraphrased.
 
-        similarity, overlap, length, template, like: what they are like, see :meth:`sources`.
+        similarity, overlap, length, template, like, parser: what they are like, see :meth:`sources`.
         search: how many and how, see :meth:`translator`.
 
         Raises ConfigurationError, InputError: as those.
         """
-        if isinstance(texts, str):
-            raise TypeError("texts is a list of strings, not a string")
+        sentences = list(texts)
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in sentences):
+            raise TypeError("texts is a list of strings")
         asked = {"similarity": similarity, "overlap": overlap, "length": length}
-        sources = self.sources(texts, **asked, template=template, like=like)
+        sources = self.sources(sentences, **asked, template=template, like=like, parser=parser)
         results = self.translator(**search).translate(sources)
         return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]
 

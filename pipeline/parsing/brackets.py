@@ -19,7 +19,8 @@ def top_two_levels(tree: str) -> str:
     A wrapper that has only the sentence (``ROOT``, ``TOP``, no label) is not the root. Function tags and
     indices (``NP-SBJ-1``, ``NP=2``) are cut off, and empty elements (``-NONE-``) left out, as parsers do.
 
-    Raises ValueError: the brackets do not match, or there is more or less than one tree.
+    Raises ValueError: the brackets do not match, a pair of them is empty, or there is more or less than one
+    tree.
     """
     root, children = _levels(tree)
     while root in _WRAPPERS and len(children) == 1:
@@ -65,6 +66,8 @@ def _levels(tree: str) -> tuple[str, list[tuple[str, str]]]:
             elif depth == 0:
                 if index != len(pieces) - 1:
                     raise ValueError("there is text after the tree")
+                if not label and not children:
+                    raise ValueError("a pair of brackets is empty")
                 return label, children
         elif depth == 1:
             children.append((piece.group(), piece.group()))

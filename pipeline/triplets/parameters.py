@@ -28,7 +28,6 @@ class TripletsParameters(Section):
         0.05,
         ge=0,
         lt=1,
-        allow_inf_nan=False,
         description="a negative's cosine with the anchor is below (1 - margin) times the positive's",
     )
     strategy: Literal["hardest", "random"] = Field(

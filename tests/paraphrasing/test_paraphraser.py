@@ -52,8 +52,10 @@ def test_from_python(root: Path) -> None:
     translator = open_translator("ctranslate2", root / "model", options)
     assert found == [[h.text for h in result.hypotheses] for result in translator.translate(sources)]
     assert found != model.paraphrase(TEXTS, nbest=3)
-    with pytest.raises(TypeError, match="a list of strings"):
-        model.paraphrase("the dog")
+    assert model.paraphrase(TEXTS, overlap=0.0) == model.paraphrase(TEXTS, overlap=1)
+    for texts in ("the dog", ["the dog", None]):
+        with pytest.raises(TypeError, match="a list of strings"):
+            model.paraphrase(cast("Any", texts))
 
 
 def test_searches(root: Path) -> None:
@@ -66,11 +68,15 @@ def test_searches(root: Path) -> None:
     assert model.paraphrase(texts, search="sample", nbest=4, seed=2) != found
     # One paraphrase, and fewer groups than the beam is wide.
     assert [len(row) for row in model.paraphrase(texts, search="diverse", beam=5)] == [1, 1]
+    for wrong in ({"nbest": 0}, {"nbest": 65}, {"beam": 0}, {"beam": 129}):
+        with pytest.raises(ConfigurationError, match=r"--(nbest|beam) \d+: from 1 to"):
+            model.paraphrase(texts, **wrong)
 
 
 def test_a_sentence_to_be_like(root: Path) -> None:
     model = Paraphraser(root / "model")
     by_file = {"parser": str(root / "trees.tsv")}
+    assert model.paraphrase(["a"], like="Go.", **by_file) == model.paraphrase(["a"], template="(S (VP))")
     like = model.sources(["a"], like="Go.", **by_file)
     assert list(like) == list(model.sources(["a"], template="(S (VP go))")) == ["⟦(S⟧⟦VP⟧ a"]
     # Refused at once, not when the first text is read.
@@ -143,7 +149,28 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
             "--template",
             "(S (PP) (VP))",
         ): "has not learnt the template (S (PP) (VP)). Nearest: (S (",
-        ("--model", model, "--overlap", "tiny"): "--overlap tiny: there are low, high, medium, 1 to 3",
+        (
+            "--model",
+            model,
+            "--overlap",
+            "-1.5",
+        ): "--overlap '-1.5': there are low, medium, high, 1 to 3, and values from 0.0 to 1.0",
+        (
+            "--model",
+            model,
+            "--search",
+            "sample",
+            "--temperature",
+            "inf",
+        ): "temperature is inf: Input should be a finite",
+        (
+            "--model",
+            model,
+            "--search",
+            "diverse",
+            "--diversity",
+            "inf",
+        ): "diversity is inf: Input should be a finite",
         ("--model", model, "--like", "Go.", "--parser", "link-grammar"): "needs the program link-parser",
         ("--model", model, "--like", "Go.", "--parser", "earley"): "no parser is called 'earley'",
         ("--model", model, "--search", "random"): "--search random: there are beam, diverse, sample",

@@ -44,11 +44,14 @@ def test_top_two_levels(tree: str, levels: str) -> None:
         ("(S (NP a)) (S (NP b))", "after the tree"),
         ("(S (NP a)))", "after the tree"),
         ("", "begins with"),
+        ("()", "is empty"),
+        ("(())", "is empty"),
+        ("(S () (NP a))", "is empty"),
     ],
 )
 def test_malformed_trees(tree: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        top_two_levels(tree)
+        template_of(tree)
 
 
 def test_skeletons() -> None:
@@ -111,8 +114,8 @@ def test_filling_a_template() -> None:
 def test_any_text_is_a_tree_or_a_value_error(text: str) -> None:
     try:
         assert re.fullmatch(r"\([^()]*( \([^()]+\))*\)", template_of(text))
-    except ValueError:
-        pass
+    except ValueError as error:
+        assert "bracket" in str(error) or "tree" in str(error)
 
 
 def test_nesting_has_an_end() -> None:
