@@ -55,7 +55,7 @@ def test_from_python(root: Path) -> None:
     assert model.paraphrase(TEXTS, overlap=0.0) == model.paraphrase(TEXTS, overlap=1)
     for texts in ("the dog", ["the dog", None]):
         with pytest.raises(TypeError, match="a list of strings"):
-            model.paraphrase(cast("Any", texts))
+            model.paraphrase(cast("list[str]", texts))
 
 
 def test_searches(root: Path) -> None:
