@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ from paraforge.learning.devices import torch_threads
 from paraforge.learning.divergence import diverged
 from paraforge.learning.loop import Record, Step, Trainer
 from paraforge.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
-from paraforge.learning.prefetch import prefetched
+from paraforge.shards.pool import prefetched
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +166,8 @@ class PairObjective:
         sizes = []
         packed = mini_batches(mega_batch, negatives, batch_size, self._device, self._whole_tables)
         # A thread of its own for a single mini-batch would cost more than it packs.
-        with nullcontext(packed) if pairs <= batch_size else prefetched(packed, 2) as batches:
+        one = partial(torch.set_num_threads, 1)
+        with nullcontext(packed) if pairs <= batch_size else prefetched(packed, 2, one) as batches:
             for batch in batches:
                 losses.append(self._update(batch, mega_batch.forbidden))
                 sizes.append(batch.pairs)

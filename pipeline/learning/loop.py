@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -21,8 +22,8 @@ from paraforge.learning.checkpoint import Checkpoints
 from paraforge.learning.divergence import check_parameters, diverged
 from paraforge.learning.model_choice import AVERAGE_EVERY, BestParameters, ChoiceState, ParameterAverage
 from paraforge.learning.optimisers import Optimiser
-from paraforge.learning.prefetch import prefetched
 from paraforge.progress import progress
+from paraforge.shards.pool import prefetched
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +182,10 @@ class Trainer(Generic[Batch, Module]):
             shown = stack.enter_context(
                 progress(total=task.total, unit=task.counted, description=self._description, done=record.seen)
             )
-            for batch in stack.enter_context(prefetched(task.batches(record), task.prefetch)):
+            # Packing is many small operations: threads of its own would only be in the way.
+            one_thread = partial(torch.set_num_threads, 1)
+            batches = prefetched(task.batches(record), task.prefetch, one_thread)
+            for batch in stack.enter_context(batches):
                 if record.finished:
                     break
                 before = task.clock(record)

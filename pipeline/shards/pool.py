@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import repeat, takewhile
 from typing import Any, TypeVar
 
 from paraforge.interrupts import check_interrupt
@@ -13,6 +15,23 @@ from paraforge.shards.resources import Resources
 
 PieceT = TypeVar("PieceT")
 ResultT = TypeVar("ResultT")
+
+
+def _in_window(
+    pool: Executor, work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], ahead: int
+) -> Iterator[ResultT]:
+    """What ``work`` gives for each piece, in order; the pool has ``ahead`` further ones in hand."""
+    window: deque[Future[ResultT]] = deque()
+    try:
+        for piece in pieces:
+            window.append(pool.submit(work, piece))
+            if len(window) > ahead:
+                yield window.popleft().result()
+        while window:
+            yield window.popleft().result()
+    finally:
+        for future in window:
+            future.cancel()
 
 
 def in_processes(
@@ -31,17 +50,7 @@ def in_processes(
     with ProcessPoolExecutor(
         workers, multiprocessing.get_context("spawn"), initializer=start, initargs=arguments
     ) as pool:
-        window: deque[Future[ResultT]] = deque()
-        try:
-            for piece in pieces:
-                window.append(pool.submit(work, piece))
-                if len(window) > 2 * workers:
-                    yield window.popleft().result()
-            while window:
-                yield window.popleft().result()
-        finally:
-            for future in window:
-                future.cancel()
+        yield from _in_window(pool, work, pieces, 2 * workers)
 
 
 def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> Iterator[ResultT]:
@@ -58,20 +67,30 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
             check_interrupt()
             yield function(index)
         return
-    waiting: deque[Future[ResultT]] = deque()
     with ThreadPoolExecutor(threads, "shards") as pool:
+        for result in _in_window(pool, function, range(count), 2 * threads - 1):
+            check_interrupt()
+            yield result
+
+
+@contextmanager
+def prefetched(
+    items: Iterator[PieceT], depth: int = 1, start: Callable[[], object] | None = None
+) -> Iterator[Iterator[PieceT]]:
+    """Give the same items in the same order, up to `depth` of them computed by a second thread before they
+    are asked for.
+
+    An error in `items` is raised where its item would have come. Leaving the block early stops the thread.
+
+    start: called in the thread before the first item.
+    """
+    end: Any = object()
+    with ThreadPoolExecutor(1, "prefetch", start) as pool:
+        found = _in_window(pool, lambda _: next(items, end), repeat(None), depth)
         try:
-            for index in range(count):
-                check_interrupt()
-                waiting.append(pool.submit(function, index))
-                if len(waiting) == 2 * threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                check_interrupt()
-                yield waiting.popleft().result()
+            yield takewhile(lambda item: item is not end, found)
         finally:
-            for future in waiting:
-                future.cancel()
+            found.close()  # type: ignore[attr-defined]  # a generator: nothing more is begun
 
 
 def threads_for(resources: Resources, rows: int) -> int:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import errno
 import lzma
-import queue
 import tarfile
-import threading
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
 from paraforge.errors import InputError, one_line
+from paraforge.shards.pool import prefetched
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -121,44 +120,14 @@ def read_ahead(path: Path, size: int) -> Iterator[bytes]:
     Decompression does not hold the interpreter lock, so it runs beside whatever is done with the blocks.
     Raises InputError: see :func:`open_bytes`.
     """
-    blocks: queue.Queue[bytes | BaseException] = queue.Queue(maxsize=2)
-    abandoned = threading.Event()
 
-    def put(item: bytes | BaseException) -> None:
-        while not abandoned.is_set():
-            try:
-                blocks.put(item, timeout=0.1)
-                return
-            except queue.Full:
-                continue
+    def blocks() -> Iterator[bytes]:
+        with open_bytes(path) as stream:
+            while data := _read_full(stream, size):
+                yield data
 
-    def read() -> None:
-        try:
-            with open_bytes(path) as stream:
-                while not abandoned.is_set():
-                    data = _read_full(stream, size)
-                    put(data)
-                    if not data:
-                        return
-        except BaseException as error:  # handed to the reader, whatever it is
-            put(error)
-
-    thread = threading.Thread(target=read, name=f"read {path.name}", daemon=True)
-    thread.start()
-    try:
-        while True:
-            item = blocks.get()
-            if isinstance(item, BaseException):
-                raise item
-            if not item:
-                return
-            yield item
-    finally:
-        abandoned.set()
-        with suppress(queue.Empty):
-            while True:
-                blocks.get_nowait()  # makes room: the thread may be waiting for it
-        thread.join()
+    with prefetched(blocks(), 2) as ahead:
+        yield from ahead
 
 
 def _read_full(stream: ByteStream, size: int) -> bytes:

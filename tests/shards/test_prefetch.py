@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paraforge.learning.prefetch import prefetched
+from paraforge.shards.pool import prefetched
 
 
 def test_same_items_in_order() -> None:
