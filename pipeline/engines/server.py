@@ -100,7 +100,7 @@ class ServerTranslator:
         translation."""
         settings, options = self._settings, self._options
         choices = self._client.ask(
-            settings.prompt.messages(source.sentence),
+            settings.messages(source.sentence),
             settings.samples_for(options.nbest),
             options.maximum_target_tokens,
         )

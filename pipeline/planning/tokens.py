@@ -66,5 +66,5 @@ def tokens_of(
         mean = sum(sizes) / max(1, len(sizes)) * stratum.sentences
         given, made = given + mean, made + mean
     count = max(1, population.sentences)
-    around = sum(estimated_tokens(one["content"]) + 4 for one in server.prompt.messages(""))
+    around = sum(estimated_tokens(one["content"]) + 4 for one in server.messages(""))
     return Tokens(around + given / count, server.samples_for(nbest) * (1 + made / count), False, *prices)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
+from string import Formatter
 from typing import Any
 
 from pydantic import Field, field_validator
 
-from paraforge.decoding.remote.prompt import Example, Prompt, check_template
+from paraforge.decoding.remote.prompt import (
+    OPENING,
+    OPENING_FROM,
+    RULES,
+    Example,
+    Message,
+    check_template,
+)
 from paraforge.decoding.translator import DecodingOptions, EngineSettings
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -77,11 +85,23 @@ class Server(EngineSettings):
             check_template(text, with_sentence=info.field_name == "user")
         return text
 
-    @property
-    def prompt(self) -> Prompt:
-        """What the model is shown."""
-        return Prompt(
-            self.system, self.user, tuple(self.examples), self.source_language, self.target_language
+    def messages(self, sentence: str) -> list[Message]:
+        """What the model is shown to translate a sentence."""
+        system = self.system
+        if system is None:
+            system = (OPENING if self.source_language is None else OPENING_FROM) + RULES
+        found = [("system", self._filled(system, ""))] if system else []
+        for example in self.examples:
+            found += [("user", self._filled(self.user, example.source)), ("assistant", example.translation)]
+        found.append(("user", self._filled(self.user, sentence)))
+        return [{"role": role, "content": content} for role, content in found]
+
+    def _filled(self, template: str, sentence: str) -> str:
+        # What is put in is not read as a template again: braces in a sentence are text.
+        return template.format(
+            sentence=sentence,
+            source_language=self.source_language,
+            target_language=self.target_language,
         )
 
     def samples_for(self, nbest: int) -> int:
@@ -94,7 +114,8 @@ class Server(EngineSettings):
             raise ValueError(
                 "server.model is missing, the server's name of the model: translate.server.model=NAME"
             )
-        if self.prompt.lacks_source_language():
+        fields = [field for text in (self.system or "", self.user) for field in Formatter().parse(text)]
+        if self.source_language is None and any(name == "source_language" for _, name, _, _ in fields):
             raise ValueError("server.source_language is missing, which the prompt names")
         if self.samples_for(options.nbest) < options.nbest:
             raise ValueError(f"server.samples is {self.samples}, fewer than nbest, {options.nbest}")
@@ -105,7 +126,7 @@ class Server(EngineSettings):
         """What a translation depends on: the model's name, the prompt word for word, how it is sampled."""
         return {
             "model": self.model,
-            "prompt": self.prompt.messages("{sentence}"),
+            "prompt": self.messages("{sentence}"),
             "target_language": self.target_language,
             **{
                 name: getattr(self, name)

@@ -21,7 +21,7 @@ def test_a_sentence_comes_out_as_it_is(sentence: str, example: str) -> None:
         user="<{sentence}>",
         examples=[Example(source=example, translation="{x}")],
     )
-    assert [(one["role"], one["content"]) for one in server.prompt.messages(sentence)] == [
+    assert [(one["role"], one["content"]) for one in server.messages(sentence)] == [
         ("system", "Czech to English, {so}"),
         ("user", f"<{example}>"),
         ("assistant", "{x}"),
@@ -30,12 +30,12 @@ def test_a_sentence_comes_out_as_it_is(sentence: str, example: str) -> None:
 
 
 def test_the_usual_prompt_names_the_languages_that_are_known() -> None:
-    first = Server(model="m").prompt.messages("Ahoj")
+    first = Server(model="m").messages("Ahoj")
     assert "into English." in first[0]["content"] and "from" not in first[0]["content"]
-    other = Server(model="m", source_language="Czech", target_language="German").prompt.messages("Ahoj")
+    other = Server(model="m", source_language="Czech", target_language="German").messages("Ahoj")
     assert "from Czech into German." in other[0]["content"]
     assert first[-1] == other[-1] == {"role": "user", "content": "Ahoj"}
-    assert Server(model="m", system="").prompt.messages("Ahoj") == [first[-1]]
+    assert Server(model="m", system="").messages("Ahoj") == [first[-1]]
 
 
 @pytest.mark.parametrize(
