@@ -6,9 +6,9 @@ import bz2
 import gzip
 import lzma
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import zstandard
 
@@ -17,8 +17,10 @@ from paraforge.bitext.ingest import ingest
 from paraforge.bitext.ingest_counts import IngestReport
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.bitext.reasons import NAMES
+from paraforge.bitext.source import ONLY, ColumnSource, Where
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
+from paraforge.text.lines import Reading
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -75,3 +77,16 @@ def run(
 def content(directory: Path) -> dict[str, bytes]:
     """The bytes of a directory's files."""
     return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
+
+
+def blocks_of(
+    kind: type[ColumnSource],
+    path: Path,
+    columns: Mapping[str, str],
+    reading: Reading | None = None,
+    where: Where | None = None,
+) -> Iterator[Block]:
+    """The blocks of a file, read as a source of this kind with these columns."""
+    (format,) = get_args(kind.model_fields["format"].annotation)
+    source = kind(format=format, name="x", path=str(path), columns=dict(columns), where=where)
+    return source.read({ONLY: path}, reading or Reading())

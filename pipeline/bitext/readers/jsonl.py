@@ -24,26 +24,18 @@ class JsonlSource(NamedColumnSource):
     format: Literal["jsonl"]
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """See :func:`read_jsonl`."""
-        return read_jsonl(paths[ONLY], self.names, reading, where=self.where)
+        """Read a file of JSON objects, one a line. An empty line and a null are blank text.
 
+        A column ``a.b`` is field b of the object in field a where there is no field of the name ``a.b``
+        itself.
 
-def read_jsonl(
-    path: Path, columns: Mapping[str, str], reading: Reading, *, where: Where | None = None
-) -> Iterator[Block]:
-    """Read a file of JSON objects, one a line. An empty line and a null are blank text.
-
-    columns: the field of each text column and of ``score``; ``a.b`` is field b of the object in field a where
-        there is no field of the name ``a.b`` itself.
-    reading: how it is read.
-    where: which rows are taken; the others are refused as ``not_selected``.
-
-    Raises InputError: see :func:`paraforge.text.lines.line_blocks`; in a strict reading a line that is not a
-    JSON object with these fields, a text that is not a string, or a score that is not a number (in single
-    precision: 1e300 is none).
-    """
-    for block in line_blocks(path, reading):
-        yield _parse(path, block, columns, reading.strict, where)
+        Raises InputError: see :func:`paraforge.text.lines.line_blocks`; in a strict reading a line that is
+        not a JSON object with these fields, a text that is not a string, or a score that is not a number (in
+        single precision: 1e300 is none).
+        """
+        path = paths[ONLY]
+        for block in line_blocks(path, reading):
+            yield _parse(path, block, self.names, reading.strict, self.where)
 
 
 def _parse(

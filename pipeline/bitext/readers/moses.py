@@ -33,26 +33,19 @@ class MosesSource(FileSource):
         return {column: [pattern] for column, pattern in self.paths.items()}
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """See :func:`read_moses`."""
-        return read_moses(paths, reading)
+        """Read parallel files, one for each text column and one for ``score`` where there is one.
 
-
-def read_moses(paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-    """Read parallel files.
-
-    paths: a file for each text column, and one for ``score`` where there is one. reading: how they are read.
-
-    Raises InputError: see :func:`paraforge.text.lines.paired_blocks`; in a strict reading a score that is no
-    number.
-    """
-    for blocks in paired_blocks(paths, reading):
-        # A row refused for one side's sake has the reason of the first side that has one.
-        codes = reduce(lambda a, b: np.where(a != 0, a, b), map(reason_codes, blocks.values()))
-        block = Block(
-            lines=next(iter(blocks.values())).numbers,
-            texts={name: block.lines for name, block in blocks.items() if name != "score"},
-            codes=codes.astype(np.uint8),
-        )
-        if "score" in blocks:
-            block.scores = parse_scores(blocks["score"].lines, block, paths["score"], reading.strict)
-        yield block
+        Raises InputError: see :func:`paraforge.text.lines.paired_blocks`; in a strict reading a score that is
+        no number.
+        """
+        for blocks in paired_blocks(paths, reading):
+            # A row refused for one side's sake has the reason of the first side that has one.
+            codes = reduce(lambda a, b: np.where(a != 0, a, b), map(reason_codes, blocks.values()))
+            block = Block(
+                lines=next(iter(blocks.values())).numbers,
+                texts={name: block.lines for name, block in blocks.items() if name != "score"},
+                codes=codes.astype(np.uint8),
+            )
+            if "score" in blocks:
+                block.scores = parse_scores(blocks["score"].lines, block, paths["score"], reading.strict)
+            yield block

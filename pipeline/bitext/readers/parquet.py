@@ -25,48 +25,43 @@ class ParquetSource(NamedColumnSource):
     format: Literal["parquet"]
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """See :func:`read_parquet_rows`."""
-        return read_parquet_rows(paths[ONLY], self.names, strict=reading.strict, where=self.where)
+        """Read a Parquet file batch by batch; a null is blank text. A column ``a.b`` is field b of struct a.
 
-
-def read_parquet_rows(
-    path: Path, columns: Mapping[str, str], *, strict: bool, where: Where | None = None
-) -> Iterator[Block]:
-    """Read a Parquet file batch by batch; a null is blank text.
-
-    columns: the column of each text and of ``score``; ``a.b`` is field b of struct column a.
-    strict: whether bytes that are not UTF-8, or a score that is not finite, are an error or refused.
-    where: which rows are taken; the others are refused as ``not_selected``.
-
-    Raises InputError: not Parquet, damaged or truncated, a feature that is not read; no such column; a text
-    column that is no text.
-    """
-    wanted = dict(columns) if where is None else {**columns, "where": str(where.column)}
-    if not path.stat().st_size:
-        raise InputError("the file is empty", path)
-    row = 0
-    try:
-        with pq.ParquetFile(
-            path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
-        ) as file:
-            fields = {name: _check(path, file.schema_arrow, name, column) for name, column in wanted.items()}
-            if file.metadata.num_rows == 0:
-                raise InputError("the file has no rows", path)
-            leaves = sorted({".".join(field) for field in fields.values()})
-            for batch in file.iter_batches(_BATCH_ROWS, columns=leaves, use_threads=False):
-                arrays = {name: _resolve(batch, field) for name, field in fields.items()}
-                yield _block(path, arrays, row, strict, where)
-                row += batch.num_rows
-            if row != file.metadata.num_rows:
-                raise InputError(
-                    f"not a whole Parquet file: {row:,} rows, its footer says {file.metadata.num_rows:,}",
-                    path,
-                )
-    except pa.ArrowNotImplementedError as error:
-        raise InputError(f"uses a feature of Parquet that is not read: {one_line(error)}", path) from error
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last of a column's name
-        where_it_was = f"after row {row:,}: " if row else ""
-        raise InputError(f"not a whole Parquet file: {where_it_was}{one_line(error)}", path) from error
+        Raises InputError: not Parquet, damaged or truncated, a feature that is not read; no such column; a
+        text column that is no text; in a strict reading bytes that are not UTF-8, or a score that is not
+        finite.
+        """
+        path, where = paths[ONLY], self.where
+        wanted = self.names if where is None else {**self.names, "where": str(where.column)}
+        if not path.stat().st_size:
+            raise InputError("the file is empty", path)
+        row = 0
+        try:
+            with pq.ParquetFile(
+                path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+            ) as file:
+                fields = {
+                    name: _check(path, file.schema_arrow, name, column) for name, column in wanted.items()
+                }
+                if file.metadata.num_rows == 0:
+                    raise InputError("the file has no rows", path)
+                leaves = sorted({".".join(field) for field in fields.values()})
+                for batch in file.iter_batches(_BATCH_ROWS, columns=leaves, use_threads=False):
+                    arrays = {name: _resolve(batch, field) for name, field in fields.items()}
+                    yield _block(path, arrays, row, reading.strict, where)
+                    row += batch.num_rows
+                if row != file.metadata.num_rows:
+                    raise InputError(
+                        f"not a whole Parquet file: {row:,} rows, its footer says {file.metadata.num_rows:,}",
+                        path,
+                    )
+        except pa.ArrowNotImplementedError as error:
+            raise InputError(
+                f"uses a feature of Parquet that is not read: {one_line(error)}", path
+            ) from error
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last of a column's name
+            where_it_was = f"after row {row:,}: " if row else ""
+            raise InputError(f"not a whole Parquet file: {where_it_was}{one_line(error)}", path) from error
 
 
 def _check(path: Path, schema: pa.Schema, name: str, column: str) -> tuple[str, ...]:

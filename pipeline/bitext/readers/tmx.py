@@ -31,43 +31,40 @@ class TmxSource(NamedColumnSource):
     where: None = None
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """See :func:`read_tmx`."""
-        return read_tmx(paths[ONLY], self.names, reading)
+        """Read a TMX file. The line number of a row is that of its ``<tu>``, from 1: a line may hold two.
 
+        A unit without one of the languages is a row with a blank side. Of several variants in one language
+        the first is taken (``extra_variant``). A document type that only names a DTD is accepted and not
+        fetched; a declared entity is an error, and so is a reference to one that the DTD may declare.
 
-def read_tmx(path: Path, languages: Mapping[str, str], reading: Reading) -> Iterator[Block]:
-    """Read a TMX file. The line number of a row is the number of its ``<tu>``, from 1: a line may hold two.
+        The language ``en`` takes ``en-GB`` too, in any case, and ``cs|ces`` either of the two. A segment
+        longer than ``max_line_bytes`` makes its row ``overlong_line``.
 
-    A unit without one of the languages is a row with a blank side. Of several variants in one language the
-    first is taken (``extra_variant``). A document type that only names a DTD is accepted and not fetched; a
-    declared entity is an error, and so is a reference to one that the DTD may declare.
-
-    languages: the language of each text column, e.g. ``{"source_text": "cs", "reference": "en"}``; ``en``
-        takes ``en-GB`` too, in any case, and ``cs|ces`` either of the two.
-    reading: how it is read: a segment longer than ``max_line_bytes`` makes its row ``overlong_line``.
-
-    Raises InputError: a damaged or truncated file; XML that is not well formed; an entity other than those of
-    XML itself; a unit or segment inside another; no ``<tu>``; a language that no unit has.
-    """
-    collector = _Collector(path, languages, reading)
-    try:
-        for data in read_ahead(path, _READ_BYTES):
-            collector.feed(data)
-            if len(collector.lines) >= _BLOCK_UNITS:
-                yield collector.take()
-        collector.parser.Parse(b"", True)
-    except expat.ExpatError as error:
-        raise InputError(
-            f"not well-formed XML: {expat.errors.messages.get(error.code, str(error))}", path, error.lineno
-        ) from error
-    except (ValueError, LookupError) as error:
-        # Of Python's codecs, which expat asks about encodings that it does not know itself.
-        raise InputError(
-            f"its encoding is not supported: {error}", path, remedy="Convert it to UTF-8."
-        ) from error
-    if collector.lines:
-        yield collector.take()
-    collector.check_found()
+        Raises InputError: a damaged or truncated file; XML that is not well formed; an entity other than
+        those of XML itself; a unit or segment inside another; no ``<tu>``; a language that no unit has.
+        """
+        path = paths[ONLY]
+        collector = _Collector(path, self.names, reading)
+        try:
+            for data in read_ahead(path, _READ_BYTES):
+                collector.feed(data)
+                if len(collector.lines) >= _BLOCK_UNITS:
+                    yield collector.take()
+            collector.parser.Parse(b"", True)
+        except expat.ExpatError as error:
+            raise InputError(
+                f"not well-formed XML: {expat.errors.messages.get(error.code, str(error))}",
+                path,
+                error.lineno,
+            ) from error
+        except (ValueError, LookupError) as error:
+            # Of Python's codecs, which expat asks about encodings that it does not know itself.
+            raise InputError(
+                f"its encoding is not supported: {error}", path, remedy="Convert it to UTF-8."
+            ) from error
+        if collector.lines:
+            yield collector.take()
+        collector.check_found()
 
 
 class _Collector:

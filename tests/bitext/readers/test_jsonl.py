@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.bitext.readers.jsonl import read_jsonl
+from paraforge.bitext.readers.jsonl import JsonlSource
 from paraforge.bitext.reasons import CODES
 from paraforge.bitext.source import Where
 from paraforge.errors import InputError
 from paraforge.text.lines import Reading
-from tests.bitext.helpers import COMPRESSORS, rows_of, write
+from tests.bitext.helpers import COMPRESSORS, blocks_of, rows_of, write
 
 COLUMNS = {"source_text": "cs", "reference": "en"}
 
@@ -22,7 +22,7 @@ COLUMNS = {"source_text": "cs", "reference": "en"}
 def read(
     path: Path, columns: dict[str, str] = COLUMNS, *, strict: bool = True, where: Where | None = None
 ) -> list[tuple[object, ...]]:
-    return rows_of(read_jsonl(path, columns, Reading(strict=strict), where=where))
+    return rows_of(blocks_of(JsonlSource, path, columns, Reading(strict=strict), where))
 
 
 text = st.text(st.characters(blacklist_categories=["Cs"]), max_size=15)
@@ -87,7 +87,7 @@ def test_scores(tmp_path: Path) -> None:
     lines = '{"r": "a", "t": "A", "s": 0.5}\n{"r": "b", "t": "B", "s": null}\n{"r": "c", "t": "C", "s": 2}\n'
     path = write(tmp_path / "a.jsonl", lines)
     columns = {"reference": "r", "translation": "t", "score": "s"}
-    (block,) = read_jsonl(path, columns, Reading())
+    (block,) = blocks_of(JsonlSource, path, columns, Reading())
     assert block.scores is not None
     assert block.scores.to_pylist() == [0.5, None, 2.0]
 
@@ -97,6 +97,6 @@ def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
     path = write(tmp_path / "a.jsonl", f'{{"r": "a", "t": "A", "s": {score}}}\n')
     columns = {"reference": "r", "translation": "t", "score": "s"}
     with pytest.raises(InputError, match=r"a\.jsonl:1: .*the score is"):
-        list(read_jsonl(path, columns, Reading()))
-    (block,) = read_jsonl(path, columns, Reading(strict=False))
+        list(blocks_of(JsonlSource, path, columns, Reading()))
+    (block,) = blocks_of(JsonlSource, path, columns, Reading(strict=False))
     assert block.codes.tolist() == [CODES["malformed"]]

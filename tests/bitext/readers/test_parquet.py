@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.bitext.readers.parquet import read_parquet_rows
+from paraforge.bitext.readers.parquet import ParquetSource
 from paraforge.bitext.source import Where
 from paraforge.errors import InputError
-from tests.bitext.helpers import rows_of
+from paraforge.text.lines import Reading
+from tests.bitext.helpers import blocks_of, rows_of
 
 COLUMNS = {"source_text": "cs", "reference": "en"}
 
@@ -24,8 +25,10 @@ def save(path: Path, columns: dict[str, Any], **options: Any) -> Path:
     return path
 
 
-def read(path: Path, columns: dict[str, str] = COLUMNS, **options: Any) -> list[tuple[object, ...]]:
-    return rows_of(read_parquet_rows(path, columns, **{"strict": True, **options}))
+def read(
+    path: Path, columns: dict[str, str] = COLUMNS, *, strict: bool = True, where: Where | None = None
+) -> list[tuple[object, ...]]:
+    return rows_of(blocks_of(ParquetSource, path, columns, Reading(strict=strict), where))
 
 
 text = st.text(st.characters(blacklist_categories=["Cs"]), max_size=15)
@@ -150,12 +153,12 @@ def test_fewer_rows_than_the_footer_says(tmp_path: Path, monkeypatch: pytest.Mon
 def test_scores(tmp_path: Path) -> None:
     path = save(tmp_path / "a.parquet", {"r": ["a", "b"], "t": ["c", "d"], "s": [0.5, None]})
     columns = {"reference": "r", "translation": "t", "score": "s"}
-    (block,) = read_parquet_rows(path, columns, strict=True)
+    (block,) = blocks_of(ParquetSource, path, columns)
     assert block.scores is not None
     assert block.scores.to_pylist() == [0.5, None]
     save(path, {"r": ["a"], "t": ["c"], "s": [float("nan")]})
     with pytest.raises(InputError, match=":1: a score not finite"):
-        list(read_parquet_rows(path, columns, strict=True))
+        list(blocks_of(ParquetSource, path, columns))
     save(path, {"r": ["a"], "t": ["c"], "s": ["0.5"]})
     with pytest.raises(InputError, match="for the score is string, not numbers"):
-        list(read_parquet_rows(path, columns, strict=True))
+        list(blocks_of(ParquetSource, path, columns))

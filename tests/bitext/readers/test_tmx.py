@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.bitext.readers.tmx import read_tmx
+from paraforge.bitext.readers.tmx import TmxSource
 from paraforge.errors import InputError
 from paraforge.text.lines import Reading
-from tests.bitext.helpers import COMPRESSORS, rows_of, write
+from tests.bitext.helpers import COMPRESSORS, blocks_of, rows_of, write
 
 LANGUAGES = {"source_text": "cs", "reference": "en"}
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -30,7 +30,7 @@ def document(body: str, head: str = HEAD) -> str:
 
 def read(path: Path, changes: Counter[str] | None = None, **options: int) -> list[tuple[object, ...]]:
     reading = Reading(changes=Counter() if changes is None else changes, **options)
-    return rows_of(read_tmx(path, LANGUAGES, reading))
+    return rows_of(blocks_of(TmxSource, path, LANGUAGES, reading))
 
 
 # Characters that XML 1.0 allows; line ends are normalised by XML itself.
@@ -57,7 +57,7 @@ def test_languages_in_any_case_with_a_country_and_the_old_attribute(tmp_path: Pa
     )
     path = write(tmp_path / "a.tmx", document(body))
     assert [row[1:] for row in read(path)] == [("Ahoj", "Hello", None), ("Nazdar", "", None), ("", "", None)]
-    both = read_tmx(path, {"source_text": "cs|csb", "reference": "en|eng"}, Reading())
+    both = blocks_of(TmxSource, path, {"source_text": "cs|csb", "reference": "en|eng"}, Reading())
     assert [row[1:] for row in rows_of(both)][2] == ("ne", "no", None)
 
 
@@ -186,7 +186,7 @@ def test_something_endless_does_not_fill_memory(tmp_path: Path, opening: str) ->
 def test_many_units_come_in_blocks(tmp_path: Path) -> None:
     body = "".join(unit(en=f"a{n}", cs=f"b{n}") for n in range(25_000))
     path = write(tmp_path / "a.tmx", document(body))
-    blocks = list(read_tmx(path, LANGUAGES, Reading()))
+    blocks = list(blocks_of(TmxSource, path, LANGUAGES, Reading()))
     assert len(blocks) >= 2
     assert sum(map(len, blocks)) == 25_000
     assert rows_of(blocks)[-1] == (25_000, "b24999", "a24999", None)
