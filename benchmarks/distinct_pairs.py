@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.shards.lineage import mix
-from paraforge.translation.assembly import ranges
+from paraforge.text.ragged import ranges
 
 BLOCK = 50_000
 Pair = tuple[str, str]

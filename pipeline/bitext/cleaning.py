@@ -18,6 +18,7 @@ from paraforge.errors import InputError
 from paraforge.text.controls import BREAKS, CONTROLS
 from paraforge.text.lines import Changes
 from paraforge.text.normalisation import normalise_unicode
+from paraforge.text.ragged import text_bytes
 
 REFUSED_CHARACTERS = 4_096
 # What a blank may be made of beside white space: zero-width space, joiners, and the byte order mark.
@@ -64,19 +65,6 @@ def as_ingested(texts: pa.Array) -> pa.Array:
     settings = Cleaning(malformed="reject")
     repaired = _control_characters("source_text", texts, block, settings, Path(), changes)
     return _trim(_normalise(repaired, changes), changes)
-
-
-def text_bytes(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The UTF-8 bytes of a string array without nulls, end to end, and the n + 1 offsets of its texts."""
-    if not len(texts):
-        return np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
-    _, offset_buffer, data_buffer = texts.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    begin, end = int(offsets[0]), int(offsets[-1])
-    if data_buffer is None or begin == end:
-        return np.empty(0, dtype=np.uint8), np.zeros(len(texts) + 1, dtype=np.int64)
-    data = np.frombuffer(data_buffer, dtype=np.uint8)[begin:end]
-    return data, offsets.astype(np.int64) - begin
 
 
 def _rows_with(positions: NDArray[np.intp], offsets: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import torch
 
 from paraforge.errors import InputError, describing
 from paraforge.learning.batches import Bags
+from paraforge.text.ragged import offsets_of, ranges
 from paraforge.text.vocabulary import Vocabulary
 
 _CHUNK_IDS = 1 << 22
@@ -50,10 +51,8 @@ class IdSequences:
         """The sequences of these numbers, in this order."""
         starts = np.asarray(self._starts[sequences])
         lengths = self._starts[sequences + 1] - starts
-        offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        positions = np.arange(int(offsets[-1])) + np.repeat(starts - offsets[:-1], lengths)
-        return Bags(torch.from_numpy(self._ids[positions].astype(np.int64)), torch.from_numpy(offsets))
+        ids = self._ids[ranges(starts, lengths)].astype(np.int64)
+        return Bags(torch.from_numpy(ids), torch.from_numpy(offsets_of(lengths)))
 
     def counts(self) -> npt.NDArray[np.int64]:
         """How often each unit occurs, int64 (vocabulary,)."""

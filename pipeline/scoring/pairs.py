@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.text.tokens import IntArray, TokenColumn, tokenize_columns
+from paraforge.text.ragged import IntArray
+from paraforge.text.tokens import TokenColumn, tokenize_columns
 
 HIGHEST_ORDER = 3
 TEXT_COLUMNS = ("reference", "translation")

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.text import moses
+from paraforge.text.ragged import IntArray, text_bytes
 
 BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 
 _WHITE_SPACE: Final = re.compile(r"\s")
 _WORD_BYTES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
@@ -51,7 +51,7 @@ class Chunks:
 
     def __init__(self, strings: Any) -> None:
         self.strings = strings.cast(pa.large_string())
-        offsets, data = _string_bytes(self.strings)
+        data, offsets = text_bytes(self.strings)
         length = np.diff(offsets)
         # The empty string has neither first nor last byte; a space stands for them and means nothing.
         padded = np.append(data, np.uint8(0x20))
@@ -95,15 +95,6 @@ class Chunks:
         words = pc.if_else(pa.array(self.word), self.strings, without_mark)
         known = pa.array(self.word | self.word_and_mark | self.word_and_stop)
         return pc.if_else(known, pc.ascii_lower(words), pa.scalar(None, pa.large_string()))
-
-
-def _string_bytes(strings: Any) -> tuple[IntArray, npt.NDArray[np.uint8]]:
-    """Where each string starts and ends among the bytes of all, and those bytes."""
-    buffers = strings.buffers()
-    size = len(strings) + 1
-    offsets = np.frombuffer(buffers[1], dtype=np.int64)[strings.offset : strings.offset + size]
-    data = np.frombuffer(buffers[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
-    return offsets - offsets[0], data
 
 
 def _count(members: BoolArray, data: npt.NDArray[np.uint8], offsets: IntArray) -> IntArray:

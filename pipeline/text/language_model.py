@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.compiled import compiled
+from paraforge.text.ragged import text_bytes
 
 # Asked at the start of both: another release of the package may keep its model in another way.
 _PROBES = (
@@ -99,9 +100,7 @@ def _bytes_of(texts: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
     if others.true_count:
         prepared = [_prepared(text) for text in texts.filter(others).to_pylist()]
         texts = pc.replace_with_mask(texts, others, pa.array(prepared, pa.large_string()))
-    _, begins, data = texts.buffers()
-    offsets = np.frombuffer(begins, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return np.frombuffer(data or b"", np.uint8), offsets
+    return text_bytes(texts)
 
 
 def _prepared(text: str) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from paraforge.compiled import compiled
-from paraforge.text.tokens import IntArray, TokenColumn
+from paraforge.text.ragged import IntArray
+from paraforge.text.tokens import TokenColumn
 
 
 def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int) -> IntArray:

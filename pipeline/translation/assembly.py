@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.store import read_parquet
+from paraforge.text.ragged import ranges, text_bytes
 from paraforge.translation.distinct import mapped_array
 from paraforge.translation.hypotheses import HYPOTHESES
 from paraforge.translation.recall import Recalled
@@ -54,13 +55,6 @@ class Hypotheses:
                 if len(part)
             ]
         return pa.Table.from_batches(taken, HYPOTHESES).combine_chunks(), counts
-
-
-def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """``starts[0], starts[0] + 1, ...`` of ``lengths[0]`` numbers, then those of the next range."""
-    ends = np.cumsum(lengths)
-    offsets = np.repeat(starts - (ends - lengths), lengths)
-    return np.asarray(offsets + np.arange(len(offsets)), np.int64)
 
 
 def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
@@ -151,8 +145,7 @@ def _digest_into(digest: hashlib._Hash, table: pa.Table) -> None:
             if pa.types.is_string(column.type):
                 texts = pc.fill_null(column, "").combine_chunks()
                 digest.update(pc.binary_length(texts).to_numpy().tobytes())
-                ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
-                digest.update(memoryview(texts.buffers()[2] or b"")[ends[0] : ends[-1]])
+                digest.update(text_bytes(texts)[0].data)
             else:
                 digest.update(pc.fill_null(column, pa.scalar(0).cast(column.type)).to_numpy().tobytes())
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.step import Step
-from paraforge.translation.assembly import Hypotheses, ranges
+from paraforge.text.ragged import ranges
+from paraforge.translation.assembly import Hypotheses
 from paraforge.translation.hypotheses import HYPOTHESES, HYPOTHESIS_COLUMNS
 from paraforge.translation.remembering import Remembered
 from paraforge.translation.sentences import EngineChoice

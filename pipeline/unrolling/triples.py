@@ -20,6 +20,7 @@ from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import Bags
 from paraforge.learning.id_sequences import IdSequences, IdSequencesWriter, map_array
 from paraforge.progress import progress
+from paraforge.text.ragged import offsets_of, ranges
 from paraforge.text.units import Words
 from paraforge.text.vocabulary import Vocabulary, most_frequent
 from paraforge.unrolling.sentences import SentenceBlock
@@ -203,10 +204,8 @@ def with_ends(
     ids, offsets: sentence k has the ids offsets[k] to offsets[k + 1].
     """
     lengths = np.minimum(np.diff(offsets), maximum_length - 1) + 1
-    new_offsets = np.zeros(len(offsets), dtype=np.int64)
-    np.cumsum(lengths, out=new_offsets[1:])
-    shift = np.repeat(offsets[:-1] - new_offsets[:-1], lengths)
-    places = np.arange(int(new_offsets[-1])) + shift
+    new_offsets = offsets_of(lengths)
+    places = ranges(offsets[:-1], lengths)
     ends = new_offsets[1:] - 1
     places[ends] = 0  # any place that exists; the end is written over it
     result = (ids[places] if len(ids) else np.zeros(len(places), dtype=ids.dtype)).copy()

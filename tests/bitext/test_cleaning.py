@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.bitext.block import Block
-from paraforge.bitext.cleaning import clean, text_bytes
+from paraforge.bitext.cleaning import clean
 from paraforge.bitext.parameters import Cleaning
 from paraforge.bitext.reasons import CODES, NAMES
 from paraforge.errors import InputError
+from paraforge.text.ragged import text_bytes
 
 FILES = {name: Path(f"{name}.txt") for name in ("source_text", "reference", "translation")}
 
