@@ -16,7 +16,7 @@ def bare_ctranslate2(task: Task, batch_sentences: int = 0) -> Callable[[], Outco
     import ctranslate2
 
     from paraforge.models.model import open_model
-    from paraforge.models.sentencepiece import load_processor
+    from paraforge.text.units import load_processor
 
     model = open_model(Path(task.model), "ctranslate2", verify=False)
     source, target = load_processor(model.source_sentencepiece), load_processor(model.target_sentencepiece)
@@ -52,7 +52,7 @@ def fairseq_generate(task: Task) -> Callable[[], Outcome]:
     import tempfile
 
     from paraforge.models.model import open_model
-    from paraforge.models.sentencepiece import load_processor
+    from paraforge.text.units import load_processor
 
     model = open_model(Path(task.model), "fairseq", verify=False)
     folder = model.folder("fairseq")
@@ -106,7 +106,7 @@ def transformers_generate(task: Task) -> Callable[[], Outcome]:
 
     from benchmarks.marian import as_marian
     from paraforge.models.model import open_model
-    from paraforge.models.sentencepiece import load_processor
+    from paraforge.text.units import load_processor
 
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(task.threads)

@@ -19,7 +19,7 @@ import typer
 from benchmarks.bitext import read_bitext
 from paraforge.models.model import open_model
 from paraforge.models.model_file import read_vocabulary
-from paraforge.models.sentencepiece import load_processor
+from paraforge.text.units import load_processor
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

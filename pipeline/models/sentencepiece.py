@@ -91,23 +91,6 @@ def train_vocabulary(
         temporary.write_bytes(model.getvalue())
 
 
-def load_processor(path: Path) -> Any:
-    """Load a SentencePiece model. Returns ``sentencepiece.SentencePieceProcessor``. Raises InputError: the
-    file is missing or is no SentencePiece model."""
-    import sentencepiece
-
-    if not path.is_file():
-        raise InputError(
-            "no such SentencePiece model",
-            path,
-            remedy="A model needs the SentencePiece file it was trained with.",
-        )
-    try:
-        return sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
-    except (RuntimeError, OSError) as error:
-        raise InputError("not a SentencePiece model, or damaged", path) from error
-
-
 def pieces_of(processor: Any) -> list[str]:
     """All pieces of a SentencePiece model, by identifier; of other subwords those that are known."""
     if hasattr(processor, "known_pieces"):

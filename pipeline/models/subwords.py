@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paraforge.errors import InputError, require
-from paraforge.models.sentencepiece import SHARED_FILES, SOURCE_FILES, TARGET_FILES, load_processor
+from paraforge.models.sentencepiece import SHARED_FILES, SOURCE_FILES, TARGET_FILES
+from paraforge.text.units import load_processor
 
 SENTENCEPIECE, BPE, TOKENIZERS = ".spm", ".bpe", ".tokenizer.json"
 # How a model's directory here names them: source.spm, target.bpe, ...

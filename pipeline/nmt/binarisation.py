@@ -18,12 +18,13 @@ from paraforge.errors import InputError
 from paraforge.files import read_json, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.models.fairseq_compat import import_fairseq
-from paraforge.models.sentencepiece import SPECIAL_TYPES, load_processor, train_vocabulary, write_dictionary
+from paraforge.models.sentencepiece import SPECIAL_TYPES, train_vocabulary, write_dictionary
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.training_pairs import accepted_pairs, teacher_of
 from paraforge.progress import progress
 from paraforge.shards.keys import text_keys
 from paraforge.shards.store import ShardDirectory, read_parquet
+from paraforge.text.units import load_processor
 
 logger = logging.getLogger(__name__)
 

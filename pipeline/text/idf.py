@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -60,23 +62,13 @@ def count_documents(tokens: TokenColumn) -> dict[str, int]:
 def background_of_sentences(path: Path) -> Background:
     """Count a file of sentences, one a line, plain or compressed. Memory grows with the vocabulary alone.
     Raises InputError: the file cannot be read, is not UTF-8, or has no sentence."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     documents = 0
-    batch: list[str] = []
-
-    def flush() -> None:
-        nonlocal documents
+    texts = (text for _, text in numbered_lines(path))
+    while batch := list(islice(texts, _SENTENCES_AT_ONCE)):
         check_interrupt()
-        for word, count in count_documents(tokenize_column(pa.array(batch, pa.string()))).items():
-            counts[word] = counts.get(word, 0) + count
+        counts.update(count_documents(tokenize_column(pa.array(batch, pa.string()))))
         documents += len(batch)
-        batch.clear()
-
-    for _, text in numbered_lines(path):
-        batch.append(text)
-        if len(batch) == _SENTENCES_AT_ONCE:
-            flush()
-    flush()
     if not documents:
         raise InputError("no sentence in this file", path)
     return Background(path.name, documents, counts)
@@ -91,13 +83,12 @@ def background_of_frequencies(path: Path, sentences: int | None) -> Background:
 
     Raises InputError: with file and line: not a word and a positive whole number.
     """
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for number, text in numbered_lines(path):
         fields = text.split("\t") if "\t" in text else text.split()
         if len(fields) != 2 or not fields[1].isdecimal() or int(fields[1]) < 1:
             raise InputError("a word and its count are expected", path, number)
-        word = fields[0].lower()
-        counts[word] = counts.get(word, 0) + int(fields[1])
+        counts[fields[0].lower()] += int(fields[1])
     if not counts:
         raise InputError("no word in this file", path)
     documents = sum(counts.values()) if sentences is None else sentences

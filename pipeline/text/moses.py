@@ -118,37 +118,25 @@ def nonbreaking_prefixes() -> frozenset[str]:
     return prefixes
 
 
-class ChunkTokenizer:
-    """Tokens of a regular sentence's chunks; remembers the chunks it saw lately, in bounded memory."""
+def chunk_tokens(chunk: str, context: int) -> tuple[str, ...]:
+    """The lower-cased tokens of a regular sentence's chunk (not empty, no white space, no control character).
+    Those of chunks that were seen lately are remembered, in bounded memory.
 
-    def __init__(self, remembered: int = 1 << 16) -> None:
-        self._remembered = remembered
-        # Two generations: what is not asked for while the younger one fills up is forgotten.
-        self._young: dict[tuple[str, int], tuple[str, ...]] = {}
-        self._old: dict[tuple[str, int], tuple[str, ...]] = {}
+    context: a `Following`, plus FIRST for the first chunk.
+    """
+    return (_remembered if len(chunk) <= _LONGEST_REMEMBERED else _found)(chunk, context)
 
-    def tokens(self, chunk: str, context: int) -> tuple[str, ...]:
-        """The lower-cased tokens of `chunk` (not empty, no white space, no control character). `context` is a
-        `Following`, plus FIRST for the first chunk."""
-        key = (chunk, context)
-        tokens = self._young.get(key)
-        if tokens is None:
-            tokens = self._old.get(key)
-            if tokens is None:
-                tokens = self._found(chunk, context)
-            if len(chunk) <= _LONGEST_REMEMBERED:
-                if len(self._young) >= self._remembered:
-                    self._old, self._young = self._young, {}
-                self._young[key] = tokens
-        return tokens
 
-    def _found(self, chunk: str, context: int) -> tuple[str, ...]:
-        parts = _cut(chunk, context)
-        if len(parts) < 2:
-            return _tokens_in_context(chunk, context)
-        contexts = [int(Following.OTHER)] * (len(parts) - 1) + [context & ~FIRST]
-        contexts[0] |= context & FIRST
-        return tuple(chain.from_iterable(map(self.tokens, parts, contexts)))
+def _found(chunk: str, context: int) -> tuple[str, ...]:
+    parts = _cut(chunk, context)
+    if len(parts) < 2:
+        return _tokens_in_context(chunk, context)
+    contexts = [int(Following.OTHER)] * (len(parts) - 1) + [context & ~FIRST]
+    contexts[0] |= context & FIRST
+    return tuple(chain.from_iterable(map(chunk_tokens, parts, contexts)))
+
+
+_remembered = lru_cache(maxsize=1 << 17)(_found)
 
 
 def _cut(chunk: str, context: int) -> list[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
 
@@ -21,11 +20,10 @@ import pyarrow.compute as pc
 
 from paraforge.text import moses
 from paraforge.text.chunks import Chunks
+from paraforge.text.ragged import IntArray, offsets_of, ranges
 
 TOKENIZER_NAME: Final = "moses-lc"
 """How a corpus' metadata and signature name the tokeniser."""
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -119,15 +117,15 @@ def _tokenize(texts: Any) -> TokenColumn:
         # All chunks of an irregular row give way to one entry, the row's tokens as sacremoses finds them.
         entries = np.diff(offsets)
         keep = np.ones(len(codes), dtype=bool)
-        keep[_ragged(offsets[whole_rows], entries[whole_rows])] = False
+        keep[ranges(offsets[whole_rows], entries[whole_rows])] = False
         keep[offsets[whole_rows]] = True
         keys[offsets[whole_rows]] = pieces.add_texts(texts.take(pa.array(whole_rows)).to_pylist())
         keys = keys[keep]
         entries[whole_rows] = 1
-        offsets = _offsets(entries)
+        offsets = offsets_of(entries)
     counts = pieces.counts[keys]
-    ids = pieces.ids[_ragged(pieces.starts[keys], counts)]
-    return TokenColumn(ids, _offsets(counts)[offsets], list(pieces.vocabulary))
+    ids = pieces.ids[ranges(pieces.starts[keys], counts)]
+    return TokenColumn(ids, offsets_of(counts)[offsets], list(pieces.vocabulary))
 
 
 def _split(texts: Any) -> tuple[IntArray, IntArray, Chunks]:
@@ -140,7 +138,7 @@ def _split(texts: Any) -> tuple[IntArray, IntArray, Chunks]:
     empty = pc.index(encoded.dictionary, "").as_py()
     if empty >= 0:  # between two spaces, at the edge of a text, or an empty text
         full = codes != empty
-        offsets = _offsets(full)[offsets]
+        offsets = offsets_of(full)[offsets]
         codes = codes[full]
     return codes, offsets, Chunks(encoded.dictionary)
 
@@ -164,11 +162,6 @@ def _irregular_rows(codes: IntArray, offsets: IntArray, chunks: Chunks) -> IntAr
     # Two apostrophes that meet over a row's border count too: tokenising a row whole is never wrong.
     irregular[1:] |= chunks.ends_quoted[codes[:-1]] & chunks.starts_quoted[codes[1:]]
     return np.unique(np.searchsorted(offsets, np.flatnonzero(irregular), side="right") - 1)
-
-
-@lru_cache(maxsize=1)
-def _chunk_tokenizer() -> moses.ChunkTokenizer:
-    return moses.ChunkTokenizer()
 
 
 class _Pieces:
@@ -202,12 +195,11 @@ class _Pieces:
 
         other = ~(one | two)
         strings = chunks.strings.take(pa.array(chunk[other])).to_pylist()
-        tokens_of = _chunk_tokenizer().tokens
         self._add_tokens(
             wanted[other],
             # An irregular chunk's rows are tokenised whole.
             [
-                () if irregular else tokens_of(string, context)
+                () if irregular else moses.chunk_tokens(string, context)
                 for string, context, irregular in zip(
                     strings, context[other].tolist(), chunks.irregular[chunk[other]].tolist(), strict=True
                 )
@@ -233,19 +225,5 @@ class _Pieces:
 
     def _add(self, keys: IntArray, counts: IntArray, ids: npt.NDArray[Any]) -> None:
         self.counts[keys] = counts
-        self.starts[keys] = len(self.ids) + _offsets(counts)[:-1]
+        self.starts[keys] = len(self.ids) + offsets_of(counts)[:-1]
         self.ids = np.concatenate([self.ids, ids.astype(np.int32, copy=False)])
-
-
-def _offsets(counts: npt.NDArray[Any]) -> IntArray:
-    """0 and the running totals of counts, int64, one longer than counts."""
-    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
-
-
-def _ragged(starts: IntArray, counts: IntArray) -> IntArray:
-    """starts[0], starts[0] + 1, ... (counts[0] of them), starts[1], ...; int64, as long as the counts say."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)

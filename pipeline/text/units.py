@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paraforge.errors import InputError
+from paraforge.text.ragged import offsets_of, ranges
 from paraforge.text.tokens import TokenColumn, tokenize_columns
 from paraforge.text.unit_names import WORD, WORD_UNITS
 
@@ -82,10 +83,8 @@ class WordsAndTrigrams:
         result = []
         for column in words:
             lengths = parts.lengths[column.ids]
-            ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            starts = np.repeat(parts.offsets[column.ids] - ends[:-1], lengths)
-            ids = parts.ids[np.arange(ends[-1]) + starts]
-            result.append(TokenColumn(ids, ends[column.offsets], parts.vocabulary))
+            ids = parts.ids[ranges(parts.offsets[column.ids], lengths)]
+            result.append(TokenColumn(ids, offsets_of(lengths)[column.offsets], parts.vocabulary))
         return tuple(result)
 
 
@@ -95,14 +94,7 @@ class Pieces:
     name = "sentencepiece"
 
     def __init__(self, model: Path) -> None:
-        import sentencepiece
-
-        if not model.is_file():
-            raise InputError("no such SentencePiece model", model)
-        try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-        except (RuntimeError, OSError) as error:
-            raise InputError("not a SentencePiece model", model) from error
+        self._processor = load_processor(model)
         self.model = model
         pieces = [self._processor.id_to_piece(number) for number in range(len(self._processor))]
         self.fixed_vocabulary = (pieces, pieces[self._processor.unk_id()])
@@ -114,11 +106,27 @@ class Pieces:
         for column in columns:
             texts = [(text or "").lower() for text in column.to_pylist()]
             rows = self._processor.encode(texts, num_threads=1)
-            offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-            np.cumsum([len(row) for row in rows], out=offsets[1:])
+            offsets = offsets_of([len(row) for row in rows])
             ids = np.fromiter((number for row in rows for number in row), np.int32, int(offsets[-1]))
             result.append(TokenColumn(ids, offsets, pieces))
         return tuple(result)
+
+
+def load_processor(path: Path) -> Any:
+    """Load a SentencePiece model. Returns ``sentencepiece.SentencePieceProcessor``. Raises InputError: the
+    file is missing or is no SentencePiece model."""
+    import sentencepiece
+
+    if not path.is_file():
+        raise InputError(
+            "no such SentencePiece model",
+            path,
+            remedy="A model needs the SentencePiece file it was trained with.",
+        )
+    try:
+        return sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+    except (RuntimeError, OSError) as error:
+        raise InputError("not a SentencePiece model, or damaged", path) from error
 
 
 def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
@@ -144,8 +152,7 @@ def without_punctuation(column: TokenColumn) -> TokenColumn:
     """The tokens that have a letter or digit, over the same vocabulary."""
     bare = np.array([LETTER_OR_DIGIT.search(token) is not None for token in column.vocabulary], dtype=bool)
     kept = bare[column.ids]
-    before = np.concatenate([[0], np.cumsum(kept)])
-    return TokenColumn(column.ids[kept], before[column.offsets].astype(np.int64), column.vocabulary)
+    return TokenColumn(column.ids[kept], offsets_of(kept)[column.offsets], column.vocabulary)
 
 
 def _trigrams_of(columns: Sequence[TokenColumn]) -> tuple[TokenColumn, ...]:
@@ -186,19 +193,15 @@ def trigram_keys(column: TokenColumn) -> tuple[npt.NDArray[np.uint64], npt.NDArr
     with_border = np.insert(column.ids.astype(np.int64), column.offsets[:-1], len(column.vocabulary))
     lengths = token_lengths[with_border]
     ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    positions = np.arange(total) + np.repeat(token_starts[with_border] - (ends - lengths), lengths)
-    characters = codes[positions]
+    characters = codes[ranges(token_starts[with_border], lengths)]
 
     row_ends = ends[column.offsets[1:] + np.arange(rows)] if rows else np.empty(0, dtype=np.int64)
     row_lengths = np.diff(row_ends, prepend=0)
     counts = np.maximum(row_lengths - 2, 0)
-    offsets = np.zeros(rows + 1, dtype=np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    starts = np.arange(int(offsets[-1])) + np.repeat(row_ends - row_lengths - offsets[:-1], counts)
+    starts = ranges(row_ends - row_lengths, counts)
     bits = np.uint64(_CODE_BITS)
     keys = (characters[starts] << (bits + bits)) | (characters[starts + 1] << bits) | characters[starts + 2]
-    return keys, offsets
+    return keys, offsets_of(counts)
 
 
 def _trigram(key: int) -> str:

@@ -69,7 +69,6 @@ def most_frequent(
     *,
     minimum_count: int,
     maximum_size: int,
-    unknown: str = UNKNOWN,
 ) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
     """The most frequent units, by falling count and then by code points; the unknown unit comes first.
 
@@ -78,10 +77,10 @@ def most_frequent(
     Returns the vocabulary, and for each of `units` its id in it, int64.
     """
     frequent = [
-        number for number in np.flatnonzero(counts >= minimum_count).tolist() if units[number] != unknown
+        number for number in np.flatnonzero(counts >= minimum_count).tolist() if units[number] != UNKNOWN
     ]
     frequent.sort(key=lambda number: (-int(counts[number]), units[number]))
     kept = frequent[:maximum_size]
     ids = np.zeros(len(units), dtype=np.int64)
     ids[kept] = np.arange(1, len(kept) + 1)
-    return Vocabulary([unknown, *(units[number] for number in kept)], unknown), ids
+    return Vocabulary([UNKNOWN, *(units[number] for number in kept)]), ids

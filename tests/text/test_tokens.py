@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
-from paraforge.text.moses import ChunkTokenizer
+from paraforge.text import moses
 from paraforge.text.tokens import tokenize, tokenize_column, tokenize_columns
 
 MOSES = MosesTokenizer(lang="en")
@@ -162,10 +162,12 @@ def test_a_megabyte_without_a_space() -> None:
 
 
 def test_memory_of_chunks_is_bounded() -> None:
-    tokenizer = ChunkTokenizer(remembered=10)
     for number in range(100):
-        assert tokenizer.tokens(f"a{number}/b", 0) == (f"a{number}", "/", "b")
-        assert len(tokenizer._young) + len(tokenizer._old) <= 20
+        assert moses.chunk_tokens(f"a{number}/b", 0) == (f"a{number}", "/", "b")
+    before = moses._remembered.cache_info()
+    assert before.maxsize is not None and before.currsize <= before.maxsize
+    assert moses.chunk_tokens("a/b" * 100, 0)[:3] == ("a", "/", "ba")
+    assert moses._remembered.cache_info().currsize <= before.currsize + 5  # its parts alone
 
 
 def real_texts(directory: Path, rows: int) -> list[str]:

@@ -24,8 +24,9 @@ from paraforge.models.importers.ctranslate2 import (
     take_subwords,
     vocabulary_of,
 )
-from paraforge.models.sentencepiece import load_processor, pieces_of
+from paraforge.models.sentencepiece import pieces_of
 from paraforge.models.subwords import copy_subwords
+from paraforge.text.units import load_processor
 
 _NORM = r"ln_(scale|bias)(_pre)?"
 # What is copied from model.npz; a weight of another name has a part in the model that would be lost.
@@ -70,7 +71,7 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
     with tempfile.TemporaryDirectory(dir=output) as scratch:
         listed = [_as_yaml(file, Path(scratch) / f"{n}.yml") for n, file in enumerate(vocabularies)]
         _take_subwords(path, vocabularies, output, languages)
-        convert(MarianConverter(str(weights), [str(file) for file in listed]), path, output)
+        convert(MarianConverter(str(weights), [str(file) for file in listed]), path, output / FOLDER)
     check_whole(output, path, languages)
     tags = language_affixes(languages, vocabulary_of(output / FOLDER, "source") or [])
     # Only >>eng<< and its like are Marian's: anything else would be a piece of text.
