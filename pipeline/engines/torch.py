@@ -18,11 +18,11 @@ from paraforge.decoding.translator import (
     Hypotheses,
     Hypothesis,
     Placement,
+    fingerprint_of,
     make_hypothesis,
     settings_of,
 )
 from paraforge.errors import InputError
-from paraforge.files import hash_json
 from paraforge.models.model import TranslationModel
 from paraforge.models.sentencepiece import check_pieces
 from paraforge.models.subwords import open_subwords
@@ -30,7 +30,7 @@ from paraforge.torch_search.devices import device_of, fast_type, make_current, p
 from paraforge.torch_search.settings import SearchSettings
 
 if TYPE_CHECKING:
-    from paraforge.torch_search.results import Findings, SentenceResult
+    from paraforge.torch_search.results import Findings, Found
     from paraforge.torch_search.search import Pace, Request, Search
 
 logger = logging.getLogger(__name__)
@@ -153,14 +153,7 @@ class TorchTranslator:
         self._search(options.compute_type)
         self._limit = BatchLimit()
         self.counts = {"halved": 0, "recomputed": 0, "recomputed_sentences": 0, "unrecorded": 0}
-        self.fingerprint = hash_json(
-            {
-                "engine": NAME,
-                "weights": model.fingerprint,
-                "options": options.description(),
-                "settings": self._settings.changed(),
-            }
-        )
+        self.fingerprint = fingerprint_of(NAME, model.fingerprint, options, self._settings.changed())
         on_cpu = self._device.type == "cpu"
         if not on_cpu:
             # The thread that feeds the GPU waits so long for its turn while another makes text.
@@ -285,14 +278,11 @@ class TorchTranslator:
         with self._lock:
             self.counts["recomputed"] += 1
             self.counts["recomputed_sentences"] += len(bad)
-        logger.warning("%d sentences gave no number in %s: again in float32", len(bad), self._type)
+        kind = self._options.compute_type
+        logger.warning("%d sentences gave no number in %s: again in float32", len(bad), kind)
         self._free()
         again = self._search("float32").find([requests[place] for place in bad])
         return [found.replaced(bad, again)]
-
-    @property
-    def _type(self) -> str:
-        return self._options.compute_type
 
     def _request(self, source: SourceTokens) -> Request:
         from paraforge.torch_search.sampling import sentence_seed
@@ -307,10 +297,10 @@ class TorchTranslator:
             seed=sentence_seed(self._settings.seed, tokens) if self._rules.sampling else 0,
         )
 
-    def _hypotheses(self, result: SentenceResult) -> tuple[Hypothesis, ...]:
+    def _hypotheses(self, result: list[Found]) -> tuple[Hypothesis, ...]:
         from paraforge.torch_search.results import chosen
 
-        best = chosen(result.hypotheses, self._options.nbest, self._settings.groups, self._rules.sampling)
+        best = chosen(result, self._options.nbest, self._settings.groups, self._rules.sampling)
         if not best:
             return (make_hypothesis("", math.nan, [], ended=True),)
         hypotheses = []
@@ -319,6 +309,3 @@ class TorchTranslator:
             text = self._pieces.decode(tokens)
             hypotheses.append(make_hypothesis(text, found.score, tokens[self._tags :], found.ended))
         return tuple(hypotheses)
-
-
-__all__ = ["NAME", "TorchTranslator", "open_engine", "resolve", "weights"]

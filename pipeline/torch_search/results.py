@@ -30,14 +30,6 @@ class Found:
     group: int
 
 
-@dataclass(frozen=True)
-class SentenceResult:
-    """Hypotheses of a sentence by falling score, and whether a probability was not a number."""
-
-    hypotheses: list[Found]
-    non_finite: bool
-
-
 class Harvest:
     """Finished sentences on their way from the device, which does not wait for them to arrive."""
 
@@ -72,8 +64,8 @@ class Harvest:
         self.wait()
         return [bool(one) for one in self._arrays["non_finite"].tolist()]
 
-    def results(self, most: int | None = None) -> list[SentenceResult]:
-        """Hypotheses of each sentence, ``most`` at most."""
+    def results(self, most: int | None = None) -> list[list[Found]]:
+        """Hypotheses of each sentence by falling score, ``most`` at most."""
         self.wait()
         arrays = {name: tensor.numpy() for name, tensor in self._arrays.items()}
         beam, groups = self._shape.beam, self._shape.groups
@@ -85,22 +77,13 @@ class Harvest:
         )
         bodies = _bodies(arrays["tokens"], arrays["parents"], lengths, slots)
         return [
-            SentenceResult(
-                [
-                    Found(tuple(body[:length].tolist()), score, end, place * groups // beam)
-                    for body, length, score, end, place in zip(*row, strict=True)
-                    if score > -np.inf
-                ],
-                non_finite,
-            )
-            for non_finite, *row in zip(
-                self.non_finite(),
-                bodies,
-                lengths.tolist(),
-                scores.tolist(),
-                ended.tolist(),
-                places.tolist(),
-                strict=True,
+            [
+                Found(tuple(body[:length].tolist()), score, end, place * groups // beam)
+                for body, length, score, end, place in zip(*row, strict=True)
+                if score > -np.inf
+            ]
+            for row in zip(
+                bodies, lengths.tolist(), scores.tolist(), ended.tolist(), places.tolist(), strict=True
             )
         ]
 
@@ -137,8 +120,8 @@ class Findings:
             if bad
         )
 
-    def results(self, most: int | None = None) -> list[SentenceResult]:
-        """Hypotheses of each sentence, in their order, ``most`` of each at most."""
+    def results(self, most: int | None = None) -> list[list[Found]]:
+        """Hypotheses of each sentence by falling score, in their order, ``most`` of each at most."""
         found = {
             owner: result
             for harvest in self._harvests

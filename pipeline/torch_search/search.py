@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from paraforge.torch_search.layers import Weights
-from paraforge.torch_search.results import Findings, Harvest, SentenceResult, to_host
+from paraforge.torch_search.results import Findings, Found, Harvest, to_host
 from paraforge.torch_search.rules import Rules
 from paraforge.torch_search.scores import forbid_repeats, force
 from paraforge.torch_search.selection import choose, keep_finished
@@ -163,7 +163,7 @@ class Search:
         """:func:`advance` with this search's weights and rules."""
         advance(self.weights, state, self.rules, forcing)
 
-    def run(self, requests: Sequence[Request]) -> list[SentenceResult]:
+    def run(self, requests: Sequence[Request]) -> list[list[Found]]:
         """Hypotheses of each sentence, in order; up to ``beam`` of each."""
         return self.find(requests).results()
 

@@ -4,35 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
-
-# Tensors of a state: dimension that counts sentences, and dimension that counts target positions, if any.
-_DIMENSIONS: dict[str, tuple[int | None, int | None]] = {
-    "memory": (2, None),
-    "memory_mask": (0, None),
-    "cache": (2, 4),
-    "origin": (0, 2),
-    "tokens": (0, 1),
-    "parents": (0, 1),
-    "history": (0, 2),
-    "position": (None, None),
-    "previous": (0, None),
-    "total": (0, None),
-    "cap": (0, None),
-    "prefix": (0, None),
-    "prefix_length": (0, None),
-    "seed": (0, None),
-    "done_score": (0, None),
-    "done_slot": (0, None),
-    "done_length": (0, None),
-    "done_ended": (0, None),
-    "done_count": (0, None),
-    "finished": (0, None),
-    "non_finite": (0, None),
-}
 
 # What is in a tensor where nothing is; 0 but for these.
 _NOTHING: dict[str, float] = {"total": -math.inf, "done_score": -math.inf, "origin": -1}
@@ -148,6 +123,26 @@ def layout(shape: Shape, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...],
     }
 
 
+_ONE = Shape(
+    batch=1, beam=1, groups=1, source=1, capacity=1, prefix=1, history=True, layers=1, heads=1, head_width=1
+)
+
+
+def _growing(larger: Shape) -> dict[str, int]:
+    """Of each tensor the dimension that is longer in a larger shape than in :data:`_ONE`, if one is."""
+    sizes = {name: size for name, (size, _) in layout(_ONE, torch.float32).items()}
+    return {
+        name: place
+        for name, (size, _) in layout(larger, torch.float32).items()
+        for place in range(len(size))
+        if size[place] > sizes[name][place]
+    }
+
+
+# The dimensions that count sentences and target positions.
+_SENTENCES, _POSITIONS = _growing(replace(_ONE, batch=2)), _growing(replace(_ONE, capacity=2))
+
+
 def new_state(shape: Shape, device: torch.device, dtype: torch.dtype) -> SearchState:
     """A state in which nothing has happened and nothing is set.
 
@@ -179,7 +174,7 @@ def resized(state: SearchState, rows: Tensor | None, shape: Shape, allocate: All
     """
     other = allocate(shape)
     for name, source in state.tensors().items():
-        sentences, positions = _DIMENSIONS[name]
+        sentences, positions = _SENTENCES.get(name), _POSITIONS.get(name)
         target = getattr(other, name)
         if rows is not None and sentences is not None:
             source = source.index_select(sentences, rows)

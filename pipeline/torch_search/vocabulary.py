@@ -41,11 +41,6 @@ class Vocabulary:
             found.insert(0, self.source_start)
         return [*found, self.source_end] if self.add_source_end else found
 
-    @property
-    def added(self) -> int:
-        """Tokens that :meth:`encode` adds."""
-        return self.add_source_start + self.add_source_end
-
 
 def open_vocabulary(folder: Path, file: ModelFile) -> Vocabulary:
     """Read both vocabularies and check that they are those of the weights. Raises InputError: one is missing,

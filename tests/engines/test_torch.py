@@ -23,10 +23,10 @@ from paraforge.engines import open_translator
 from paraforge.engines.torch import TorchTranslator
 from paraforge.errors import InputError
 from paraforge.models.model_file import ModelFile
-from paraforge.models.sentencepiece import load_processor
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.text.units import load_processor
 from paraforge.torch_search.faults import DeviceLostError
 from paraforge.torch_search.graphs import RecordedSteps
 from paraforge.torch_search.search import Search
@@ -226,7 +226,7 @@ def test_recorded_steps_give_what_plain_steps_give(
     requests = [translator._request(source) for source in translator.encode(SENTENCES)]
     for _ in range(2):
         for one, other in zip(plain.run(requests), replaying.run(requests), strict=True):
-            assert [h.tokens for h in one.hypotheses] == [h.tokens for h in other.hypotheses]
+            assert [h.tokens for h in one] == [h.tokens for h in other]
     assert recorded.replayed > 10
     recorded.forget()
     replaying.run(requests)

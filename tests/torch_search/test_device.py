@@ -21,7 +21,7 @@ from paraforge.torch_search import graphs
 from paraforge.torch_search.arena import Arena
 from paraforge.torch_search.graphs import RecordedSteps
 from paraforge.torch_search.layers import Weights
-from paraforge.torch_search.results import SentenceResult
+from paraforge.torch_search.results import Found
 from paraforge.torch_search.search import Pace, Request, Search, advance
 from paraforge.torch_search.settings import SearchSettings
 from paraforge.torch_search.state import SearchState, Shape, resized
@@ -155,11 +155,9 @@ class Traced:
         self.replay = lambda: graph(*tensors)
 
 
-def same(one: list[SentenceResult], other: list[SentenceResult]) -> None:
+def same(one: list[list[Found]], other: list[list[Found]]) -> None:
     for first, second in zip(one, other, strict=True):
-        assert [(h.tokens, h.ended) for h in first.hypotheses] == [
-            (h.tokens, h.ended) for h in second.hypotheses
-        ]
+        assert [(h.tokens, h.ended) for h in first] == [(h.tokens, h.ended) for h in second]
 
 
 @pytest.mark.parametrize("option", ["groups", "guard", "samples"])

@@ -12,7 +12,7 @@ from paraforge.decoding.translator import Placement
 from paraforge.torch_search.devices import device_of, prepare_thread
 from paraforge.torch_search.graphs import RecordedSteps
 from paraforge.torch_search.layers import Weights
-from paraforge.torch_search.results import SentenceResult
+from paraforge.torch_search.results import Found
 from paraforge.torch_search.search import Pace, Search
 from paraforge.torch_search.settings import SearchSettings
 from tests.torch_search.random_weights import random_weights, rules, sentences
@@ -49,12 +49,10 @@ def searches(device: torch.device, option: str = "beam") -> tuple[Search, Search
     return Search(weights, asked, PACE), replaying, recorded
 
 
-def same(one: list[SentenceResult], other: list[SentenceResult]) -> None:
+def same(one: list[list[Found]], other: list[list[Found]]) -> None:
     for first, second in zip(one, other, strict=True):
-        assert [h.tokens for h in first.hypotheses] == [h.tokens for h in second.hypotheses]
-        assert [h.score for h in first.hypotheses] == pytest.approx(
-            [h.score for h in second.hypotheses], abs=1e-4
-        )
+        assert [h.tokens for h in first] == [h.tokens for h in second]
+        assert [h.score for h in first] == pytest.approx([h.score for h in second], abs=1e-4)
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)

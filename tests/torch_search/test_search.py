@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.torch_search.results import SentenceResult
+from paraforge.torch_search.results import Found
 from paraforge.torch_search.sampling import draw, sentence_seed, uniform
 from paraforge.torch_search.search import Pace, Request, Search
 from paraforge.torch_search.settings import SearchSettings
@@ -29,12 +29,12 @@ WEIGHTS = random_weights()
 MANY = sentences(40)
 
 
-def same(one: list[SentenceResult], other: list[SentenceResult]) -> None:
+def same(one: list[list[Found]], other: list[list[Found]]) -> None:
     """Two results are the same but for rounding."""
     for first, second in zip(one, other, strict=True):
-        assert [h.tokens for h in first.hypotheses] == [h.tokens for h in second.hypotheses]
-        assert [h.ended for h in first.hypotheses] == [h.ended for h in second.hypotheses]
-        for a, b in zip(first.hypotheses, second.hypotheses, strict=True):
+        assert [h.tokens for h in first] == [h.tokens for h in second]
+        assert [h.ended for h in first] == [h.ended for h in second]
+        for a, b in zip(first, second, strict=True):
             assert a.score == pytest.approx(b.score, abs=1e-5)
 
 
@@ -49,15 +49,15 @@ def test_a_beam_that_holds_everything_finds_the_best_hypothesis_of_all(
     for request in sentences(3, seed=4, cap=cap):
         expected = all_hypotheses(weights, request, vocabulary, length_penalty)
         (result,) = wide.run([request])
-        assert len(result.hypotheses) == len(expected) == 340
-        for found, (score, tokens, ended) in zip(result.hypotheses[:20], expected, strict=False):
+        assert len(result) == len(expected) == 340
+        for found, (score, tokens, ended) in zip(result[:20], expected, strict=False):
             assert found.score == pytest.approx(score, abs=1e-5)
             assert (found.tokens, found.ended) == (tokens, ended)
 
 
 def test_the_score_of_a_hypothesis_is_that_of_its_tokens_alone() -> None:
     for request, result in zip(MANY[:8], search(WEIGHTS, 4).run(MANY[:8]), strict=True):
-        for found in result.hypotheses:
+        for found in result:
             tokens = (*found.tokens, END) if found.ended else found.tokens
             scores = token_scores(WEIGHTS, request, found.tokens)
             total = sum(float(scores[place, token]) for place, token in enumerate(tokens))
@@ -111,8 +111,8 @@ def test_a_state_may_be_used_again() -> None:
 def test_caps_are_kept_sentence_by_sentence() -> None:
     varied = [dataclasses.replace(one, cap=1 + number % 5) for number, one in enumerate(MANY)]
     for request, result in zip(varied, search(WEIGHTS, 4).run(varied), strict=True):
-        assert result.hypotheses
-        for found in result.hypotheses:
+        assert result
+        for found in result:
             assert len(found.tokens) + found.ended <= request.cap
 
 
@@ -120,7 +120,7 @@ def test_a_forced_prefix_begins_every_hypothesis_and_is_scored() -> None:
     forced = [dataclasses.replace(one, prefix=(5, 3)) for one in MANY[:6]]
     mixed = [forced[0], MANY[1], dataclasses.replace(MANY[2], prefix=(4,))]
     for request, result in zip(forced, search(WEIGHTS, 4).run(forced), strict=True):
-        for found in result.hypotheses:
+        for found in result:
             assert found.tokens[:2] == (5, 3)
             tokens = (*found.tokens, END) if found.ended else found.tokens
             scores = token_scores(WEIGHTS, request, found.tokens)
@@ -132,7 +132,7 @@ def test_a_forced_prefix_begins_every_hypothesis_and_is_scored() -> None:
 def test_tags_are_forced_and_are_no_part_of_the_score() -> None:
     tagged = [dataclasses.replace(one, prefix=(6,)) for one in MANY[:6]]
     for request, result in zip(tagged, search(WEIGHTS, 4, free=1).run(tagged), strict=True):
-        for found in result.hypotheses:
+        for found in result:
             assert found.tokens[0] == 6
             assert len(found.tokens) >= 2
             tokens = (*found.tokens, END) if found.ended else found.tokens
@@ -152,25 +152,25 @@ def test_the_guard_lets_no_ngram_come_twice(size: int) -> None:
         grams = [tokens[place : place + size] for place in range(len(tokens) - size + 1)]
         return len(set(grams)) < len(grams)
 
-    assert any(repeats(h.tokens) for result in free for h in result.hypotheses)
-    assert not any(repeats(h.tokens) for result in guarded for h in result.hypotheses)
+    assert any(repeats(h.tokens) for result in free for h in result)
+    assert not any(repeats(h.tokens) for result in guarded for h in result)
 
 
 def test_the_first_group_is_a_beam_of_its_own_and_others_shun_its_tokens() -> None:
     diverse = search(WEIGHTS, 6, settings=SearchSettings(groups=3, diversity=50.0)).run(MANY)
     alone = search(WEIGHTS, 2).run(MANY)
     for result, expected in zip(diverse, alone, strict=True):
-        first = [h for h in result.hypotheses if h.group == 0]
-        assert [h.tokens for h in first] == [h.tokens for h in expected.hypotheses]
+        first = [h for h in result if h.group == 0]
+        assert [h.tokens for h in first] == [h.tokens for h in expected]
         # A penalty that no probability outweighs: what continues differs at the first position.
-        starts = [{h.tokens[0] for h in result.hypotheses if h.group == group} for group in range(2)]
+        starts = [{h.tokens[0] for h in result if h.group == group} for group in range(2)]
         assert not starts[0] & starts[1]
 
 
 def test_a_penalty_is_no_part_of_the_score() -> None:
     diverse = search(WEIGHTS, 4, settings=SearchSettings(groups=4, diversity=2.0)).run(MANY[:6])
     for request, result in zip(MANY[:6], diverse, strict=True):
-        for found in result.hypotheses:
+        for found in result:
             tokens = (*found.tokens, END) if found.ended else found.tokens
             scores = token_scores(WEIGHTS, request, found.tokens)
             total = sum(float(scores[place, token]) for place, token in enumerate(tokens))
@@ -179,7 +179,7 @@ def test_a_penalty_is_no_part_of_the_score() -> None:
 
 def test_groups_without_a_penalty_are_the_same_beam_over_again() -> None:
     for result in search(WEIGHTS, 4, settings=SearchSettings(groups=2, diversity=0.0)).run(MANY):
-        first, second = ([h.tokens for h in result.hypotheses if h.group == g] for g in range(2))
+        first, second = ([h.tokens for h in result if h.group == g] for g in range(2))
         assert first == second
 
 
@@ -194,17 +194,17 @@ def test_samples_depend_on_sentence_and_seed_alone() -> None:
     same(together, [sampling.run([one])[0] for one in requests])
     same(together, sampling.run(requests[::-1])[::-1])
     other = sampling.run(seeded(MANY, 2))
-    drawn = [[h.tokens for h in result.hypotheses] for result in together]
-    assert drawn != [[h.tokens for h in result.hypotheses] for result in other]
-    assert all(len(result.hypotheses) == 5 for result in together)
+    drawn = [[h.tokens for h in result] for result in together]
+    assert drawn != [[h.tokens for h in result] for result in other]
+    assert all(len(result) == 5 for result in together)
 
 
 def test_sampling_from_the_one_most_probable_token_is_greedy_search() -> None:
     sampling = search(WEIGHTS, 1, settings=SearchSettings(method="sampling", top_k=1, temperature=3.0))
     for sampled, greedy in zip(sampling.run(seeded(MANY, 1)), search(WEIGHTS, 1).run(MANY), strict=True):
         # A beam of one leaves a hypothesis that ends second best and continues; a sample never does.
-        assert sampled.hypotheses[0].tokens[:1] == greedy.hypotheses[0].tokens[:1]
-        assert sampled.hypotheses[0].tokens == greedy.hypotheses[0].tokens
+        assert sampled[0].tokens[:1] == greedy[0].tokens[:1]
+        assert sampled[0].tokens == greedy[0].tokens
 
 
 def test_tokens_are_drawn_as_often_as_they_are_probable() -> None:
@@ -216,7 +216,7 @@ def test_tokens_are_drawn_as_often_as_they_are_probable() -> None:
     drawn: Counter[int] = Counter()
     for seed in range(8):
         (result,) = sampling.run(seeded([request], seed))
-        drawn.update(h.tokens[0] for h in result.hypotheses)
+        drawn.update(h.tokens[0] for h in result)
     assert drawn.total() == 4000
     for token, probability in enumerate(expected.tolist()):
         deviation = 4 * math.sqrt(4000 * probability * (1 - probability)) + 1e-9
@@ -254,5 +254,5 @@ def test_random_numbers_are_uniform_and_differ_by_place() -> None:
 def test_weights_that_are_not_numbers_are_seen() -> None:
     broken = random_weights()
     broken.decoder[1].feed_forward.outer.weight.fill_(math.nan)
-    assert all(result.non_finite for result in search(broken, 3).run(MANY[:5]))
-    assert not any(result.non_finite for result in search(WEIGHTS, 3).run(MANY[:5]))
+    assert search(broken, 3).find(MANY[:5]).non_finite() == list(range(5))
+    assert search(WEIGHTS, 3).find(MANY[:5]).non_finite() == []
