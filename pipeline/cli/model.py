@@ -122,12 +122,21 @@ def check(
       paraforge model check models/nmt --compute-type int8 --bitext test.en-cs.tsv.gz --beam 12
       paraforge model check models/nmt --compute-type int8 --bitext data/ingested
     """
+    from paraforge.decoding.translator import DecodingOptions, Placement
+    from paraforge.engines import open_translator
     from paraforge.errors import IncompleteError
+    from paraforge.models.importers.ctranslate2 import check_embeddings
     from paraforge.models.importing import usable_model
-    from paraforge.translation.model_check import check_model
+    from paraforge.models.model import open_model
 
     model = usable_model(model, engine)
-    found = check_model(model, engine, sentence, beam, compute_type)
+    opened = open_model(model, engine)
+    folder = opened.folders.get("ctranslate2")
+    if folder is not None:
+        check_embeddings(folder, folder)
+    options = DecodingOptions(beam=beam, compute_type=compute_type)
+    translator = open_translator(engine, opened, options, Placement("cpu"))
+    found = next(iter(translator.translate([sentence])), None) if sentence else None
     typer.echo(f"{model}: whole; the engine {engine} opens it")
     if found is not None:
         if found.failed or not found.hypotheses:

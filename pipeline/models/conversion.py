@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from paraforge.errors import InputError
 from paraforge.files import sha256_file, write_json
 from paraforge.models.checkpoint import weights_only_state, write_checkpoint
 from paraforge.models.fairseq_compat import import_fairseq, load_checkpoint
+from paraforge.models.importers.ctranslate2 import convert
 from paraforge.models.model import MODEL_FILE, MODEL_FORMAT
 from paraforge.models.sentencepiece import SPECIAL_TYPES
 from paraforge.models.subwords import BPE, KINDS, copy_subwords
@@ -36,16 +35,10 @@ def convert_fairseq(
     import_fairseq()
     from ctranslate2.converters import FairseqConverter
 
-    try:
-        # The model's builder prints; a pipe of sentences is no place for it.
-        with contextlib.redirect_stdout(io.StringIO()):
-            FairseqConverter(
-                str(checkpoint), str(dictionaries), source_lang=source_language, target_lang=target_language
-            ).convert(str(output), force=True)
-    except (ValueError, KeyError, RuntimeError, NotImplementedError, AttributeError) as error:
-        raise InputError(
-            f"CTranslate2 cannot convert this model: {str(error).strip().splitlines()[-1]}", checkpoint
-        ) from error
+    converter = FairseqConverter(
+        str(checkpoint), str(dictionaries), source_lang=source_language, target_lang=target_language
+    )
+    convert(converter, checkpoint, output)
 
 
 def normalise_checkpoint(

@@ -78,41 +78,32 @@ def import_model(
             )
 
 
-def usable_model(
-    source: Path | str,
-    engine: str,
-    *,
-    source_language: str | None = None,
-    target_language: str | None = None,
-) -> Path:
+def usable_model(source: Path | str, engine: str) -> Path:
     """A directory that an engine opens: the model as it is, or converted into the user's cache.
 
     A model is converted once; processes that want the same one at a time wait for the first.
 
     source: see :func:`import_model`, but for models of the hub. engine: the engine that is going to read it.
-    source_language, target_language: see :func:`import_model`.
 
-    Raises InputError: no such model, it cannot be converted, or its languages have to be given and are not.
+    Raises InputError: no such model, it cannot be converted, or it has several languages, which have to be
+    given to :func:`import_model`.
     """
     path = Path(source).expanduser()
     if not path.exists():
         raise InputError("no such model", source)
     if can_open(path, engine):
         return path
-    languages = (source_language, target_language)
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
-    # The last value is that of an option that is gone: models converted before keep their names.
-    key = hash_json([files_fingerprint(files), path.name, languages, None])[:40]
+    # The last values are those of options that are gone: models converted before keep their names.
+    key = hash_json([files_fingerprint(files), path.name, (None, None), None])[:40]
     target = cache_directory("models") / key
     target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(target.with_suffix(".lock")):
         if not (target / MODEL_FILE).is_file():
             logger.warning("converting %s once into %s", path, target)
-            description = import_model(
-                path, target, source_language=source_language, target_language=target_language
-            )
+            description = import_model(path, target)
             tags = [tag for name in AFFIXES for tag in description[name] if tag != "</s>"]
-            if tags and languages == (None, None):
+            if tags:
                 shutil.rmtree(target)
                 raise InputError(
                     f"it translates between several languages ({', '.join(tags)}), and none is given",

@@ -149,41 +149,35 @@ def check_files(path: Path, files: Mapping[str, Any], verify: bool = True) -> No
 
 
 def _open_bare(path: Path) -> TranslationModel | None:
-    if (path / "model.bin").is_file():
-        source, target = find_subwords(path)
-        if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
-            return None
+    names = {"model.bin": "ctranslate2", "checkpoint.pt": "fairseq"}
+    weights = next((path / name for name in names if (path / name).is_file()), None)
+    if weights is None:
+        return None
+    source, target = find_subwords(path)
+    if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
+        return None
+    engine = names[weights.name]
+    languages = ("", "")
+    suffix: tuple[str, ...] = ()
+    if engine == "ctranslate2":
         vocabularies = sorted(path.glob("*vocabulary.*"))
         if not vocabularies:
             raise InputError("no vocabulary beside model.bin: not a complete CTranslate2 model", path)
-        return TranslationModel(
-            path=path,
-            folders={"ctranslate2": path},
-            source_sentencepiece=source,
-            target_sentencepiece=target,
-            source_language="",
-            target_language="",
-            fingerprint=files_fingerprint(
-                [path / "model.bin", path / "config.json", *vocabularies, source, target]
-            ),
-            source_suffix=source_end(path),
-        )
-    if (path / "checkpoint.pt").is_file():
-        source, target = find_subwords(path)
-        if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
-            return None
-        source_language, target_language = fairseq_languages(path / "checkpoint.pt")
-        dictionaries = [path / f"dict.{language}.txt" for language in (source_language, target_language)]
-        return TranslationModel(
-            path=path,
-            folders={"fairseq": path},
-            source_sentencepiece=source,
-            target_sentencepiece=target,
-            source_language=source_language,
-            target_language=target_language,
-            fingerprint=files_fingerprint([path / "checkpoint.pt", *dictionaries, source, target]),
-        )
-    return None
+        parts = [path / "config.json", *vocabularies]
+        suffix = source_end(path)
+    else:
+        languages = fairseq_languages(weights)
+        parts = [path / f"dict.{language}.txt" for language in languages]
+    return TranslationModel(
+        path=path,
+        folders={engine: path},
+        source_sentencepiece=source,
+        target_sentencepiece=target,
+        source_language=languages[0],
+        target_language=languages[1],
+        fingerprint=files_fingerprint([weights, *parts, source, target]),
+        source_suffix=suffix,
+    )
 
 
 def source_end(ctranslate2: Path) -> tuple[str, ...]:

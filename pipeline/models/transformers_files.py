@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle  # only for the name of the error that torch raises
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,38 +108,39 @@ class WeightFiles:
 
     def __init__(self, path: Path) -> None:
         """Read the names. Raises InputError: a file is damaged, or a pickle wants to run code."""
-        self._files = sorted(path.glob("model*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
-        self._names: dict[str, Path] = {}
+        self._files: dict[str, Path] = {}
+        self._shapes: dict[str, Sequence[int]] = {}
         self._loaded: dict[Path, Any] = {}
-        for file in self._files:
-            for name in self._open(file):
-                self._names[name] = file
+        for file in sorted(path.glob("model*.safetensors")) or sorted(path.glob("pytorch_model*.bin")):
+            shapes = self._open(file)
+            self._files |= dict.fromkeys(shapes, file)
+            self._shapes |= shapes
 
-    def _open(self, file: Path) -> Any:
+    def _open(self, file: Path) -> dict[str, Sequence[int]]:
         import torch
         from safetensors import SafetensorError, safe_open
 
         try:
             if file.suffix == ".safetensors":
                 with safe_open(str(file), "pt") as tensors:
-                    return list(tensors.keys())
-            if file not in self._loaded:
-                self._loaded[file] = torch.load(str(file), map_location="cpu", weights_only=True)
-            return self._loaded[file]
+                    names = tensors.keys()
+                    return {name: tensors.get_slice(name).get_shape() for name in names}
+            self._loaded[file] = torch.load(str(file), map_location="cpu", weights_only=True)
+            return {name: getattr(value, "shape", ()) for name, value in self._loaded[file].items()}
         except pickle.UnpicklingError as error:
             raise InputError(
                 "refused: it holds more than weights and plain values",
                 file,
                 remedy="Only its authors know what its code does; ask them for safetensors.",
             ) from error
-        except (SafetensorError, RuntimeError, OSError, EOFError, ValueError) as error:
+        except (SafetensorError, RuntimeError, OSError, EOFError, ValueError, AttributeError) as error:
             raise InputError(f"not weights, or damaged: {last_line(error)}", file) from error
 
     def get(self, name: str) -> Any:
         """A tensor, or None if there is none of this name."""
         from safetensors import safe_open
 
-        file = self._names.get(name)
+        file = self._files.get(name)
         if file is None:
             return None
         if file.suffix == ".safetensors":
@@ -148,12 +150,4 @@ class WeightFiles:
 
     def rows(self, name: str) -> int | None:
         """Rows of a tensor, or None if there is none of this name."""
-        from safetensors import safe_open
-
-        file = self._names.get(name)
-        if file is None:
-            return None
-        if file.suffix == ".safetensors":
-            with safe_open(str(file), "pt") as tensors:
-                return int(tensors.get_slice(name).get_shape()[0])
-        return int(self._loaded[file][name].shape[0])
+        return self._shapes[name][0] if name in self._shapes else None

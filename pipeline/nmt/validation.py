@@ -6,36 +6,14 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from paraforge.decoding.translator import DecodingOptions, Placement
 from paraforge.engines import open_translator
 from paraforge.errors import InputError
 from paraforge.models.conversion import CHECKPOINT_FILE, convert_fairseq
 from paraforge.models.model import TranslationModel
-from paraforge.models.sentencepiece import load_processor
 from paraforge.shards.store import read_parquet
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Rows to validate on, with the processors of both sides."""
-
-    sources: list[str]
-    references: list[str]
-    source_processor: Any
-    target_processor: Any
-
-    @classmethod
-    def read(cls, directory: Path) -> HeldOut:
-        """Read ``held_out.parquet``, ``source.spm`` and ``target.spm``."""
-        table = read_parquet(directory / "held_out.parquet")
-        return cls(
-            sources=table["source_text"].to_pylist(),
-            references=table["reference"].to_pylist(),
-            source_processor=load_processor(directory / "source.spm"),
-            target_processor=load_processor(directory / "target.spm"),
-        )
+from paraforge.text.units import load_processor
 
 
 @dataclass(frozen=True)
@@ -114,15 +92,16 @@ def evaluate(
     languages: codes in the dictionaries' names. lstm: whether it is one. beam: beam size.
     threads: CPU threads. maximum_tokens: of a hypothesis; a longer one is cut.
     """
-    held_out = HeldOut.read(directory)
-    pieces = held_out.source_processor.encode(held_out.sources, out_type=str)
+    held_out = read_parquet(directory / "held_out.parquet")
+    sources, references = held_out["source_text"].to_pylist(), held_out["reference"].to_pylist()
+    pieces = load_processor(directory / "source.spm").encode(sources, out_type=str)
     # A model that has hardly begun to learn repeats itself to the end: that end had better be near.
     longest = min(2 * max(map(len, pieces)) + 10, maximum_tokens)
     folder = directory / "validation"
     if not lstm:
         convert_fairseq(checkpoint, directory, folder, *languages)
         found = translate_pieces(folder, pieces, beam=beam, threads=threads, maximum_tokens=longest)
-        return score_hypotheses(held_out.target_processor.decode(found), held_out.references)
+        return score_hypotheses(load_processor(directory / "target.spm").decode(found), references)
     folder.mkdir(exist_ok=True)
     shutil.copyfile(checkpoint, folder / CHECKPOINT_FILE)
     for language in languages:
@@ -138,6 +117,6 @@ def evaluate(
     )
     options = DecodingOptions(beam=beam, maximum_target_tokens=longest)
     translator = open_translator("fairseq", model, options, Placement("cpu", threads))
-    results = translator.translate(held_out.sources)
+    results = translator.translate(sources)
     hypotheses = [result.hypotheses[0].text if result.hypotheses else "" for result in results]
-    return score_hypotheses(hypotheses, held_out.references)
+    return score_hypotheses(hypotheses, references)

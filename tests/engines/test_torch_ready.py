@@ -12,7 +12,7 @@ import torch
 from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.engines import open_translator
 from paraforge.models.importing import import_model
-from paraforge.models.sentencepiece import load_processor
+from paraforge.text.units import load_processor
 from tests.models.ready import make_marian, write_m2m100, write_marian, write_nllb, write_opus_mt
 from tests.models.tiny import bitext
 

@@ -14,7 +14,8 @@ import yaml
 from paraforge.decoding.pieces import SentencePieces
 from paraforge.decoding.translator import DecodingOptions
 from paraforge.models.model import open_model
-from paraforge.models.sentencepiece import load_processor, pieces_of, train_vocabulary
+from paraforge.models.sentencepiece import pieces_of, train_vocabulary
+from paraforge.text.units import load_processor
 from tests.models.tiny import bitext
 
 PAIRS = bitext(200)

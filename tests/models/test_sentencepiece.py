@@ -9,13 +9,13 @@ import pytest
 from paraforge.errors import InputError
 from paraforge.models.sentencepiece import (
     check_pieces,
-    load_processor,
     pieces_of,
     read_dictionary,
     train_vocabulary,
     write_dictionary,
 )
 from paraforge.nmt.binarisation import encode_sentences
+from paraforge.text.units import load_processor
 from tests.models.tiny import bitext
 
 SENTENCES = [side for pair in bitext(300) for side in pair]

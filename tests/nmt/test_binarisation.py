@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.errors import InputError
-from paraforge.models.sentencepiece import load_processor
 from paraforge.nmt import binarisation
 from paraforge.nmt.binarisation import held_out_threshold, prepare_bitext
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.training_pairs import held_out_values
 from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.text.units import load_processor
 from tests.models.tiny import bitext
 
 PARAMETERS: dict[str, Any] = {"vocabulary": {"size": 70}, "validation": {"held_out": 20}}

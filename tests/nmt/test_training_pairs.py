@@ -11,7 +11,7 @@ import pytest
 
 from paraforge import versions
 from paraforge.errors import InputError
-from paraforge.models.sentencepiece import SPECIAL_TYPES, load_processor
+from paraforge.models.sentencepiece import SPECIAL_TYPES
 from paraforge.nmt.binarisation import prepare_bitext
 from paraforge.nmt.finishing import training_signature
 from paraforge.nmt.parameters import NmtParameters
@@ -20,6 +20,7 @@ from paraforge.nmt.training_pairs import accepted_pairs
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
+from paraforge.text.units import load_processor
 from tests.models.tiny import bitext
 from tests.nmt.test_binarisation import read_part
 

@@ -11,7 +11,9 @@ import pytest
 
 from paraforge.errors import InputError
 from paraforge.nmt import validation
-from paraforge.nmt.validation import HeldOut, Scores, evaluate, score_hypotheses
+from paraforge.nmt.validation import Scores, evaluate, score_hypotheses
+from paraforge.shards.store import read_parquet
+from paraforge.text.units import load_processor
 from tests.models.tiny import bitext, write_ctranslate2, write_tiny_fairseq
 
 
@@ -73,8 +75,8 @@ def test_hypotheses_are_bounded_by_the_sources(directory: Path, monkeypatch: pyt
         return [["a"]] * 30
 
     monkeypatch.setattr(validation, "translate_pieces", translate)
-    held_out = HeldOut.read(directory)
-    longest = max(map(len, held_out.source_processor.encode(held_out.sources)))
+    sources = read_parquet(directory / "held_out.parquet")["source_text"].to_pylist()
+    longest = max(map(len, load_processor(directory / "source.spm").encode(sources)))
     for maximum in (1000, 5):
         score(directory, beam=1, maximum_tokens=maximum)
     assert seen == [2 * longest + 10, 5]

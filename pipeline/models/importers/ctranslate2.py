@@ -20,7 +20,7 @@ from paraforge.models.subwords import copy_subwords, find_subwords, open_subword
 Languages = tuple[str, str]
 FOLDER = "ctranslate2"
 # What conversion may raise on a model that is damaged or of a kind that CTranslate2 does not run.
-CONVERSION_ERRORS = (ValueError, KeyError, RuntimeError, NotImplementedError, AttributeError, OSError)
+CONVERSION_ERRORS = (ValueError, KeyError, RuntimeError, NotImplementedError, AttributeError)
 
 
 ORIGIN = FOLDER
@@ -84,12 +84,13 @@ def take_subwords(path: Path, output: Path, languages: Languages) -> None:
         open_subwords(copy_subwords(file, output, side), language)
 
 
-def convert(converter: Any, path: Path, output: Path) -> None:
-    """Run one of CTranslate2's converters. Raises InputError: the model is damaged, or of a kind that
-    CTranslate2 does not run."""
+def convert(converter: Any, path: Path, folder: Path) -> None:
+    """Run one of CTranslate2's converters on the model at ``path``; ``folder`` is replaced. Raises
+    InputError: the model is damaged, or of a kind that CTranslate2 does not run."""
     try:
+        # Builders of models print; a pipe of sentences is no place for it.
         with contextlib.redirect_stdout(io.StringIO()):
-            converter.convert(str(output / FOLDER), force=True)
+            converter.convert(str(folder), force=True)
     except CONVERSION_ERRORS as error:
         raise InputError(f"CTranslate2 cannot convert this model: {last_line(error)}", path) from error
 

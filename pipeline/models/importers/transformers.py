@@ -71,7 +71,7 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
         _check_marian(path, tensors)
         affixes = take_subwords(path, output, tokenizer, languages)
         converter = _converter(path, tensors)
-        convert(converter, path, output)
+        convert(converter, path, output / FOLDER)
     check_whole(output, path, languages)
     if converter.reference is not None:
         with comparing(path):

@@ -60,7 +60,8 @@ def test_archives(opus_mt: Path, tmp_path: Path, kind: str) -> None:
 
 
 def test_marians_own_sentencepiece_vocabularies(opus_mt: Path, tmp_path: Path) -> None:
-    from paraforge.models.sentencepiece import load_processor, pieces_of, train_vocabulary
+    from paraforge.models.sentencepiece import pieces_of, train_vocabulary
+    from paraforge.text.units import load_processor
 
     folder = tmp_path / "marian"
     shutil.copytree(opus_mt, folder)
