@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
@@ -84,13 +85,8 @@ def prune(root: Path, published: Sequence[Path], step: StepWork, states: Sequenc
 
     Returns bytes freed.
     """
-    lock = FileLock(step.path / LOCK_NAME)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return 0
     freed = 0
-    try:
+    with contextlib.suppress(Timeout), FileLock(step.path / LOCK_NAME, timeout=0):
         for entry in _look_at(root, step.path, _Published.below(root, published), None).of(*states):
             # The record first: a shard without one is not believed.
             for path in sorted(entry.paths, key=lambda path: path.suffix != ".json"):
@@ -99,8 +95,6 @@ def prune(root: Path, published: Sequence[Path], step: StepWork, states: Sequenc
                 else:
                     path.unlink(missing_ok=True)
             freed += entry.bytes
-    finally:
-        lock.release()
     return freed
 
 
@@ -204,11 +198,7 @@ def _newest(path: Path) -> float:
 def _holder(path: Path) -> str | None:
     if not (path / LOCK_NAME).exists():
         return None
-    lock = FileLock(path / LOCK_NAME)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        who = _json(path / "holder.json") or {}
-        return f"process {who.get('pid', '?')} on {who.get('host', '?')}"
-    lock.release()
-    return None
+    with contextlib.suppress(Timeout), FileLock(path / LOCK_NAME, timeout=0):
+        return None
+    who = _json(path / "holder.json") or {}
+    return f"process {who.get('pid', '?')} on {who.get('host', '?')}"

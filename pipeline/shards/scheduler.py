@@ -64,11 +64,6 @@ class Jobs:
         self._gpu = gpu
         self._at_once = at_once
 
-    @property
-    def distributed(self) -> bool:
-        """Whether jobs run in other processes: then their arguments and results have to be picklable."""
-        return self._client is not None
-
     def run(
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
     ) -> Iterator[tuple[int, ResultT]]:

@@ -46,12 +46,10 @@ def shard_name(index: int) -> str:
     return f"shard-{index:05d}.parquet"
 
 
-def write_parquet(
-    table: pa.Table, path: Path, row_group_rows: int = ROWS_PER_SHARD, level: int = _LEVEL
-) -> None:
+def write_parquet(table: pa.Table, path: Path, level: int = _LEVEL) -> None:
     """Write ``table`` in the project's Parquet dialect, not atomically: zstd, page checksums, statistics. The
     bytes depend on the table (and on the pyarrow version) alone."""
-    pq.write_table(table, path, row_group_size=row_group_rows, **_parquet_options(table.column_names, level))
+    pq.write_table(table, path, row_group_size=ROWS_PER_SHARD, **_parquet_options(table.column_names, level))
 
 
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

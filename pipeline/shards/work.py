@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from paraforge.errors import InputError, Interrupted, WorkLockedError
-from paraforge.files import atomic_path, hash_json, read_json, sha256_file, sync_directory, write_json
-from paraforge.shards.store import ShardRecord, shard_name, write_index, write_parquet
+from paraforge.files import hash_json, read_json, sha256_file, sync_directory, write_json
+from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 WORK = Path("work")
 LOCK_NAME = "lock"
@@ -94,18 +94,15 @@ class WorkDirectory:
 
         libraries: versions of the libraries that decide its bytes, by name.
         """
-        path = self.file(key)
         # The key is in the footer, so that two shards whose names were swapped are found out.
         footer = {
             _KEY: key.encode(),
             _LIBRARIES: json.dumps(dict(sorted((libraries or {}).items()))).encode(),
         }
         marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **footer})
-        with atomic_path(path) as temporary:
-            write_parquet(marked, temporary)
-            digest = sha256_file(temporary)
-        write_json(self._record_file(key), {"rows": table.num_rows, "sha256": digest})
-        return ShardRecord(path.name, table.num_rows, digest)
+        record = write_shard(marked, self.file(key))
+        write_json(self._record_file(key), {"rows": record.rows, "sha256": record.sha256})
+        return record
 
     @contextmanager
     def lock(self) -> Iterator[None]:

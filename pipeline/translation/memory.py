@@ -26,16 +26,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge.errors import InputError, check_format
-from paraforge.files import (
-    atomic_path,
-    hash_json,
-    read_json,
-    read_json_or_none,
-    sha256_file,
-    sync_directory,
-    write_json,
-)
-from paraforge.shards.store import read_parquet, write_parquet
+from paraforge.files import hash_json, read_json, read_json_or_none, sync_directory, write_json
+from paraforge.shards.store import read_parquet, write_shard
 from paraforge.translation.hypotheses import REMEMBERED
 
 logger = logging.getLogger(__name__)
@@ -157,11 +149,9 @@ class MemorySet:
         # The same hypotheses of other versions are another segment.
         table = table.replace_schema_metadata({_LIBRARIES: json.dumps(dict(sorted(libraries.items())))})
         path = self.path / f"{uuid.uuid4().hex}.parquet"
-        with atomic_path(path) as temporary:
-            write_parquet(table, temporary)
-            digest = sha256_file(temporary)
+        record = write_shard(table, path)
         sentences = table.num_rows - table.column("key").null_count
-        return Segment(path, table.num_rows, sentences, digest, dict(libraries), run)
+        return Segment(path, record.rows, sentences, record.sha256, dict(libraries), run)
 
     def _enter(self, temporary: Path) -> None:
         """Give a written entry the next number; of several writers each gets one of its own."""

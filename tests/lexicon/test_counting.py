@@ -109,7 +109,7 @@ def test_nothing_depends_on_the_number_of_workers(tmp_path: Path) -> None:
     for workers in (1, 3):
         resources = Resources(workers=workers, in_process_rows=0, memory_limit="1GB")
         with open_jobs(resources, len(corpus)) as jobs:
-            assert jobs.distributed == (workers > 1)
+            assert (jobs._client is not None) == (workers > 1)
             counts = count(corpus, tmp_path / str(workers), 2, 20_000, 100, jobs)
             assert as_dictionary(counts) == wanted
 

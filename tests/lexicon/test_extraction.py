@@ -170,7 +170,7 @@ def test_a_published_corpus_and_a_single_file(tmp_path: Path) -> None:
     corpus = zipf_corpus(300)
     table = pq.read_table(write_corpus(tmp_path / "shards", corpus) / "shard-00000.parquet")
     (tmp_path / "corpus").mkdir()
-    write_parquet(table.slice(0, 100), tmp_path / "corpus" / "a.parquet", row_group_rows=40)
+    pq.write_table(table.slice(0, 100), tmp_path / "corpus" / "a.parquet", row_group_size=40)
     write_parquet(table.slice(100), tmp_path / "corpus" / "b.parquet")
     write_parquet(table, tmp_path / "one.parquet")
     extract(tmp_path, tmp_path / "shards", output="first")

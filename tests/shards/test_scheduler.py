@@ -57,7 +57,7 @@ SQUARES = {number: number * number for number in range(8)}
 
 def test_in_process() -> None:
     with open_jobs(Resources(workers=2), rows=10) as jobs:
-        assert not jobs.distributed
+        assert jobs._client is None
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
         assert dict(jobs.run(square, [], description="test")) == {}
 
@@ -94,7 +94,7 @@ def test_memory_of_this_machine_is_shared() -> None:
 def test_on_a_local_cluster(tmp_path: Path) -> None:
     resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB")
     with open_jobs(resources, rows=10) as jobs:
-        assert jobs.distributed
+        assert jobs._client is not None
         with pytest.raises(InputError, match="third"):
             dict(jobs.run(fail, ARGUMENTS, description="test"))
         # A job whose worker dies is done by another; one that kills three is given up.
@@ -118,7 +118,7 @@ def test_on_a_cluster_that_is_there() -> None:
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
         open_jobs(Resources(scheduler=cluster.scheduler_address), rows=10) as jobs,
     ):
-        assert jobs.distributed
+        assert jobs._client is not None
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
 
 
