@@ -40,12 +40,11 @@ class SentenceTransformerEmbedder(CosineModel):
 
     uses_threads = True
 
-    def __init__(self, directory: Path, device: str = "cpu", batch_size: int = 64) -> None:
+    def __init__(self, directory: Path, device: str = "cpu") -> None:
         """Load it; see :func:`~paraforge.scoring.scorers.sentence_transformer.load_sentence_transformer`."""
         from paraforge.scoring.scorers.sentence_transformer import load_sentence_transformer
 
         self._model: Any = load_sentence_transformer(directory, device)
-        self._batch_size = batch_size
 
     @property
     def dimension(self) -> int:
@@ -57,9 +56,7 @@ class SentenceTransformerEmbedder(CosineModel):
         if isinstance(texts, str):
             return self.encode([texts])[0]
         strings = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
-        vectors = self._model.encode(
-            strings, batch_size=self._batch_size, convert_to_numpy=True, show_progress_bar=False
-        )
+        vectors = self._model.encode(strings, batch_size=64, convert_to_numpy=True, show_progress_bar=False)
         return np.asarray(vectors, dtype=np.float32)
 
 

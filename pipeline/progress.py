@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from tqdm import tqdm
 
@@ -17,31 +16,23 @@ _COUNTED = (
 )
 
 
-class Progress(Protocol):
+class Progress:
     """What a step may report about its progress."""
 
-    def update(self, amount: int) -> None:
-        """Say that ``amount`` more units are done."""
-
-    def status(self, text: str) -> None:
-        """Show a short text (a loss, a score) behind the bar."""
-
-    def begin(self, phase: str) -> None:
-        """Begin to count anew: another pass over the same units."""
-
-
-class _TqdmProgress:
     def __init__(self, bar: tqdm, description: str) -> None:  # type: ignore[type-arg]  # generic in the stubs only
         self._bar = bar
         self._description = description
 
     def update(self, amount: int) -> None:
+        """Say that ``amount`` more units are done."""
         self._bar.update(amount)
 
     def status(self, text: str) -> None:
+        """Show a short text (a loss, a score) behind the bar."""
         self._bar.set_postfix_str(text, refresh=False)
 
     def begin(self, phase: str) -> None:
+        """Begin to count anew: another pass over the same units."""
         self._bar.n = self._bar.last_print_n = 0
         self._bar.start_t = self._bar.last_print_t = time.time()
         self._bar.set_description_str(f"{self._description}: {phase}", refresh=False)
@@ -87,4 +78,4 @@ def progress(*, total: int | None, unit: str, description: str, done: int = 0) -
         bar_format=_COUNTED if total else None,
     )
     with bar:
-        yield _TqdmProgress(bar, description)
+        yield Progress(bar, description)

@@ -62,7 +62,11 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
             read = _read(sources, parameters, work, jobs)
             rows = read[-1].parts[-1].first_row + read[-1].parts[-1].rows
             run = _run_key(parameters, read)
-            plans = _plan(read, parameters.rows_per_shard, run)
+            plans: list[ShardPlan] = []
+            for source in read:
+                plans += plan_shards(
+                    source.files.name, source.parts, parameters.rows_per_shard, len(plans), run
+                )
             finished = [plan.key for plan in plans if work.find(plan.key) is not None]
             settle_versions(work, finished, len(plans), installed(), resources)
             results = _write(plans, read, parameters, work, jobs, run)
@@ -177,13 +181,6 @@ def _run_key(parameters: IngestParameters, read: Sequence[ReadSource]) -> str:
     ]
     chosen = [INGEST, parameters.kind, parameters.cleaning.duplicates, parameters.rows_per_shard]
     return hash_json([chosen, described])[:32]
-
-
-def _plan(read: Sequence[ReadSource], rows_per_shard: int, run: str) -> list[ShardPlan]:
-    plans: list[ShardPlan] = []
-    for source in read:
-        plans += plan_shards(source.files.name, source.parts, rows_per_shard, len(plans), run)
-    return plans
 
 
 def _write(

@@ -101,7 +101,7 @@ def read_parts(
         block.texts = {name: block.texts[name] for name in TEXTS[kind]}
         cleaned = clean(block, cleaning, paths, reading.changes)
         table = _table(cleaned, kind)
-        rejected.update(_count(table.column("rejected")))
+        rejected.update(table.column("rejected").drop_null().to_pylist())
         writer.write(table)
         keys.write(_keys(cleaned, kind))
         rows += len(block)
@@ -157,11 +157,6 @@ def drop_keys(directory: Path) -> None:
 def _state(path: Path) -> tuple[int, int, int]:
     status = path.stat()
     return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def _count(reasons: pa.ChunkedArray) -> dict[str, int]:
-    counted = reasons.drop_null().value_counts()
-    return {str(item["values"]): int(item["counts"]) for item in counted.to_pylist()}
 
 
 def _table(block: Block, kind: str) -> pa.Table:

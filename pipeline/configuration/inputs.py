@@ -49,9 +49,6 @@ class NamedFile:
                 raise InputError("this directory has no files", path)
             return files
         found = files_of(self.text)
-        for file in found:
-            if not file.is_file():
-                raise InputError("not a file that can be read twice, but a pipe or a device", file)
         beside = {other for pattern in self.marker.neighbours for other in path.parent.glob(pattern)}
         return [*found, *sorted(other for other in beside - set(found) if other.is_file())]
 

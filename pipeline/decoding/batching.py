@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -82,17 +83,23 @@ def translate_in_batches(
     stream = iter(sentences)
     waiting: deque[_Window] = deque()
     running: deque[tuple[_Window, list[int], Callable[[], Decoded]]] = deque()
-    failures = _FailureCount()
+    failures = 0  # in a row
     finished = finished_batches()
 
     def collect() -> None:
+        nonlocal failures
         owner, places, wait = running.popleft()
         batch = [owner.sources[place] for place in places]
         results = _outcome(engine, batch, wait)
         finished.add([source.sentence for source in batch], results)
         for place, result in zip(places, results, strict=True):
-            failures.see(result)
             owner.results[place] = result
+            failures = failures + 1 if result.failed else 0
+            if failures >= _FAILURES_IN_A_ROW:
+                raise EngineError(
+                    f"the engine failed on {_FAILURES_IN_A_ROW} sentences one after the other, "
+                    f"the last time with: {result.failed}"
+                )
         owner.open_batches -= 1
 
     def finish_begun() -> None:
@@ -172,21 +179,6 @@ class _Window:
             yield result
 
 
-class _FailureCount:
-    """Stops a run in which nothing works any more."""
-
-    def __init__(self) -> None:
-        self._in_a_row = 0
-
-    def see(self, result: Hypotheses) -> None:
-        self._in_a_row = self._in_a_row + 1 if result.failed else 0
-        if self._in_a_row >= _FAILURES_IN_A_ROW:
-            raise EngineError(
-                f"the engine failed on {_FAILURES_IN_A_ROW} sentences one after the other, "
-                f"the last time with: {result.failed}"
-            )
-
-
 def _encode(engine: BatchEngine, sentences: list[str]) -> list[SourceTokens | Hypotheses]:
     try:
         return list(engine.encode(sentences))
@@ -205,14 +197,9 @@ def _submit(engine: BatchEngine, batch: list[SourceTokens]) -> Callable[[], Deco
     except ParaforgeError:
         raise
     except Exception as error:
-        return _raiser(error)
-
-
-def _raiser(error: Exception) -> Callable[[], Decoded]:
-    def fail() -> Decoded:
-        raise error
-
-    return fail
+        failed: Future[Decoded] = Future()
+        failed.set_exception(error)
+        return failed.result
 
 
 def _outcome(

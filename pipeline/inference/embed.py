@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
@@ -22,6 +21,7 @@ from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.devices import torch_threads
 from paraforge.progress import progress
+from paraforge.scoring.vectors import npy_header
 from paraforge.shards.pool import in_processes
 from paraforge.shards.store import parquet_writer
 from paraforge.text.text_blocks import TextBlock, text_blocks
@@ -135,7 +135,7 @@ class _NpyFile:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             with self._path.open("r+b") as file:
-                file.write(_npy_header(self._rows, self._dimension))
+                file.write(npy_header((self._rows, self._dimension)))
 
     @staticmethod
     def work(path: Path, block: TextBlock, source: str) -> int:
@@ -182,10 +182,3 @@ class _ParquetFile:
         column = pa.FixedSizeListArray.from_arrays(flat, self._dimension)
         self._writer.write_table(pa.table([texts, column], schema=self._schema))
         return len(texts)
-
-
-def _npy_header(rows: int, dimension: int) -> bytes:
-    """NumPy's format 1.0, padded to a fixed size so that it can be written last."""
-    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {dimension}), }}"
-    size = _NPY_HEADER_BYTES - 10
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", size) + text.ljust(size - 1).encode() + b"\n"

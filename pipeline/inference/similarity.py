@@ -4,7 +4,7 @@ by instead."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -43,11 +43,6 @@ def cosines_of_files(model: Model, first: Path, second: Path) -> Iterator[Cosine
 
 def _batches(path: Path) -> Iterator[list[str]]:
     """The lines in lists of equal length, whatever the blocks they were read in."""
-    pending: list[str] = []
-    for block in text_blocks(path):
-        pending += block.texts(path).to_pylist()
-        while len(pending) >= _BLOCK:
-            yield pending[:_BLOCK]
-            pending = pending[_BLOCK:]
-    if pending:
-        yield pending
+    lines = (line for block in text_blocks(path) for line in block.texts(path).to_pylist())
+    while batch := list(islice(lines, _BLOCK)):
+        yield batch

@@ -137,10 +137,5 @@ class Checkpoints:
                 logger.warning("%s: it is passed over", error)
         return None
 
-    def clear(self) -> None:
-        """Remove all checkpoints."""
-        for directory in self._all():
-            shutil.rmtree(directory, ignore_errors=True)
-
     def _all(self) -> list[Path]:
         return sorted(self.directory.glob("updates-*"))

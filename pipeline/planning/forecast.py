@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from paraforge.planning.simulation import Cluster, undisturbed_seconds
 
@@ -82,10 +81,6 @@ class Forecast:
     disk: dict[str, int]
     tasks: int
     task_seconds: float
-
-    def described(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
 
 
 def forecast(facts: Facts, devices: Sequence[int], price: float | None, in_process: bool = False) -> Forecast:

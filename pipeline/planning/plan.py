@@ -78,16 +78,12 @@ def ingested_corpus(parameters: Parameters, published: Path = Path("data/ingeste
     output = parameters.resources.work / "plan" / "ingested"
     ingest(parameters.ingest, output, parameters.resources)
     corpus = ShardDirectory(output)
-    if published.is_dir() and _digests(ShardDirectory(published)) != _digests(corpus):
+    if published.is_dir() and ShardDirectory(published).digest != corpus.digest:
         logger.warning(
             "%s was made with other parameters or sources; this plan is for what the parameters say now",
             published,
         )
     return corpus
-
-
-def _digests(corpus: ShardDirectory) -> list[str]:
-    return [record.sha256 for record in corpus.records]
 
 
 def model_path(parameters: Parameters, corpus: ShardDirectory, built: Path) -> Path:
@@ -247,14 +243,8 @@ def _facts(
     else:
         found = measurement.rate
         hypothesis_bytes = measurement.hypothesis_bytes
-        known = {
-            "load_seconds": measurement.load_seconds,
-            "hypotheses": measurement.hypotheses,
-            "failed": measurement.failed,
-            "target_tokens": measurement.target_tokens,
-            "memory": measurement.memory,
-            "device_memory": measurement.device_memory,
-        }
+        taken = ("load_seconds", "hypotheses", "failed", "target_tokens", "memory", "device_memory")
+        known = {name: getattr(measurement, name) for name in taken}
     per_row, row_bytes = row_seconds(corpus, hypothesis_bytes)
     return Facts(
         rows=population.rows,

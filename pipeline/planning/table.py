@@ -62,8 +62,9 @@ def _tokens(plan: Plan) -> list[str]:
     if tokens is None:
         return []
     by = "counted by the server on the sample" if tokens.counted else "a rough estimate from the texts"
+    left = None if plan.progress is None else plan.progress.sentences_left
     lines = []
-    for name, forecast in (("tokens", plan.facts.sentences), ("tokens left", _sentences_left(plan))):
+    for name, forecast in (("tokens", plan.facts.sentences), ("tokens left", left)):
         if forecast is not None:
             lines.append(
                 f"{name:<14} {tokens.input * forecast:,.0f} input, {tokens.output * forecast:,.0f} output"
@@ -74,10 +75,6 @@ def _tokens(plan: Plan) -> list[str]:
                 prices = f"{tokens.input_price or 0:g} and {tokens.output_price or 0:g}"
                 lines.append(f"{'':<14} {cost:,.2f} at {prices} a million")
     return lines
-
-
-def _sentences_left(plan: Plan) -> int | None:
-    return None if plan.progress is None else plan.progress.sentences_left
 
 
 def _parts(disk: dict[str, int]) -> str:
@@ -182,11 +179,11 @@ def plan_json(plan: Plan, compared: Sequence[tuple[int, Outcome]] | None) -> dic
         "device": plan.device,
         "facts": asdict(facts),
         "sample": None if plan.measurement is None else asdict(plan.measurement.rate),
-        "forecast": plan.forecast.described(),
+        "forecast": asdict(plan.forecast),
         "tokens": None if plan.tokens is None else plan.tokens.described(facts.sentences),
         "best_sentences_per_task": plan.best_task,
         "progress": None if plan.progress is None else asdict(plan.progress),
-        "left": None if plan.left is None else plan.left.described(),
+        "left": None if plan.left is None else asdict(plan.left),
     }
     if compared is not None:
         found["simulation"] = [{"sentences_per_task": task, **asdict(one)} for task, one in compared]

@@ -213,14 +213,14 @@ def _write_table(directory: Path, words: Any, blocks: Iterator[FloatArray]) -> N
     with atomic_path(directory / VECTORS_NAME) as temporary:
         with temporary.open("wb") as file:
             # The header's length is the same for any shape: it is written again when the shape is known.
-            file.write(_npy_header((0, 0)))
+            file.write(npy_header((0, 0)))
             for block in blocks:
                 count, dimension = count + len(block), block.shape[1]
                 little = np.ascontiguousarray(block, dtype="<f4")
                 digest.update(little.data)
                 little.tofile(file)
             file.seek(0)
-            file.write(_npy_header((count, dimension)))
+            file.write(npy_header((count, dimension)))
         # Without table.json the directory is no table, so a kill from here on leaves nothing that opens.
         (directory / TABLE_NAME).unlink(missing_ok=True)
     strings = words if isinstance(words, pa.Array) else pa.array(words, pa.large_string())
@@ -241,7 +241,8 @@ def _write_table(directory: Path, words: Any, blocks: Iterator[FloatArray]) -> N
     logger.info("%d word vectors of %d numbers in %s", count, dimension, directory)
 
 
-def _npy_header(shape: tuple[int, int]) -> bytes:
+def npy_header(shape: tuple[int, int]) -> bytes:
+    """NumPy's format 1.0, 128 bytes whatever the shape, so that it can be written last."""
     text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
     return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + text.ljust(117).encode() + b"\n"
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from paraforge.bitext.cleaning import as_ingested
 from paraforge.decoding.runaway import is_runaway
@@ -24,7 +23,7 @@ from paraforge.errors import InputError
 from paraforge.files import atomic_path, hash_json
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.groups import GroupRanker
-from paraforge.shards.store import parquet_writer, read_parquet
+from paraforge.shards.store import open_parquet, parquet_writer, read_parquet, read_schema
 from paraforge.text.controls import without_controls
 from paraforge.translation.hypotheses import HypothesisRows
 from paraforge.translation.memory import MemorySet, open_set
@@ -116,39 +115,30 @@ def import_file(path: Path, root: Path, name: str | None) -> tuple[MemorySet, in
     Gives the set and the number of sentences. Raises InputError: the file cannot be read, or a row is wrong;
     nothing is added then.
     """
-    try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
-    except FileNotFoundError as error:
-        raise InputError("no such file", path) from error
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", path) from error
-    with file:
-        missing = [column for column in ("sentence", "hypotheses") if column not in file.schema_arrow.names]
-        if missing:
-            raise InputError(
-                f"no column {', '.join(missing)}; it has {', '.join(file.schema_arrow.names)}", path
-            )
-        memory = open_set(root, _description(file, path, name))
-        counted = 0
+    schema = read_schema(path)
+    missing = [column for column in ("sentence", "hypotheses") if column not in schema.names]
+    if missing:
+        raise InputError(f"no column {', '.join(missing)}; it has {', '.join(schema.names)}", path)
+    memory = open_set(root, _description(schema, path, name))
+    counted = 0
 
-        def tables() -> Iterator[tuple[pa.Table, dict[str, str]]]:
-            nonlocal counted
-            wanted = [column for column in EXPORTED.names if column in file.schema_arrow.names]
-            for block in _blocks(file, path, wanted):
-                check_interrupt()
-                for begin, rows, libraries in _by_libraries(block, path, counted):
-                    yield _remembered(rows, path, begin), libraries
-                counted += len(block)
+    def tables() -> Iterator[tuple[pa.Table, dict[str, str]]]:
+        nonlocal counted
+        for block in _blocks(path, [column for column in EXPORTED.names if column in schema.names]):
+            check_interrupt()
+            for begin, rows, libraries in _by_libraries(block, path, counted):
+                yield _remembered(rows, path, begin), libraries
+            counted += len(block)
 
-        memory.add(tables())
+    memory.add(tables())
     return memory, counted
 
 
-def _description(file: pq.ParquetFile, path: Path, name: str | None) -> dict[str, Any]:
+def _description(schema: pa.Schema, path: Path, name: str | None) -> dict[str, Any]:
     if name is not None:
         return {IMPORTED: name}
     with contextlib.suppress(KeyError, ValueError, RecursionError):
-        description = json.loads((file.schema_arrow.metadata or {})[_SET])
+        description = json.loads((schema.metadata or {})[_SET])
         if isinstance(description, dict) and description:
             hash_json(description)
             return description
@@ -157,15 +147,14 @@ def _description(file: pq.ParquetFile, path: Path, name: str | None) -> dict[str
     )
 
 
-def _blocks(file: pq.ParquetFile, path: Path, columns: list[str]) -> Iterator[list[dict[str, Any]]]:
+def _blocks(path: Path, columns: list[str]) -> Iterator[list[dict[str, Any]]]:
     """Rows of a file. Raises InputError: a part of it cannot be read, or is not UTF-8."""
     try:
-        for batch in file.iter_batches(_BLOCK, columns=columns):
-            yield batch.to_pylist()
+        with open_parquet(path) as file:
+            for batch in file.iter_batches(_BLOCK, columns=columns):
+                yield batch.to_pylist()
     except UnicodeDecodeError as error:
         raise InputError(f"a text is not UTF-8: {error.reason}", path) from error
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", path) from error
 
 
 def _by_libraries(

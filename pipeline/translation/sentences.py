@@ -177,13 +177,11 @@ class Workplace:
 def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workplace:
     """One process a GPU; on a CPU one process with all cores as threads, which holds the model once."""
     devices = tuple(devices_of(resources, engine))
+    if devices[0].startswith("cuda") or resources.scheduler is not None:
+        processes = len(devices) if resources.scheduler is None else None
+        threads = resources.threads or 1
+        return Workplace(processes, devices, threads, resources.batch_tokens, resources.cuda_graphs)
     cores = available_cores()
-    if devices[0].startswith("cuda") and resources.scheduler is None:
-        threads = resources.threads or 1
-        return Workplace(len(devices), devices, threads, resources.batch_tokens, resources.cuda_graphs)
-    if resources.scheduler is not None:
-        threads = resources.threads or 1
-        return Workplace(None, devices, threads, resources.batch_tokens, resources.cuda_graphs)
     workers = resources.workers or (cores if is_model_free(engine) else 1)
     if is_remote(engine) or sentences <= resources.in_process_rows:
         workers = 1
