@@ -167,7 +167,8 @@ def compare(
     minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry that is shown"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
-    """Compare a lexicon with PPDB: words side by side (ParaNMT Table 12), and how many pairs they share.
+    """Compare a lexicon with PPDB: words side by side (ParaNMT Table 12), how many pairs they share, and,
+    where PPDB's file has scores, how both rank them.
 
     \b
     Example:
@@ -201,6 +202,9 @@ def compare(
     for rank, share in shared.precision_at.items():
         best = f"of the lexicon's best {rank} paraphrases of a word in {reference.name}"
         typer.echo(f"{best}, {100 * share:.1f} % are in it")
+    for name, rho in shared.spearman.items():
+        if rho is not None:
+            typer.echo(f"Spearman x 100 of {name} with the scores of {reference.name}: {rho:.2f}")
 
 
 @app.command()

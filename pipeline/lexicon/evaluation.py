@@ -8,10 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from paraforge.evaluation.correlation import spearman
 from paraforge.evaluation.sets.sentence_pairs import free_name
 from paraforge.evaluation.similarity.word_lists import Pair, SimilarityList, correlate, read_similarity_lists
 from paraforge.lexicon.layout import WORDS
@@ -104,41 +107,55 @@ class Agreement:
     shared: those that the lexicon has as an entry.
     precision_at: of the lexicon's k best entries of each word that both have, the share that the reference
         lexicon has; by k.
+    spearman: over the shared pairs, Spearman's rho x 100 of each score of the lexicon with the reference
+        lexicon's; None where that has no scores, or either does not differ.
     """
 
     reference_pairs: int
     known: int
     shared: int
     precision_at: dict[int, float]
+    spearman: dict[str, float | None]
 
 
 def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int] = (1, 5, 10)) -> Agreement:
     """Compare a whole lexicon with a reference lexicon."""
-    pairs = {(min(pair), max(pair)) for pair in reference.scores}
+    pairs: dict[Pair, list[float]] = {}
+    for pair, score in reference.scores.items():
+        pairs.setdefault((min(pair), max(pair)), []).append(score)
     listed = pa.array(sorted({word for pair in pairs for word in pair}), pa.string())
     words = pq.read_table(lexicon.path / WORDS, columns=["word"])
     vocabulary = set(words.filter(pc.is_in(words["word"], listed))["word"].to_pylist())
     known = sum(first in vocabulary and second in vocabulary for first, second in pairs)
-    shared = 0
+    shared: dict[str, list[float]] = {name: [] for name in ("reference", *SCORES)}
     hits = dict.fromkeys(ranks, 0)
     shown = dict.fromkeys(ranks, 0)
     for path in lexicon.files:
         with open_parquet(path) as file:
-            for batch in file.iter_batches(columns=["word", "paraphrase", "rank"]):
+            for batch in file.iter_batches(columns=["word", "paraphrase", "rank", *SCORES]):
                 inside = batch.filter(pc.is_in(batch["word"], listed))
-                best = inside["rank"].to_pylist()
-                for word, other, rank in zip(
-                    inside["word"].to_pylist(), inside["paraphrase"].to_pylist(), best, strict=True
-                ):
-                    is_shared = (min(word, other), max(word, other)) in pairs
-                    shared += is_shared
+                columns = (inside[name].to_pylist() for name in inside.schema.names)
+                for word, other, rank, *scores in zip(*columns, strict=True):
+                    found = pairs.get((min(word, other), max(word, other)))
+                    if found is not None and word < other:  # every entry is there in both directions
+                        for name, value in zip(shared, (sum(found) / len(found), *scores), strict=True):
+                            shared[name].append(np.nan if value is None else value)
                     for limit in ranks:
                         if rank <= limit:
                             shown[limit] += 1
-                            hits[limit] += is_shared
+                            hits[limit] += found is not None
+    values = {name: np.array(column) for name, column in shared.items()}
     return Agreement(
         len(pairs),
         known,
-        shared // 2,  # every entry is there in both directions
+        len(shared["reference"]),
         {limit: round(hits[limit] / shown[limit], 4) if shown[limit] else 0.0 for limit in ranks},
+        {name: _rho(values["reference"], values[name]) if reference.scored else None for name in SCORES},
     )
+
+
+def _rho(reference: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) -> float | None:
+    """Of the pairs that have both."""
+    both = np.isfinite(scores)
+    rho = spearman(reference[both], scores[both])
+    return None if rho is None else round(rho, 2)

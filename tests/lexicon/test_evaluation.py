@@ -72,6 +72,25 @@ def test_agreement_is_counted(lexicon: Lexicon) -> None:
     shown = [word for word in listed if word in first]
     hits = sum(frozenset((word, first[word])) in pairs for word in shown)
     assert result.precision_at == {1: round(hits / len(shown), 4)}
+    assert result.spearman == {"cross_pmi": None, "adjusted_pmi": None}  # the list has no scores
+
+
+@pytest.mark.parametrize("name", ["cross_pmi", "adjusted_pmi"])
+def test_scores_of_shared_pairs_are_correlated(lexicon: Lexicon, name: str) -> None:
+    """A reference lexicon with the lexicon's own scores, in one order, the other, or both with their mean."""
+    entries = lexicon.entries([f"w{number}" for number in range(40)]).to_pylist()
+    own = {(e["word"], e["paraphrase"]): e[name] for e in entries if e["word"] < e["paraphrase"]}
+    scores: dict[tuple[str, str], float] = {("w0", "absent"): 9.0}
+    for number, ((first, second), score) in enumerate(own.items()):
+        if number % 3 != 1:
+            scores[first, second] = score - 7 * (number % 3 == 2)
+        if number % 3 != 0:
+            scores[second, first] = score + 7 * (number % 3 == 2)
+    result = agreement(lexicon, ReferenceLexicon("list", scores, True))
+    assert result.shared == len(own) > 10
+    assert result.spearman[name] == 100
+    reverse = ReferenceLexicon("list", {pair: -score for pair, score in scores.items()}, True)
+    assert agreement(lexicon, reverse).spearman[name] == -100
 
 
 def test_table_13(lexicon: Lexicon, tmp_path: Path) -> None:
