@@ -68,7 +68,9 @@ def judge(lexicon: Path, output: Path) -> None:
     ppdb, simlex: pairs of PPDB, of SimLex-999, whose words the lexicon has, the rarer one in the band.
     ppdb_entries, simlex_entries: those that are entries, %.
     SCORE_simlex: Spearman x 100 with the judgements of those that are entries; of all words, over the whole
-        list, unseen pairs 0 (PN Table 13). SCORE_ppdb: with PPDB's scores, where its file has them.
+        list, unseen pairs 0 (PN Table 13). ppdb_simlex: the same of PPDB, where its file has no scores of
+        being a pair of it.
+    SCORE_ppdb: Spearman x 100 of the shared pairs with PPDB's scores, where its file has them.
     """
     opened = Lexicon(lexicon)
     reference = read_reference_lexicon(data_directory() / FILES["ppdb"])
@@ -106,10 +108,12 @@ def judge(lexicon: Path, output: Path) -> None:
             figures[f"{name}_simlex"] = _rounded(spearman(values[seen, 0], values[seen, column]))
         labels[_label(low, high)] = figures
     whole = labels[_label(BANDS[0], BANDS[-1])]
-    for name, rho in agreement(opened, reference).spearman.items():
+    by_ppdb = agreement(opened, reference).spearman
+    for name in SCORES:
         whole[f"{name}_simlex"] = correlate(simlex, scores[name]).spearman
-        if rho is not None:
+        if (rho := by_ppdb[name]) is not None:
             whole[f"{name}_ppdb"] = rho
+    whole["ppdb_simlex"] = correlate(simlex, reference.scores).spearman
     whole["entries"] = opened.manifest["entries"]
     write_json(output, {"labels": labels})
 
