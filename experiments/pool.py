@@ -89,7 +89,7 @@ class Pool:
                 yield kept
 
         units = [make_units(name) for name in UNITS]
-        limits = {name: VocabularyParameters(maximum_size=60_000) for name in UNITS}
+        limits = VocabularyParameters(maximum_size=60_000)
         store = build_pair_store(directory / "pairs", blocks(), units, limits)
         if store.skipped:
             raise SystemExit(f"{store.skipped} pairs without a token: their labels would be wrong")

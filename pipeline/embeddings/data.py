@@ -44,33 +44,25 @@ class TrainingData:
     drop_leaked: bool = True
 
     @cached_property
+    def sets_by_role(self) -> dict[str, list[SentencePairs]]:
+        """The sets of each role: `development`, `test` and `foreign`."""
+        roles = {"development": self.development, "test": self.test_sets, "foreign": self.foreign}
+        return {role: read_sets([*map(expand, paths)]) if paths else [] for role, paths in roles.items()}
+
+    @property
     def development_sets(self) -> list[SentencePairs]:
         """The sets that choose the epoch."""
-        return _sets(self.development)
+        return self.sets_by_role["development"]
 
-    @cached_property
+    @property
     def evaluated_sets(self) -> list[SentencePairs]:
         """The sets that the trained model is evaluated on."""
-        return _sets(self.test_sets)
-
-    @cached_property
-    def foreign_sets(self) -> list[SentencePairs]:
-        """Sets whose sentences may not be trained on."""
-        return _sets(self.foreign)
+        return self.sets_by_role["test"]
 
     def development_score_of(self, model: Comparable) -> Evaluate | None:
         """What a training loop evaluates a model by, whatever it is given; None without development sets."""
         sets = self.development_sets
         return (lambda _: development_score(model, sets)) if sets else None
-
-    @property
-    def sets_by_role(self) -> dict[str, list[SentencePairs]]:
-        """The sets of each role: `development`, `test` and `foreign`."""
-        return {
-            "development": self.development_sets,
-            "test": self.evaluated_sets,
-            "foreign": self.foreign_sets,
-        }
 
     def leakage_filter(self) -> LeakageFilter:
         """Looks for pairs with a sentence of any of the sets. Sets are distinguished by role and content,
@@ -124,10 +116,6 @@ class TrainingData:
                 },
             }
         )
-
-
-def _sets(paths: Sequence[str]) -> list[SentencePairs]:
-    return read_sets([expand(path) for path in paths]) if paths else []
 
 
 def _digest(pairs: SentencePairs) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -104,16 +104,13 @@ def build_pair_store(
     directory: Path,
     blocks: Iterable[PairBlock],
     units: Sequence[Units],
-    limits: VocabularyParameters | Mapping[str, VocabularyParameters],
-    vocabularies: Mapping[str, Vocabulary] | None = None,
+    limits: VocabularyParameters,
 ) -> PairStore:
     """Cut pairs into units once, count, settle the vocabularies, and write the ids to disk.
 
     Memory holds one block of pairs and the distinct units. A pair with a side that has no unit is left out
     and counted; InputError where no pair is left.
 
-    limits: of the vocabularies; for all units, or by name.
-    vocabularies: given vocabularies by unit name; others are made of the most frequent units.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
@@ -140,11 +137,7 @@ def build_pair_store(
             f"no pair to train on: {seen:,} read, none with text on both sides",
             remedy="Look at the pairs' files and columns.",
         )
-    described = {}
-    for builder in builders:
-        name = builder.units.name
-        limit = limits[name] if isinstance(limits, Mapping) else limits
-        described[name] = builder.finish(limit, (vocabularies or {}).get(name))
+    described = {builder.units.name: builder.finish(limits) for builder in builders}
     files = [path for path in directory.iterdir() if _is_data(path)]
     write_json(directory / _SUMS, {path.name: sha256_file(path) for path in sorted(files)})
     write_json(
@@ -211,13 +204,11 @@ class _UnitBuilder:
     def close(self) -> None:
         self._writer.close()
 
-    def finish(self, limit: VocabularyParameters, given: Vocabulary | None) -> dict[str, Any]:
+    def finish(self, limit: VocabularyParameters) -> dict[str, Any]:
         found = self._writer.units
-        if given is None and self.units.fixed_vocabulary is not None:
-            pieces, unknown = self.units.fixed_vocabulary
-            given = Vocabulary(pieces, unknown)
-        if given is not None:
-            return self._writer.finish(given, given.ids_of(found))
+        if self.units.fixed_vocabulary is not None:
+            fixed = Vocabulary(*self.units.fixed_vocabulary)
+            return self._writer.finish(fixed, fixed.ids_of(found))
         return self._writer.finish(
             *most_frequent(
                 found,

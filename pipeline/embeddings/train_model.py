@@ -25,10 +25,10 @@ from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameter
 from paraforge.errors import InputError
 from paraforge.evaluation.similarity.comparing import Model
 from paraforge.evaluation.similarity.sts import GroupScore, SetScore, evaluate_sts
-from paraforge.files import hash_json, read_json, sha256_file, write_csv, write_json
+from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.learning.devices import check_device
 from paraforge.learning.loop import Trainer
-from paraforge.learning.runs import MODEL, open_or_build, run_once
+from paraforge.learning.runs import MODEL, open_or_build, run_once, write_curve
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.text.paths import expand
@@ -92,7 +92,7 @@ def train_named_model(
     )
     device = device_of(resources)
     report = train_model(parameters.models[name], data, output, resources, device=device, description=name)
-    write_curve(curve, report.history)
+    write_curve(curve, "pairs_seen", "pairs", report.history)
     return report
 
 
@@ -274,17 +274,3 @@ def _signature(store: PairStore, data: TrainingData, leakage: Mapping[str, Any] 
         ("v", __version__),
     ]
     return "|".join(f"{key}:{value}" for key, value in fields)
-
-
-def write_curve(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
-    """Loss and development score over the pairs seen, as CSV."""
-    rows = [
-        {
-            "pairs_seen": entry["pairs"],
-            "epoch": entry["epoch"],
-            "loss": None if entry["loss"] is None else f"{entry['loss']:.6f}",
-            "development_pearson": None if entry["score"] is None else f"{entry['score']:.4f}",
-        }
-        for entry in history
-    ]
-    write_csv(path, ["pairs_seen", "epoch", "loss", "development_pearson"], rows)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from paraforge.errors import InputError
-from paraforge.files import read_json, read_json_or_none, write_json
+from paraforge.files import read_json, read_json_or_none, write_csv, write_json
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
 
 Store = TypeVar("Store")
@@ -66,6 +66,21 @@ def open_or_build(open_: Callable[[], Store], build: Callable[[], Store]) -> Sto
         return open_()
     except InputError:  # missing, or not whole
         return build()
+
+
+def write_curve(path: Path, over: str, counted: str, history: Iterable[Mapping[str, Any]]) -> None:
+    """Write loss and development score of a history as CSV, over what `counted` is the history's name of and
+    `over` the file's."""
+    rows = [
+        {
+            over: entry[counted],
+            "epoch": entry["epoch"],
+            "loss": None if entry["loss"] is None else f"{entry['loss']:.6f}",
+            "development_pearson": None if entry["score"] is None else f"{entry['score']:.4f}",
+        }
+        for entry in history
+    ]
+    write_csv(path, [over, "epoch", "loss", "development_pearson"], rows)
 
 
 def _check_place(output: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paraforge.errors import ConfigurationError, InputError
+from paraforge.errors import ConfigurationError, InputError, check_format, describing
 from paraforge.files import read_json
 from paraforge.parsing.brackets import template_of, top_two_levels
 
@@ -148,14 +148,11 @@ class Controls:
                 remedy="Give what the stage paraphraser made, e.g. models/paraphraser.",
             )
         content = read_json(path)
-        try:
-            if content["format"] > FORMAT:
-                raise InputError("written by a newer version", path, remedy="Upgrade paraforge.")
+        with describing(path):
+            check_format(content["format"], FORMAT, path)
             edges = {name: [float(edge) for edge in content["edges"][name]] for name in content["edges"]}
             templates = {str(name): int(count) for name, count in content["templates"].items()}
             return cls(edges, templates, content["parser"], list(map(str, content.get("labels", []))))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"damaged: {error!r}", path) from error
 
 
 def plain(text: str) -> str:

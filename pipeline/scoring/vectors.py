@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.errors import InputError
+from paraforge.errors import InputError, check_format, describing
 from paraforge.files import atomic_path, read_json, text_output, write_json
 from paraforge.scoring.vector_files import read_vector_file
 
@@ -162,15 +162,9 @@ class WordVectors:
         if not directory.is_dir():
             raise InputError("no such directory of word vectors", directory)
         table = read_json(directory / TABLE_NAME)
-        try:
-            table_format, shape = int(table["format"]), (int(table["words"]), int(table["dimension"]))
-            fingerprint = str(table["fingerprint"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"damaged: {error!r}", directory / TABLE_NAME) from error
-        if table_format != TABLE_FORMAT:
-            raise InputError(
-                f"written in format {table_format}, this version reads {TABLE_FORMAT}", directory
-            )
+        with describing(directory / TABLE_NAME):
+            check_format(int(table["format"]), TABLE_FORMAT, directory)
+            shape, fingerprint = (int(table["words"]), int(table["dimension"])), str(table["fingerprint"])
         vectors = _open_vectors(directory / VECTORS_NAME, shape)
         opened = cls(_open_vocabulary(directory / VOCABULARY_NAME, shape[0]), vectors)
         if verify and opened.fingerprint != fingerprint:

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import torch
-from pydantic import ValidationError
 
-from paraforge.errors import InputError
+from paraforge.errors import InputError, check_format, describing
 from paraforge.files import read_json, write_json
 from paraforge.learning.batches import Bags
 from paraforge.learning.checkpoint import load_parameters, write_tensors
@@ -172,16 +171,13 @@ class DecoderModel:
             raise InputError("not a directory of trained decoders", directory, remedy=remedy)
         path = directory / DESCRIPTION
         content = read_json(path)
-        try:
-            if content["format"] != FORMAT:
-                raise InputError(f"written in format {content['format']}, this version reads {FORMAT}", path)
+        with describing(path):
+            check_format(content["format"], FORMAT, path)
             parameters = DecodersParameters.model_validate(content["parameters"])
             size, about = int(content["vocabulary"]), dict(content["about"])
             predicted = int(content.get("predicted", size))
             if not 0 < predicted <= size:
                 raise ValueError(f"{predicted} of {size} words predicted")
-        except (KeyError, TypeError, ValueError, ValidationError) as error:
-            raise InputError(f"damaged: {error}", path) from error
         vocabulary = Vocabulary.load(directory / VOCABULARY)
         if len(vocabulary) != size:
             raise InputError(f"{len(vocabulary)} words, {DESCRIPTION} says {size}", directory / VOCABULARY)

@@ -3,6 +3,7 @@ Tables 1 and 2, Appendix C)."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,12 +32,13 @@ def readings_of(parameters: DecodersParameters) -> list[RepresentationParameters
 def scores_by_reading(
     model: DecoderModel, sets: Sequence[SentencePairs]
 ) -> dict[str, dict[str, float | None]]:
-    """Pearson x 100 of each year by reading, e.g. `{"unrolled:3:cosine": {"2014": 41.3}}`.
+    """Pearson x 100 of each year by reading, e.g. `{"unrolled:3:cosine": {"2014": 41.3}}`; empty without
+    sets.
 
     A sentence goes through the decoders once for all readings; memory holds the states of one set.
     """
     readings = readings_of(model.parameters)
-    compared: dict[str, list[Compared]] = {str(reading): [] for reading in readings}
+    compared: dict[str, list[Compared]] = defaultdict(list)
     by_context = model.read_by(readings[0])
     for pairs in sets:
         check_interrupt()

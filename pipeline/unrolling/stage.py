@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.train_model import device_of
-from paraforge.files import write_csv
+from paraforge.learning.runs import write_curve
 from paraforge.shards.resources import Resources
 from paraforge.shards.work import replaced_directory
 from paraforge.text.paths import expand
@@ -14,8 +14,6 @@ from paraforge.unrolling.parameters import DecodersStageParameters
 from paraforge.unrolling.references import References
 from paraforge.unrolling.sentences import RunningText, SentenceFile
 from paraforge.unrolling.train_decoders import DecodersReport, train_decoders
-
-CURVE = ("update", "epoch", "loss", "development_pearson")
 
 
 def build_decoders(
@@ -47,14 +45,5 @@ def build_decoders(
     else:
         with replaced_directory(output):
             pass
-    rows = [
-        {
-            "update": entry["updates"],
-            "epoch": entry["epoch"],
-            "loss": None if entry["loss"] is None else f"{entry['loss']:.6f}",
-            "development_pearson": None if entry["score"] is None else f"{entry['score']:.4f}",
-        }
-        for entry in (report.history if report else ())
-    ]
-    write_csv(curve, CURVE, rows)
+    write_curve(curve, "update", "updates", report.history if report else ())
     return report

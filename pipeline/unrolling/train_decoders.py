@@ -153,8 +153,7 @@ def _train(
     )
     record = trainer.run()
     with torch_threads(resources.thread_count()):
-        tested = judges.evaluated_sets
-        readings = scores_by_reading(model, tested) if tested else {}
+        readings = scores_by_reading(model, judges.evaluated_sets)
         found = {"readings": readings, **found_by(trainer, model, judges, begin)}
     report = DecodersReport(
         signature=f"triples:{len(store)}|{signature}",

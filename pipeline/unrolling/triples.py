@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from paraforge.embeddings.parameters import VocabularyParameters
-from paraforge.errors import InputError
+from paraforge.errors import InputError, describing
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import Bags
@@ -62,15 +62,13 @@ class TripleStore:
         the vocabulary."""
         path = directory / _INDEX
         index = read_json(path)
-        try:
+        with describing(path):
             if index["format"] != FORMAT:
                 raise InputError(f"format {index['format']}, not {FORMAT}", path)
             self._triples = int(index["triples"])
             self.sentences, self.skipped = int(index["sentences"]), int(index["skipped"])
             self.documents = int(index["documents"])
             described = dict(index["words"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"damaged: {error!r}", path) from error
         self.directory = directory
         self.fingerprint = hash_json(index)
         self._sequences = IdSequences(directory, _UNIT, self.sentences, described)

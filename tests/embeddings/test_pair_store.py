@@ -18,7 +18,7 @@ from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.errors import InputError
 from paraforge.text.tokens import tokenize
 from paraforge.text.units import Trigrams, Words
-from paraforge.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.text.vocabulary import UNKNOWN
 from tests.bitext.test_pair_blocks import write_corpus
 from tests.text.test_units import plain_trigrams
 
@@ -81,13 +81,6 @@ def test_rare_words_are_unknown_and_the_vocabulary_is_capped(tmp_path: Path) -> 
     store = build_pair_store(tmp_path / "2", [block(pairs)], [Words()], capped)
     assert store.vocabularies["word"].units == [UNKNOWN, "a", "b"]
     assert store.counts("word").tolist() == [5, 4, 3]
-
-
-def test_a_given_vocabulary_is_kept(tmp_path: Path) -> None:
-    vocabulary = Vocabulary(["x", "b", UNKNOWN, "a"])
-    store = build_pair_store(tmp_path, [block([("a b", "c")])], [Words()], EVERYTHING, {"word": vocabulary})
-    assert store.vocabularies["word"].units == vocabulary.units
-    assert texts(store, "word") == [["a", "b"], [UNKNOWN]]
 
 
 def test_select_in_any_order(tmp_path: Path) -> None:
