@@ -130,11 +130,6 @@ def inflect_determiner(lemma: str, gender: str, number: str, case: str) -> str:
     return lemma.removesuffix("ůj") + _cell(_MY, gender, number, case)
 
 
-def inflect_relative(gender: str, number: str, case: str) -> str:
-    """The relative pronoun který."""
-    return inflect_adjective("který", gender, number, case)
-
-
 def pronoun_accusative(gender: str, number: str) -> str:
     """The third-person accusative pronoun of written Czech (jej, ji, je)."""
     if number == "p":

@@ -60,23 +60,6 @@ _ENDINGS = {
     "muzeum": "a u = u em | a í ím a ích i",
 }
 
-# How many letters of the lemma are its ending, where the lexicon gives no stem.
-_LEMMA_ENDING = {
-    "soudce": 1,
-    "předseda": 1,
-    "vedoucí": 1,
-    "vrátný": 1,
-    "žena": 1,
-    "růže": 1,
-    "ulice": 1,
-    "dovolená": 1,
-    "město": 1,
-    "moře": 1,
-    "kuře": 1,
-    "stavení": 1,
-    "muzeum": 2,
-}
-
 _SOFTENED = {"k": "c", "h": "z", "g": "z", "r": "ř"}
 _TAKES_HOOK = frozenset("dtnbpvmf")
 _UNHOOKED = {"ď": "d", "ť": "t", "ň": "n"}
@@ -106,7 +89,8 @@ def join(stem: str, ending: str) -> str:
 
 def default_stem(lemma: str, paradigm: str) -> str:
     """The lemma without its nominative ending; a hook hidden in -ně comes back (kuchyně: kuchyň-)."""
-    cut = _LEMMA_ENDING.get(paradigm, 0)
+    # A model word's last vowel is its ending, and -um of muzeum; one that ends in a consonant has none.
+    cut = 2 if paradigm == "muzeum" else int(paradigm[-1] in "aáeéíoý")
     stem = lemma[: len(lemma) - cut] if cut else lemma
     if lemma.endswith("ě") and cut:
         hooked = {"d": "ď", "t": "ť", "n": "ň"}.get(stem[-1])

@@ -137,7 +137,7 @@ class NounPhrase:
             }[place][form]
             return f"{preposition}~{self.case(case)}"
         if form.startswith("rel_"):
-            return agree.inflect_relative(self.gender, self.number, form[4:])
+            return agree.inflect_adjective("který", self.gender, self.number, form[4:])
         if form == "him":
             return agree.pronoun_accusative(self.gender, self.number)
         return self.case(form)

@@ -55,28 +55,23 @@ def is_test_sentence(cs: str) -> bool:
 
 
 class SentenceGenerator:
-    """Draws sentences from patterns; the same seed gives the same sentences everywhere."""
+    """Draws sentences from patterns; the same seed gives the same sentences everywhere.
+
+    random: what everything is drawn with.
+    """
 
     def __init__(self, seed: int) -> None:
         lexicon = load_lexicon()
-        self._random = random.Random(seed)
+        self.random = random.Random(seed)
         self._filler = SlotFiller(lexicon)
         self._renderer = Renderer(lexicon)
 
-    def count(self) -> int:
-        """A draw of how many renderings to give."""
-        return pick(self._random, _RENDERINGS)
-
-    def choose_pattern(self, patterns: tuple[Pattern, ...]) -> Pattern:
-        """One of the patterns."""
-        return pick(self._random, patterns)
-
     def sentence(self, pattern: Pattern, renderings: int) -> Sentence | None:
         """A sentence with at most this many different renderings, or None where the draw does not fit."""
-        filled = self._filler.fill(pattern.slots, self._random, _REGISTER.get(pattern.domain))
+        filled = self._filler.fill(pattern.slots, self.random, _REGISTER.get(pattern.domain))
         if filled is None:
             return None
-        cs = self._renderer.czech(pattern.czech, filled, self._random)
+        cs = self._renderer.czech(pattern.czech, filled, self.random)
         found: list[str] = []
         alternatives: list[tuple[str, ...]] = []
         for _ in range(4 * renderings if renderings > 1 else 1):
@@ -93,8 +88,8 @@ class SentenceGenerator:
         return list(dict.fromkeys(self._render(pattern, filled)[0] for _ in range(draws)))
 
     def _render(self, pattern: Pattern, filled: dict[str, Filling]) -> tuple[str, Chooser]:
-        chooser = Chooser(self._random)
-        template = pick(self._random, pattern.english)
+        chooser = Chooser(self.random)
+        template = pick(self.random, pattern.english)
         joined = self._renderer.english(template, filled, chooser)
         contracting = _CONTRACTING[pattern.domain]
         if contracting:
@@ -111,8 +106,8 @@ def sentences(domain: str, pairs: int, seed: int, test: bool = False) -> Iterato
     seen: set[str] = set()
     made, misses = 0, 0
     while made < pairs:
-        pattern = generator.choose_pattern(patterns)
-        sentence = generator.sentence(pattern, 1 if test else generator.count())
+        pattern = pick(generator.random, patterns)
+        sentence = generator.sentence(pattern, 1 if test else pick(generator.random, _RENDERINGS))
         if (
             sentence is None
             or sentence.cs in seen

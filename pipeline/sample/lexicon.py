@@ -111,20 +111,10 @@ class Lexicon:
     def __len__(self) -> int:
         return len(self.nouns) + len(self.adjectives) + len(self.verbs) + len(self.adverbs)
 
-    def nouns_with(self, tags: str) -> tuple[Noun, ...]:
-        """Nouns with any of the tags (separated by commas)."""
-        wanted = frozenset(tags.split(","))
-        return tuple(noun for noun in self.nouns if noun.tags & wanted)
-
-    def verbs_with(self, tags: str) -> tuple[Verb, ...]:
-        """Verbs with any of the tags."""
-        wanted = frozenset(tags.split(","))
-        return tuple(verb for verb in self.verbs if verb.tags & wanted)
-
-    def adverbs_with(self, tags: str) -> tuple[Adverb, ...]:
-        """Adverbs with any of the tags."""
-        wanted = frozenset(tags.split(","))
-        return tuple(adverb for adverb in self.adverbs if adverb.tags & wanted)
+    def tagged(self, kind: str, tags: str) -> tuple[Noun | Verb | Adverb, ...]:
+        """Entries of a kind (noun, verb or adverb) with any of the tags (separated by commas)."""
+        entries = {"noun": self.nouns, "verb": self.verbs, "adverb": self.adverbs}[kind]
+        return tuple(entry for entry in entries if not entry.tags.isdisjoint(tags.split(",")))
 
     def verb(self, infinitive: str) -> Verb:
         """The verb with this infinitive (spaces as in the table)."""

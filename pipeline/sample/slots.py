@@ -86,12 +86,7 @@ class SlotFiller:
     def _entries(self, kind: str, tags: str) -> tuple[Noun | Verb | Adverb, ...]:
         key = (kind, tags)
         if key not in self._fitting:
-            if kind == "noun":
-                self._fitting[key] = self._lexicon.nouns_with(tags)
-            elif kind == "verb":
-                self._fitting[key] = self._lexicon.verbs_with(tags)
-            else:
-                self._fitting[key] = self._lexicon.adverbs_with(tags)
+            self._fitting[key] = self._lexicon.tagged(kind, tags)
         if not self._fitting[key]:
             raise ValueError(f"no {kind} has a tag of {tags}")
         return self._fitting[key]
