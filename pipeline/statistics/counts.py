@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -155,7 +155,7 @@ Decile = tuple[str, int]
 def figures_of(rows: pa.Table) -> Figures:
     """Figures of pairs; missing columns are left out."""
     result = Figures(pairs=rows.num_rows)
-    columns = known_columns(rows)
+    columns = _known_columns(rows)
     for name, (values, missing) in columns.items():
         scale, known = SCALES[name], values[~missing]
         result.histograms[name] = np.bincount(scale.bin_of(known), minlength=scale.bins)
@@ -177,7 +177,7 @@ def figures_of(rows: pa.Table) -> Figures:
     return result
 
 
-def known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.bool_]]]:
+def _known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.bool_]]]:
     """Values of the averaged columns that the rows have, and where each is missing."""
     result = {}
     for name in AVERAGED:
@@ -187,31 +187,23 @@ def known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.bool
     return result
 
 
-def decile_figures(rows: pa.Table) -> dict[Decile, dict[str, Moments]]:
-    """Moments of every averaged column for each tenth of each ``SCORE_decile`` column."""
-    result: dict[Decile, dict[str, Moments]] = {}
-    columns = known_columns(rows)
-    for ranking in [name for name in rows.column_names if name.endswith("_decile")]:
-        places, unranked = numbers(rows.column(ranking))
-        for tenth in range(1, 11):
-            inside = (places == tenth) & ~unranked
-            result[ranking.removesuffix("_decile"), tenth] = {
-                "pairs": Moments(int(inside.sum())),
-                **{
-                    name: Moments.of(values[inside & ~missing]) for name, (values, missing) in columns.items()
-                },
-            }
-    return result
+def decile_figures(rows: pa.Table) -> dict[Decile, Figures]:
+    """Figures of each tenth of each ``SCORE_decile`` column."""
+    return {
+        (ranking.removesuffix("_decile"), tenth): figures_of(rows.filter(pc.equal(rows[ranking], tenth)))
+        for ranking in rows.column_names
+        if ranking.endswith("_decile")
+        for tenth in range(1, 11)
+    }
 
 
-def merge_deciles(
-    total: dict[Decile, dict[str, Moments]], part: Mapping[Decile, Mapping[str, Moments]]
-) -> None:
-    """Add a shard's deciles to ``total``."""
-    for decile, columns in part.items():
-        mine = total.setdefault(decile, {})
-        for name, moments in columns.items():
-            mine.setdefault(name, Moments()).add(moments)
+Key = TypeVar("Key")
+
+
+def add_by_key(total: dict[Key, Figures], part: Mapping[Key, Figures]) -> None:
+    """Add a shard's figures by source, or by decile, to ``total``."""
+    for key, figures in part.items():
+        total.setdefault(key, Figures()).add(figures)
 
 
 def shared_out(number: int, sizes: Sequence[int]) -> list[int]:
@@ -227,9 +219,9 @@ def shared_out(number: int, sizes: Sequence[int]) -> list[int]:
     return shares
 
 
-def rounded(value: float | None, digits: int = 4) -> float | None:
+def rounded(value: float | None) -> float | None:
     """A figure for people."""
-    return None if value is None else round(value, digits)
+    return None if value is None else round(value, 4)
 
 
 def plain_bands(figures: Figures) -> list[dict[str, Any]]:

@@ -20,12 +20,11 @@ from paraforge.statistics.counts import (
     SCALES,
     Decile,
     Figures,
-    Moments,
+    add_by_key,
     added,
     by_source,
     decile_figures,
     figures_of,
-    merge_deciles,
 )
 from paraforge.statistics.pairs import Keys, Paths, limit_of, read_pairs, shard_paths, smallest
 from paraforge.statistics.parameters import StatisticsParameters, located
@@ -41,7 +40,7 @@ class Statistics:
 
     sources: rows of Table 1, by source; ``pairs`` counts all pairs, the rest is of the sample.
     figures: bands, histograms and heat map, by source.
-    deciles: moments of the averaged columns, by ranking score and tenth.
+    deciles: figures by ranking score and tenth.
     sample: sentences of the sample, at most, of a source.
     background: the corpus that the IDF was computed from: name and number of sentences.
     parse_entropy_missing: why there is no parse entropy, or None where there is.
@@ -49,7 +48,7 @@ class Statistics:
 
     sources: dict[str, dict[str, Any]]
     figures: dict[str, Figures]
-    deciles: dict[Decile, dict[str, Moments]]
+    deciles: dict[Decile, Figures]
     sample: int
     background: dict[str, Any]
     parse_entropy_missing: str | None
@@ -65,7 +64,7 @@ class _Shard:
     """What one shard adds: figures, and the smallest sampling keys of each source."""
 
     figures: dict[str, Figures] = field(default_factory=dict)
-    deciles: dict[Decile, dict[str, Moments]] = field(default_factory=dict)
+    deciles: dict[Decile, Figures] = field(default_factory=dict)
     keys: dict[str, Keys] = field(default_factory=dict)
     background_keys: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
 
@@ -154,9 +153,8 @@ def _first_pass(
     arguments = [(paths, parameters.sample, references, parameters.seed, with_background) for paths in shards]
     done = jobs.run(describe_shard, arguments, description="statistics: figures", unit="rows", sizes=rows)
     for _, shard in done:
-        merge_deciles(total.deciles, shard.deciles)
-        for source, figures in shard.figures.items():
-            total.figures.setdefault(source, Figures()).add(figures)
+        add_by_key(total.deciles, shard.deciles)
+        add_by_key(total.figures, shard.figures)
         for source, keys in shard.keys.items():
             known = total.keys.get(source, keys[:0])
             total.keys[source] = smallest(np.concatenate([known, keys]), parameters.sample)

@@ -11,65 +11,28 @@ import pyarrow as pa
 from paraforge.files import write_csv
 from paraforge.shards.store import write_parquet
 from paraforge.shards.work import replaced_directory
-from paraforge.statistics.counts import HEAT_X, HEAT_Y, SCALES, Decile, Moments, plain_bands, rounded
+from paraforge.statistics.counts import HEAT_X, HEAT_Y, SCALES, Decile, Figures, plain_bands, rounded
 from paraforge.statistics.statistics import Statistics
 
 ALL = "all"
 
 Rows = list[dict[str, Any]]
 
-SOURCES_SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("pairs", pa.int64()),
-        ("sample", pa.int64()),
-        ("length", pa.float64()),
-        ("length_sd", pa.float64()),
-        ("idf", pa.float64()),
-        ("idf_sd", pa.float64()),
-        ("paraphrase_score", pa.float64()),
-        ("paraphrase_score_sd", pa.float64()),
-        ("scored", pa.int64()),
-        ("vocabulary_entropy", pa.float64()),
-        ("vocabulary", pa.int64()),
-        ("parse_entropy", pa.float64()),
-        ("parsed", pa.int64()),
-        ("parse_entropy_missing", pa.string()),
-    ]
-)
-BANDS_SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("band", pa.string()),
-        ("pairs", pa.int64()),
-        ("overlap_3", pa.float64()),
-        ("overlap_3_sd", pa.float64()),
-    ]
-)
-HISTOGRAMS_SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("column", pa.string()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("pairs", pa.int64()),
-    ]
-)
-HEAT_SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("paraphrase_score", pa.float64()),
-        ("overlap_3", pa.float64()),
-        ("pairs", pa.int64()),
-    ]
-)
-DECILES_SCHEMA = pa.schema(
-    [
-        ("score", pa.string()),
-        ("decile", pa.int64()),
-        ("pairs", pa.int64()),
-        *((f"{name}{end}", pa.float64()) for name in SCALES for end in ("", "_sd")),
-    ]
+_TEXTS = ("source", "band", "column", "score", "parse_entropy_missing")
+_COUNTS = ("pairs", "sample", "scored", "vocabulary", "parsed", "decile")
+
+
+def _schema(*names: str) -> pa.Schema:
+    """Columns by name: what is neither a text nor a count is a figure."""
+    kinds = dict.fromkeys(_TEXTS, pa.string()) | dict.fromkeys(_COUNTS, pa.int64())
+    return pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
+
+
+BANDS_SCHEMA = _schema("source", "band", "pairs", "overlap_3", "overlap_3_sd")
+HISTOGRAMS_SCHEMA = _schema("source", "column", "low", "high", "pairs")
+HEAT_SCHEMA = _schema("source", "paraphrase_score", "overlap_3", "pairs")
+DECILES_SCHEMA = _schema(
+    "score", "decile", "pairs", *(f"{name}{end}" for name in SCALES for end in ("", "_sd"))
 )
 
 
@@ -107,15 +70,13 @@ def heat_rows(statistics: Statistics) -> Iterator[dict[str, Any]]:
             }
 
 
-def decile_rows(deciles: Mapping[Decile, Mapping[str, Moments]]) -> Rows:
+def decile_rows(deciles: Mapping[Decile, Figures]) -> Rows:
     """Means and standard deviations of each tenth of each ranking score; tenth 1 is the lowest."""
     rows: Rows = []
-    for (score, tenth), columns in sorted(deciles.items()):
-        row: dict[str, Any] = {"score": score, "decile": tenth, "pairs": columns["pairs"].number}
-        for name, moments in columns.items():
-            if name != "pairs":
-                row[name] = rounded(moments.mean)
-                row[f"{name}_sd"] = rounded(moments.deviation)
+    for (score, tenth), figures in sorted(deciles.items(), key=lambda item: item[0]):
+        row: dict[str, Any] = {"score": score, "decile": tenth, "pairs": figures.pairs}
+        for name, moments in figures.moments.items():
+            row |= {name: rounded(moments.mean), f"{name}_sd": rounded(moments.deviation)}
         rows.append(row)
     return rows
 
@@ -136,8 +97,9 @@ def metrics(statistics: Statistics) -> dict[str, Any]:
 
 def write_tables(statistics: Statistics, directory: Path, plots: Path) -> None:
     """Write the Parquet tables into ``directory`` (replaced as a whole) and CSV files for plots."""
+    sources = source_rows(statistics)
     tables: dict[str, tuple[Rows, pa.Schema]] = {
-        "sources": (source_rows(statistics), SOURCES_SCHEMA),
+        "sources": (sources, _schema(*sources[0])),
         "bands": (band_rows(statistics), BANDS_SCHEMA),
         "histograms": (histogram_rows(statistics), HISTOGRAMS_SCHEMA),
         "heat": (list(heat_rows(statistics)), HEAT_SCHEMA),

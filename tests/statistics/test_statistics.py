@@ -184,10 +184,10 @@ def test_histograms_heat_and_deciles_count_every_pair(tmp_path: Path) -> None:
     assert total.histograms["paraphrase_score"].sum() == total.heat.sum() == len(scored)
     tenths = Counter(row["paraphrase_score_decile"] for row in scored)
     for tenth in range(1, 11):
-        columns = found.deciles["paraphrase_score", tenth]
-        assert columns["pairs"].number == tenths[tenth]
+        figures = found.deciles["paraphrase_score", tenth]
+        assert figures.pairs == tenths[tenth]
         overlaps = [row["overlap_3"] for row in scored if row["paraphrase_score_decile"] == tenth]
-        assert columns["overlap_3"].mean == pytest.approx(standard.mean(overlaps), abs=1e-5)
+        assert figures.moments["overlap_3"].mean == pytest.approx(standard.mean(overlaps), abs=1e-5)
 
 
 def test_parse_entropy(tmp_path: Path) -> None:
