@@ -41,10 +41,10 @@ class SentenceTransformerEmbedder(CosineModel):
     uses_threads = True
 
     def __init__(self, directory: Path, device: str = "cpu") -> None:
-        """Load it; see :func:`~paraforge.scoring.scorers.sentence_transformer.load_sentence_transformer`."""
-        from paraforge.scoring.scorers.sentence_transformer import load_sentence_transformer
+        """Load it; see :func:`~paraforge.scoring.scorers.sentence_transformer.load_model`."""
+        from paraforge.scoring.scorers.sentence_transformer import load_model
 
-        self._model: Any = load_sentence_transformer(directory, device)
+        self._model: Any = load_model(directory, device)
 
     @property
     def dimension(self) -> int:

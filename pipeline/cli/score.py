@@ -75,16 +75,17 @@ def score(
     from paraforge.loading import load_fixed
     from paraforge.publication.verdict_words import words_of
     from paraforge.scoring import general
-    from paraforge.scoring.score_file import check_input, is_parquet, score_file
+    from paraforge.scoring.score_file import is_parquet, score_file
     from paraforge.scoring.vector_cache import table_directory
     from paraforge.scoring.word_scorer import WordScorer
     from paraforge.selection.marking import Marking
     from paraforge.selection.reasons import explain_filters
     from paraforge.selection.thresholds import MAIN_SCORE
     from paraforge.shards.resources import available_cores
+    from paraforge.text.paths import require_regular
 
     bounds = _bounds(by, minimum, wrong_pairs)
-    check_input(input_path)
+    require_regular(input_path)
     check_output_file(output, force, table("a table", "parquet", ["paraphrase_score", "overlap_3"]))
     if is_parquet(input_path):
         columns: dict[str, int | str] = {

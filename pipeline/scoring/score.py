@@ -18,7 +18,8 @@ from paraforge.scoring.corpus_counts import CorpusCounts, count_corpus
 from paraforge.scoring.pairs import FATE_COLUMNS, TEXT_COLUMNS, Pairs, usable_rows
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
-from paraforge.scoring.scorers import cross_encoder, language, sentence_transformer
+from paraforge.scoring.scorers import language
+from paraforge.scoring.scorers.sentence_transformer import Kind, check_directory
 from paraforge.scoring.vectors import TABLE_NAME, TRAINED_ON_NAME, WordVectors
 from paraforge.scoring.verdict import bands, judge
 from paraforge.scoring.word_scorer import DESCRIPTION, WordScorer
@@ -35,10 +36,10 @@ from paraforge.versions import SCORE
 logger = logging.getLogger(__name__)
 
 PAIR_COLUMNS = (*TEXT_COLUMNS, "source", "source_text")
-# Directories that `score` may name, each for a column, and what refuses a wrong one.
-_CHECKS: dict[Literal["sentence_transformer", "cross_encoder"], Callable[[Path], None]] = {
-    "sentence_transformer": sentence_transformer.check_directory,
-    "cross_encoder": cross_encoder.check_directory,
+# Directories that `score` may name, each for a column, and what their models are.
+_MODELS: dict[Literal["sentence_transformer", "cross_encoder"], Kind] = {
+    "sentence_transformer": "SentenceTransformer",
+    "cross_encoder": "CrossEncoder",
 }
 _COUNTED = ("reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch")
 
@@ -172,10 +173,10 @@ def score_step(
         fingerprints["language"] = language.fingerprint()
         language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
     models = {}
-    for name, check in _CHECKS.items():
+    for name, kind_of_model in _MODELS.items():
         directory = parameters.directory(name)
         if directory is not None:
-            check(directory)
+            check_directory(directory, kind_of_model)
             fingerprints[name] = sha256_directory(directory)
             models[name] = directory.resolve()
     devices = _devices(resources) if models else ("cpu",)
@@ -196,7 +197,7 @@ def score_step(
             "counts": None if counted is None else counted[0],
             "identify_language": identify,
             "languages": parameters.languages,
-            **{f"{name}_directory": models.get(name) for name in _CHECKS},
+            **{f"{name}_directory": models.get(name) for name in _MODELS},
             "devices": devices,
         },
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
@@ -240,25 +241,31 @@ def score(
     present = ShardView(translated).column_names
     step = replace(step, columns=[name for name in (*PAIR_COLUMNS, *FATE_COLUMNS) if name in present])
     report = run_step(step, [translated], output, resources)
-    counts = _Counts()
+    counts: Counter[str] = Counter()
+    sources: Counter[str] = Counter()
     view = ShardView(translated, output)
     lineage = [name for name in LINEAGE[:2] if name in view.column_names]
     for table in view.tables([*lineage[:1], *_COUNTED]):
-        counts.add(table)
+        counts["scored"] += pc.count(table["reference_tokens"]).as_py()
+        counts["with_paraphrase_score"] += pc.count(table["paraphrase_score"]).as_py()
+        for name in _COUNTED[1:]:
+            counts[name] += pc.sum(table[name]).as_py() or 0
+        if "source" in table.column_names:
+            sources.update(scored_sources(table))
     wrong = None
     if len(lineage) == 2:  # shards of other makers may have none
         trained_on = read_json_or_none(vectors / TRAINED_ON_NAME) or {}
         trained = trained_on.get("shards") == ShardDirectory(translated).digest
-        wrong = write_wrong_pairs(step, translated, output, counts.sources, resources, trained)
+        wrong = write_wrong_pairs(step, translated, output, sources, resources, trained)
     judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]
     return ScoreReport(
         rows=report.rows,
-        scored=counts.scored,
-        unscored=report.rows - counts.scored,
-        without_paraphrase_score=counts.scored - counts.with_paraphrase_score,
-        mean_paraphrase_score=_mean(counts.paraphrase_score, counts.with_paraphrase_score),
-        mean_overlap_3=_mean(counts.overlap_3, counts.scored),
-        digit_mismatches=counts.digit_mismatches,
+        scored=counts["scored"],
+        unscored=report.rows - counts["scored"],
+        without_paraphrase_score=counts["scored"] - counts["with_paraphrase_score"],
+        mean_paraphrase_score=_mean(counts["paraphrase_score"], counts["with_paraphrase_score"]),
+        mean_overlap_3=_mean(counts["overlap_3"], counts["scored"]),
+        digit_mismatches=counts["digit_mismatch"],
         shards=report.shards,
         reused=report.reused,
         seconds=round(time.monotonic() - started, 3),
@@ -267,26 +274,10 @@ def score(
     )
 
 
-class _Counts:
-    """Running totals over the scored shards."""
-
-    def __init__(self) -> None:
-        self.scored = 0
-        self.sources: Counter[str] = Counter()
-        self.with_paraphrase_score = 0
-        self.paraphrase_score = 0.0
-        self.overlap_3 = 0.0
-        self.digit_mismatches = 0
-
-    def add(self, table: Any) -> None:
-        self.scored += pc.count(table.column("reference_tokens")).as_py()
-        if "source" in table.column_names:
-            scored = table["source"].filter(pc.is_valid(table["reference_tokens"]))
-            self.sources.update({one["values"]: one["counts"] for one in pc.value_counts(scored).to_pylist()})
-        self.with_paraphrase_score += pc.count(table.column("paraphrase_score")).as_py()
-        self.paraphrase_score += pc.sum(table.column("paraphrase_score")).as_py() or 0.0
-        self.overlap_3 += pc.sum(table.column("overlap_3")).as_py() or 0.0
-        self.digit_mismatches += pc.sum(table.column("digit_mismatch")).as_py() or 0
+def scored_sources(rows: pa.Table) -> dict[str, int]:
+    """Scored rows of each source, of rows with ``source`` and ``reference_tokens``."""
+    names = rows["source"].filter(pc.is_valid(rows["reference_tokens"]))
+    return {one["values"]: one["counts"] for one in pc.value_counts(names).to_pylist()}
 
 
 def _mean(total: float, count: int) -> float | None:

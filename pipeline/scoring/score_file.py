@@ -23,7 +23,7 @@ from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.scoring.corpus_counts import MOST_ROWS, count_shard, put_together
 from paraforge.scoring.pairs import FATE_COLUMNS, TEXT_COLUMNS
-from paraforge.scoring.score import build_scorers, score_table
+from paraforge.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.scoring.scorer import Scorer
 from paraforge.scoring.wrong_pairs import draw_wrong_pairs, joined
 from paraforge.shards.lineage import LINEAGE
@@ -78,7 +78,7 @@ def score_file(
         InputError: the input cannot be read, a column is missing, a line has too few columns.
         Interrupted: SIGTERM or Ctrl-C; nothing is written.
     """
-    check_input(input_path)
+    require_regular(input_path)
 
     def read() -> Iterator[Any]:
         if is_parquet(input_path):
@@ -142,8 +142,7 @@ class _Groups:
         for group in range(len(self)):
             rows = self.read(group, ["source", "reference_tokens"])
             self.first.append(self.first[-1] + rows.num_rows)
-            names = rows["source"].filter(pc.is_valid(rows["reference_tokens"]))
-            self.sources.update({one["values"]: one["counts"] for one in pc.value_counts(names).to_pylist()})
+            self.sources.update(scored_sources(rows))
             if self._has_source and len(self.sources) > _MOST_SOURCES:
                 self._has_source = False
                 self.sources = Counter({"": self.sources.total()})
@@ -170,11 +169,6 @@ def _wrong_pairs(path: Path, scorers: Sequence[Scorer]) -> pa.Table:
         groups = _Groups(file, scores)
         pairs = draw_wrong_pairs(groups, groups.sources)
     return joined(pairs, score_table(pairs, scorers))
-
-
-def check_input(path: Path) -> None:
-    """Refuse a path that is no regular file. Raises InputError: as said."""
-    require_regular(path)
 
 
 def is_parquet(path: Path) -> bool:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.errors import InputError, require
+from paraforge.errors import InputError
 from paraforge.files import read_json_or_none
 from paraforge.scoring.scorer import Scorer, ScorerChoice
-from paraforge.scoring.scorers.sentence_transformer import EXTRA, PACKAGE
+from paraforge.scoring.scorers.sentence_transformer import load_model
 from paraforge.shards.column import column
 
 if TYPE_CHECKING:
@@ -51,14 +51,7 @@ class CrossEncoderScore(Scorer):
         model in it, or one that gives neither a number nor an entailment.
         """
         directory = Path(directory)
-        check_directory(directory)
-        package = require(PACKAGE, EXTRA)
-        try:
-            self._model = package.CrossEncoder(
-                str(directory), device=device, local_files_only=True, trust_remote_code=False
-            )
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise InputError(f"cannot be loaded as a cross-encoder: {error}", directory) from error
+        self._model = load_model(directory, device, "CrossEncoder")
         labels = {
             str(label).lower(): int(place) for place, label in self._model.model.config.id2label.items()
         }
@@ -103,14 +96,3 @@ def is_cross_encoder(directory: Path) -> bool:
     described = read_json_or_none(directory / "config.json")
     names = described.get("architectures") if isinstance(described, dict) else None
     return any(str(name).endswith("ForSequenceClassification") for name in names or ())
-
-
-def check_directory(directory: Path) -> None:
-    """Refuse a directory that cannot be a cross-encoder. Raises InputError: no such directory, or no
-    `config.json` in it."""
-    if not (directory / "config.json").is_file():
-        raise InputError(
-            "no cross-encoder here (no config.json)",
-            directory,
-            remedy="Give a directory written by CrossEncoder.save().",
-        )

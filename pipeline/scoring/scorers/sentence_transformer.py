@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ class SentenceTransformerCosine(Scorer):
             MissingPackageError: sentence-transformers is not installed.
             InputError: no such directory, or no model in it.
         """
-        self._model = load_sentence_transformer(Path(directory), device)
+        self._model = load_model(Path(directory), device)
         self._batch_size = batch_size
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
@@ -57,29 +57,33 @@ class SentenceTransformerCosine(Scorer):
         return np.asarray(embeddings, dtype=np.float32)
 
 
-def load_sentence_transformer(directory: Path, device: str = "cpu") -> Any:
-    """Load a model from its directory; nothing is fetched and no code from the directory is run.
+Kind = Literal["SentenceTransformer", "CrossEncoder"]
+_KINDS: Final[dict[Kind, tuple[str, str]]] = {
+    "SentenceTransformer": ("sentence-transformers model", "modules.json"),
+    "CrossEncoder": ("cross-encoder", "config.json"),
+}
+
+
+def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTransformer") -> Any:
+    """Load a model of the library from its directory; nothing is fetched and no code from the directory is
+    run.
 
     Raises:
         MissingPackageError: sentence-transformers is not installed.
         InputError: no such directory, or no model in it.
     """
-    check_directory(directory)
-    package = require(PACKAGE, EXTRA)
+    check_directory(directory, kind)
+    load = getattr(require(PACKAGE, EXTRA), kind)
     try:
-        return package.SentenceTransformer(
-            str(directory), device=device, local_files_only=True, trust_remote_code=False
-        )
+        return load(str(directory), device=device, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise InputError(f"cannot be loaded as a sentence-transformers model: {error}", directory) from error
+        raise InputError(f"cannot be loaded as a {_KINDS[kind][0]}: {error}", directory) from error
 
 
-def check_directory(directory: Path) -> None:
-    """Refuse a directory that cannot be a sentence-transformers model. Raises InputError: no such directory,
-    or no `modules.json` in it."""
-    if not (directory / "modules.json").is_file():
-        raise InputError(
-            "no sentence-transformers model here (no modules.json)",
-            directory,
-            remedy="Give a directory written by SentenceTransformer.save().",
-        )
+def check_directory(directory: Path, kind: Kind) -> None:
+    """Refuse a directory that cannot be a model of this kind. Raises InputError: no such directory, or not
+    the file in it that every such model has."""
+    what, file = _KINDS[kind]
+    if not (directory / file).is_file():
+        remedy = f"Give a directory written by {kind}.save()."
+        raise InputError(f"no {what} here (no {file})", directory, remedy=remedy)
