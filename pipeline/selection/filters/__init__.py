@@ -7,6 +7,7 @@ this package, or name one of another package in the entry point group ``paraforg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
 
@@ -54,6 +55,42 @@ class Filter(Protocol):
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """Verdict on each row of shard ``shard`` that earlier filters accepted, in row order."""
+
+
+@dataclass(frozen=True)
+class NamedFilter:
+    """Base of filters that refuse pairs for one reason, which is their name."""
+
+    name: str
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The filter's name."""
+        return (self.name,)
+
+
+@dataclass(frozen=True)
+class ColumnsFilter(NamedFilter):
+    """Base of filters that refuse a pair for its value in one of ``columns``, or because it is missing."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The filter's name, and one for a missing value in each column."""
+        return (self.name, *(missing_reason(column) for column in self.columns))
+
+    def judged(
+        self, rows: pa.Table, policy: MissingPolicy, accept: Callable[[pa.ChunkedArray], tuple[Mask, Mask]]
+    ) -> Verdicts:
+        """Verdicts by ``accept``: of a column which values are accepted, and which are missing."""
+        verdicts = np.zeros(rows.num_rows, np.uint8)
+        for place, column in enumerate(self.columns):
+            accepted, missing = accept(rows.column(column))
+            verdicts[(verdicts == 0) & ~accepted & ~missing] = 1
+            if policy == "refuse":
+                verdicts[(verdicts < 2) & missing] = 2 + place
+        return verdicts
 
 
 class AcceptedPairs(Protocol):

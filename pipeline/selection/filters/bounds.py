@@ -17,13 +17,13 @@ from paraforge.scoring.wrong_pairs import judged_scores
 from paraforge.section import Section
 from paraforge.selection.filters import (
     AcceptedPairs,
+    ColumnsFilter,
     Filter,
     FilterParameters,
     Mask,
     MissingPolicy,
     Verdicts,
     check_score,
-    missing_reason,
     numbers,
     short_name,
 )
@@ -72,29 +72,20 @@ def _as_type_of(values: npt.NDArray[Any], bound: float) -> Any:
 
 
 @dataclass(frozen=True)
-class ScoreFilter:
+class ScoreFilter(ColumnsFilter):
     """Accepts a pair whose value in every one of ``columns`` is inside ``bounds``."""
 
-    name: str
-    columns: tuple[str, ...]
     bounds: Bounds = field(default_factory=Bounds)
     missing: MissingPolicy = "refuse"
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The filter's name, and one for a missing value in each column."""
-        return (self.name, *(missing_reason(column) for column in self.columns))
-
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.selection.filters.Filter`."""
-        verdicts = np.zeros(rows.num_rows, np.uint8)
-        for place, column in enumerate(self.columns):
-            values, missing = numbers(rows.column(column))
-            refused = ~self.bounds.accept(values) & ~missing
-            verdicts[(verdicts == 0) & refused] = 1
-            if self.missing == "refuse":
-                verdicts[(verdicts < 2) & missing] = 2 + place
-        return verdicts
+
+        def accept(column: pa.ChunkedArray) -> tuple[Mask, Mask]:
+            values, missing = numbers(column)
+            return self.bounds.accept(values), missing
+
+        return self.judged(rows, self.missing, accept)
 
 
 class WrongPairs(Section):

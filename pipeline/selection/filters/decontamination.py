@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from paraforge.section import Section
-from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Mask, Verdicts
+from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Mask, NamedFilter, Verdicts
 from paraforge.selection.held_out import read_test_sentences
 from paraforge.text.normalisation import normalise
 from paraforge.text.paths import FilePath, expand
@@ -118,7 +118,7 @@ def _lengths(words: Any) -> npt.NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Decontamination:
+class Decontamination(NamedFilter):
     """Refuses a pair of which either side is a test sentence, or shares an n-gram with one.
 
     name: the reason.
@@ -126,15 +126,9 @@ class Decontamination:
     exact: whether whole sentences are looked up. ngrams: the test sentences' n-grams, or None.
     """
 
-    name: str
     sentences: pa.Array
     exact: bool = True
     ngrams: WordNgrams | None = None
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The filter's name."""
-        return (self.name,)
 
     @property
     def columns(self) -> tuple[str, ...]:

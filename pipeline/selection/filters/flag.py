@@ -10,24 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, field_validator
 
-from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
+from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, NamedFilter, Verdicts
 from paraforge.shards.schema import COLUMNS, LABELS
 
 FLAGS = [name for name, column in COLUMNS.items() if pa.types.is_boolean(column.type)]
 
 
 @dataclass(frozen=True)
-class FlagFilter:
+class FlagFilter(NamedFilter):
     """Refuses a pair whose flag ``column`` equals ``refused``; a missing flag is False."""
 
-    name: str
     column: str
     refused: bool = True
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The filter's name."""
-        return (self.name,)
 
     @property
     def columns(self) -> tuple[str, ...]:

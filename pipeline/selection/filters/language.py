@@ -5,49 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
 from paraforge.selection.filters import (
     AcceptedPairs,
+    ColumnsFilter,
     Filter,
     FilterParameters,
+    Mask,
     MissingPolicy,
     Verdicts,
-    missing_reason,
 )
 
 LANGUAGES = ("reference_language", "translation_language")
 
 
 @dataclass(frozen=True)
-class CategoryFilter:
+class CategoryFilter(ColumnsFilter):
     """Accepts a pair whose value in every one of ``columns`` is one of ``accepted``."""
 
-    name: str
-    columns: tuple[str, ...]
     accepted: tuple[str, ...]
     missing: MissingPolicy = "accept"
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The filter's name, and one for a missing value in each column."""
-        return (self.name, *(missing_reason(column) for column in self.columns))
-
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.selection.filters.Filter`."""
-        verdicts = np.zeros(rows.num_rows, np.uint8)
         accepted = pa.array(self.accepted, pa.string())
-        for place, column in enumerate(self.columns):
-            values = rows.column(column)
-            missing = values.is_null().to_numpy()
-            refused = ~pc.is_in(values, value_set=accepted).to_numpy() & ~missing
-            verdicts[(verdicts == 0) & refused] = 1
-            if self.missing == "refuse":
-                verdicts[(verdicts < 2) & missing] = 2 + place
-        return verdicts
+
+        def accept(values: pa.ChunkedArray) -> tuple[Mask, Mask]:
+            return pc.is_in(values, value_set=accepted).to_numpy(), values.is_null().to_numpy()
+
+        return self.judged(rows, self.missing, accept)
 
 
 class LanguageParameters(FilterParameters):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
+from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, NamedFilter, Verdicts
 from paraforge.shards.groups import GroupRanker
 from paraforge.shards.keys import text_keys
 from paraforge.text.normalisation import normalise
@@ -66,7 +66,7 @@ class _StoredRanks:
 
 
 @dataclass(frozen=True)
-class NearDuplicates:
+class NearDuplicates(NamedFilter):
     """Refuses a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
 
     name: the reason. per_reference: pairs kept of one reference.
@@ -74,15 +74,9 @@ class NearDuplicates:
     starts: for each shard, how many such pairs earlier shards have.
     """
 
-    name: str
     per_reference: int
     ranks: _HeldRanks | _StoredRanks
     starts: list[int] = field(default_factory=list)
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The filter's name."""
-        return (self.name,)
 
     @property
     def columns(self) -> tuple[str, ...]:

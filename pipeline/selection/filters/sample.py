@@ -10,28 +10,22 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
+from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, NamedFilter, Verdicts
 from paraforge.selection.sampling import Sample, draw_sample
 from paraforge.shards.lineage import LINEAGE, sampling_keys
 
 
 @dataclass(frozen=True)
-class DrawnSample:
+class DrawnSample(NamedFilter):
     """The filter that refuses every pair that was not drawn.
 
     name: the reason. seed: of the draw. columns: the lineage that keys are made from.
     sample: which keys are drawn.
     """
 
-    name: str
     seed: int
     columns: tuple[str, ...]
     sample: Sample
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The filter's name."""
-        return (self.name,)
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.selection.filters.Filter`."""
