@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ Columns = tuple[TokenColumn, TokenColumn]
 Classifier = Callable[[TokenColumn, TokenColumn], Columns]
 
 
+@lru_cache(maxsize=1)
 def build_classifier(kind: ClassKind, language: str, spacy_model: str) -> Classifier:
     """The function from both sides' tokens to both sides' classes; the result shares one vocabulary.
 

@@ -28,7 +28,6 @@ from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.lexicon import pair_table, row_counts
 from paraforge.lexicon.encoding import (
-    Encoding,
     Vocabulary,
     encode_piece,
     file_of,
@@ -41,6 +40,7 @@ from paraforge.lexicon.encoding import (
 )
 from paraforge.lexicon.pair_sources import REASONS, PairSource
 from paraforge.lexicon.pair_table import COUNTERS
+from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.shards.scheduler import Jobs
 
 logger = logging.getLogger(__name__)
@@ -79,8 +79,7 @@ class PairCounts:
 
 def count_pairs(
     source: PairSource,
-    encoding: Encoding,
-    minimum_pairs: int,
+    parameters: LexiconParameters,
     directory: Path,
     memory: int,
     jobs: Jobs,
@@ -88,7 +87,7 @@ def count_pairs(
 ) -> PairCounts:
     """Count a corpus.
 
-    encoding: which of them, as what. minimum_pairs: least number of pairs of a cell.
+    parameters: which of them, as what, and the least number of pairs of a cell.
     directory: where unfinished work is kept; on a disk that all workers see.
     memory: bytes that one job may take for counters. jobs: where to run.
     allow_empty: whether it is no error if no pair is left to be counted.
@@ -97,10 +96,10 @@ def count_pairs(
     """
     directory.mkdir(parents=True, exist_ok=True)
     dropped = dict.fromkeys(REASONS, 0)
-    pairs = 0
+    pairs, minimum_pairs = 0, parameters.minimum_pairs
     sizes = [piece.rows for piece in source.pieces]
     arguments = [
-        (piece, index, source.columns, encoding, directory) for index, piece in enumerate(source.pieces)
+        (piece, index, source.columns, parameters, directory) for index, piece in enumerate(source.pieces)
     ]
     for _, report in jobs.run(
         encode_piece, arguments, description="lexicon: words", unit="pairs", sizes=sizes
@@ -112,7 +111,6 @@ def count_pairs(
         if not allow_empty:
             raise InputError(_nothing_left(source.rows, dropped))
         logger.warning("%s: the lexicon is empty", _nothing_left(source.rows, dropped))
-        return PairCounts(0, dropped, Vocabulary.of_nothing(), ())
     if pairs > MOST_PAIRS:
         raise InputError(f"{pairs:,} pairs; one lexicon can count {MOST_PAIRS:,}", remedy="Take a sample.")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,14 @@ import pyarrow as pa
 from paraforge.files import atomic_path, read_json_or_none, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.lexicon import pair_table
-from paraforge.lexicon.classes import Classifier, build_classifier
+from paraforge.lexicon.classes import build_classifier
 from paraforge.lexicon.pair_sources import Piece, select_pairs
-from paraforge.lexicon.parameters import ClassKind, LexiconFilters
+from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.text.idf import sentence_counts
 from paraforge.text.tokens import TokenColumn
 
 SIDES = ("reference", "translation")
 PIECES_PER_GROUP = 32
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """What decides how text becomes word numbers."""
-
-    filters: LexiconFilters
-    classes: ClassKind
-    language: str
-    spacy_model: str
 
 
 @dataclass(frozen=True)
@@ -53,11 +42,6 @@ class Vocabulary:
     def sentences(self) -> npt.NDArray[np.int64]:
         """``#(u)``: sentences with the word on either side."""
         return self.references + self.translations
-
-    @staticmethod
-    def of_nothing() -> Vocabulary:
-        """The vocabulary of no sentence."""
-        return Vocabulary([], np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def write(self, path: Path) -> None:
         """Write the vocabulary as an Arrow file."""
@@ -91,11 +75,6 @@ def read_arrow(path: Path) -> pa.Table:
         return pa.ipc.open_file(source).read_all()
 
 
-@lru_cache(maxsize=1)
-def _classifier(kind: ClassKind, language: str, spacy_model: str) -> Classifier:
-    return build_classifier(kind, language, spacy_model)
-
-
 def file_of(directory: Path, what: str, number: int, ending: str = "arrow") -> Path:
     """A file of a piece: `tokens` until they have been numbered, `words` with their sentence counts, `ids`
     (sentences as ranks), `report`, `numbers`; or of a group: `group` (its words), `ranks`."""
@@ -103,15 +82,15 @@ def file_of(directory: Path, what: str, number: int, ending: str = "arrow") -> P
 
 
 def encode_piece(
-    piece: Piece, index: int, columns: tuple[str, ...], encoding: Encoding, directory: Path
+    piece: Piece, index: int, columns: tuple[str, ...], parameters: LexiconParameters, directory: Path
 ) -> dict[str, int]:
     """Tokenise a piece and count its words' sentences; gives rows that are counted and dropped, by reason. A
     piece that is done already is not done again."""
     report_path = file_of(directory, "report", index, "json")
     if done := read_json_or_none(report_path):
         return done
-    selected = select_pairs(piece.read(columns), encoding.filters)
-    classify = _classifier(encoding.classes, encoding.language, encoding.spacy_model)
+    selected = select_pairs(piece.read(columns), parameters.filters)
+    classify = build_classifier(parameters.classes, parameters.language, parameters.spacy_model)
     sides = classify(selected.references, selected.translations)
     vocabulary = sides[0].vocabulary
     counts = [sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]
@@ -146,10 +125,8 @@ def merge_group(directory: Path, group: int, pieces: int) -> None:
     members = range(first, min(first + PIECES_PER_GROUP, pieces))
     merged = _Merged()
     for piece in members:
-        _write_array(
-            merged.add(read_arrow(file_of(directory, "words", piece))),
-            file_of(directory, "numbers", piece, "npy"),
-        )
+        numbers = merged.add(read_arrow(file_of(directory, "words", piece)))
+        write_npy(numbers, file_of(directory, "numbers", piece, "npy"))
     table = {"word": list(merged.numbers), "reference": merged.counts[0], "translation": merged.counts[1]}
     write_arrow(pa.table(table), file_of(directory, "group", group))
 
@@ -175,7 +152,7 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
     ranks = np.full(len(words), pair_table.DROPPED, np.uint32)
     ranks[kept] = np.arange(len(kept), dtype=np.uint32)
     for group in groups:
-        _write_array(ranks[numbers[group]], file_of(directory, "ranks", group, "npy"))
+        write_npy(ranks[numbers[group]], file_of(directory, "ranks", group, "npy"))
     return Vocabulary([words[number] for number in kept], counts[0, kept], counts[1, kept])
 
 
@@ -245,6 +222,7 @@ def _list_arrays(column: Any) -> tuple[pair_table.Offsets, pair_table.Words]:
     return lists.offsets.to_numpy(), lists.values.to_numpy()
 
 
-def _write_array(array: npt.NDArray[Any], path: Path) -> None:
+def write_npy(array: npt.NDArray[Any], path: Path) -> None:
+    """Write an array as one ``.npy`` file."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.save(file, array, allow_pickle=False)

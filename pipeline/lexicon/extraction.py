@@ -17,7 +17,6 @@ from paraforge import __version__, versions
 from paraforge.files import hash_json, write_json
 from paraforge.lexicon.assembly import assemble, write_words
 from paraforge.lexicon.counting import PairCounts, count_pairs
-from paraforge.lexicon.encoding import Encoding
 from paraforge.lexicon.layout import FORMAT, MANIFEST, WORDS
 from paraforge.lexicon.pair_sources import open_pairs
 from paraforge.lexicon.parameters import LexiconParameters
@@ -65,9 +64,6 @@ def extract_lexicon(
     work = WorkDirectory(STEP, resources.work.resolve())
     with work.lock():
         source = open_pairs(inputs, work.path, parameters.filters)
-        encoding = Encoding(
-            parameters.filters, parameters.classes, parameters.language, parameters.spacy_model
-        )
         counted = {
             "version": versions.LEXICON,
             "input": source.fingerprint,
@@ -84,9 +80,7 @@ def extract_lexicon(
 
             def extract() -> tuple[PairCounts, npt.NDArray[np.int64], int]:
                 memory = job_memory(resources)
-                counts = count_pairs(
-                    source, encoding, parameters.minimum_pairs, directory, memory, jobs, allow_empty
-                )
+                counts = count_pairs(source, parameters, directory, memory, jobs, allow_empty)
                 with replaced_directory(output.resolve()) as temporary:
                     files, degrees = assemble(counts, parameters, directory, temporary, jobs)
                     write_words(counts.vocabulary, degrees, temporary / WORDS)

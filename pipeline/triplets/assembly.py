@@ -35,8 +35,8 @@ def gather(jobs: int, pieces: Sequence[Piece], search: Search) -> None:
     if (search.directory / _FOUND).is_file():
         return
     wanted = {
-        "negatives": (np.int64, (search.rows, search.negatives)),
-        "cosines": (np.float32, (search.rows, 1 + search.negatives)),
+        "negatives": (np.int64, (search.rows, search.parameters.negatives)),
+        "cosines": (np.float32, (search.rows, 1 + search.parameters.negatives)),
         "reasons": (np.uint8, (search.rows,)),
     }
     arrays = {
@@ -77,7 +77,7 @@ def write_files(number: int, pieces: Sequence[Piece], assembly: Assembly) -> dic
         return done
     search = assembly.search
     lineage = [name for name in LINEAGE if name in dict(pieces[0].stored)]
-    kinds = schemas(search.negatives, lineage)
+    kinds = schemas(search.parameters.negatives, lineage)
     left_out: Counter[str] = Counter()
     sums = np.zeros(2)
     rows = dict.fromkeys(PARTS, 0)

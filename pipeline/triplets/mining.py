@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from paraforge import __version__, versions
 from paraforge.errors import IncompleteError, InputError
-from paraforge.files import atomic_path, hash_json, read_json_or_none, sha256_file, write_json
+from paraforge.files import hash_json, read_json_or_none, sha256_file, write_json
 from paraforge.learning.devices import chosen_device
+from paraforge.lexicon.encoding import write_npy
 from paraforge.progress import progress
 from paraforge.publication.datasets import Dataset, open_published
 from paraforge.publication.manifest import KEPT
@@ -151,7 +152,7 @@ class _Mining:
             pieces=len(self.pieces),
             rows=self.rows,
             dimension=dimension,
-            **self.parameters.model_dump(include={"negatives", "margin", "strategy", "candidates", "seed"}),
+            parameters=self.parameters,
         )
         with self._jobs(self.rows) as jobs:
             self._search(jobs, anchors, search)
@@ -178,7 +179,9 @@ class _Mining:
             "clusters": clusters,
             "largest_cluster": largest,
             "positive_cosine": round(float(sums[0]) / triplets, 4) if triplets else None,
-            "negative_cosine": round(float(sums[1]) / triplets / search.negatives, 4) if triplets else None,
+            "negative_cosine": round(float(sums[1]) / triplets / self.parameters.negatives, 4)
+            if triplets
+            else None,
         }
         self._publish(output, files, {**report, **made_of})
         return report
@@ -225,8 +228,7 @@ class _Mining:
             ]
             sample = np.concatenate(parts)
             centroids = find_centroids(sample, cells, self.parameters.seed) if len(sample) else centroids
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.save(file, centroids, allow_pickle=False)
+        write_npy(centroids, path)
 
     def _clusters(self) -> tuple[int, int]:
         report = self.directory / "clusters.json"

@@ -11,7 +11,6 @@ from paraforge.section import Section
 from paraforge.text.paths import UserFile
 
 NO_ENCODER = "none"
-Strategy = Literal["hardest", "random"]
 
 
 class TripletsParameters(Section):

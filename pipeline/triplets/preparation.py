@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.files import atomic_path, read_json_or_none, write_json
+from paraforge.files import read_json_or_none, write_json
 from paraforge.learning.devices import torch_threads
-from paraforge.lexicon.encoding import write_arrow
+from paraforge.lexicon.encoding import write_arrow, write_npy
 from paraforge.shards.lineage import mixed
 from paraforge.triplets.cells import nearest_cells
 from paraforge.triplets.encoder import Vectors, has_vector, open_encoder, unit_vectors
@@ -53,8 +53,7 @@ def sample_piece(piece: Piece, index: int, share: float, setup: Preparation) -> 
     drawn = mixed(numbers, f"triplets {setup.seed}").astype(np.float64) / 2.0**64 < share
     texts = pc.fill_null(piece.read(SIDES)["translation"].filter(pa.array(drawn)), "")
     vectors = _encoded(texts, setup)
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.save(file, vectors[has_vector(vectors)], allow_pickle=False)
+    write_npy(vectors[has_vector(vectors)], path)
 
 
 def prepare_piece(piece: Piece, index: int, setup: Preparation) -> int:

@@ -17,7 +17,7 @@ from paraforge.files import atomic_path
 from paraforge.learning.devices import torch_threads
 from paraforge.shards.lineage import mixed
 from paraforge.triplets.clusters import read_clusters
-from paraforge.triplets.parameters import Strategy
+from paraforge.triplets.parameters import TripletsParameters
 from paraforge.triplets.pieces import KEPT, REASONS, part, read_array
 from paraforge.triplets.preparation import POSITIONS
 
@@ -32,20 +32,13 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched for; see :class:`~paraforge.triplets.parameters.TripletsParameters`.
-
-    dimension: of the vectors. rows: of the corpus.
-    """
+    """What is searched for, and where. dimension: of the vectors. rows: of the corpus."""
 
     directory: Path
     pieces: int
     rows: int
     dimension: int
-    negatives: int
-    margin: float
-    strategy: Strategy
-    candidates: int
-    seed: int
+    parameters: TripletsParameters
 
 
 @dataclass(frozen=True)
@@ -138,7 +131,7 @@ def _near(cell: int, layout: _Layout, search: Search) -> Iterator[tuple[int, int
     sizes = np.diff(ends, axis=1)
     closeness = layout.centroids @ layout.centroids[cell]
     closeness[cell] = np.inf
-    left = search.candidates
+    left = search.parameters.candidates
     for near in np.argsort(-closeness, kind="stable").tolist():
         total = int(sizes[:, near].sum())
         if total == 0:
@@ -154,27 +147,27 @@ def _near(cell: int, layout: _Layout, search: Search) -> Iterator[tuple[int, int
 def _far(cell: int, number: int, layout: _Layout, search: Search) -> Iterator[tuple[int, int, int]]:
     """Slices from anywhere: about this number of texts, other ones for each cell."""
     before = np.pad(np.cumsum(layout.ends["candidate"][:, -1]), (1, 0))
-    generator = np.random.default_rng([search.seed, cell])
+    generator = np.random.default_rng([search.parameters.seed, cell])
     for first in generator.integers(0, before[-1], -(-number // _RUN)).tolist():
         piece = int(np.searchsorted(before, first, side="right")) - 1
         yield piece, first - int(before[piece]), min(_RUN, int(before[piece + 1]) - first)
 
 
 def _search_cell(cell: int, anchors: _Texts, layout: _Layout, search: Search) -> dict[str, NDArray[Any]]:
-    everything = int(layout.ends["candidate"][:, -1].sum()) <= search.candidates
+    everything = int(layout.ends["candidate"][:, -1].sum()) <= search.parameters.candidates
     slices: list[tuple[int, int, int]] = []
-    if everything or search.strategy == "hardest":
+    if everything or search.parameters.strategy == "hardest":
         slices += _near(cell, layout, search)
     if not everything:
-        slices += _far(cell, _FAR if slices else search.candidates, layout, search)
+        slices += _far(cell, _FAR if slices else search.parameters.candidates, layout, search)
     texts = _read("candidate", slices, search)
     clusters = read_clusters(search.directory / "clusters.bin", search.rows)
     chosen = _Chosen(anchors, np.asarray(clusters[anchors.rows]), search)
     candidates = torch.from_numpy(texts.vectors)
     of_candidates = np.asarray(clusters[texts.rows])
     shuffled = None
-    if search.strategy == "random":
-        shuffled = np.random.default_rng([search.seed, cell, 1]).permutation(len(texts.rows))
+    if search.parameters.strategy == "random":
+        shuffled = np.random.default_rng([search.parameters.seed, cell, 1]).permutation(len(texts.rows))
     for first in range(0, len(anchors.rows), _ANCHORS):
         block = torch.from_numpy(anchors.vectors[first : first + _ANCHORS])
         if shuffled is not None:
@@ -192,15 +185,15 @@ class _Chosen:
     def __init__(self, anchors: _Texts, clusters: NDArray[np.int64], search: Search) -> None:
         self._anchors = anchors
         self._clusters = clusters
-        shape = (len(anchors.rows), search.negatives)
+        shape = (len(anchors.rows), search.parameters.negatives)
         self._cosines = np.full(shape, -np.inf, np.float32)
         self._places = np.full(shape, -1, np.int64)
         self._found = np.full(shape, -1, np.int64)
         self._too_similar = np.zeros(shape[0], np.bool_)
         positives = anchors.positives.astype(np.float64)
         # As (1 - margin) * cosine, and below the cosine where that is negative.
-        self._limits = positives - search.margin * np.abs(positives)
-        self._seed = search.seed
+        self._limits = positives - search.parameters.margin * np.abs(positives)
+        self._seed = search.parameters.seed
 
     def _of(self, first: int, rows: int) -> tuple[NDArray[Any], ...]:
         part_of = slice(first, first + rows)

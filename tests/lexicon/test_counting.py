@@ -10,16 +10,16 @@ import pytest
 from paraforge.errors import InputError
 from paraforge.lexicon import encoding
 from paraforge.lexicon.counting import PairCounts, count_pairs
-from paraforge.lexicon.encoding import Encoding, read_arrow
+from paraforge.lexicon.encoding import read_arrow
 from paraforge.lexicon.pair_sources import open_pairs
-from paraforge.lexicon.parameters import LexiconFilters
+from paraforge.lexicon.parameters import LexiconFilters, LexiconParameters
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs, open_jobs
 from tests.lexicon.corpora import Corpus, write_corpus, zipf_corpus
 from tests.lexicon.oracle import Oracle
 
 FILTERS = LexiconFilters()
-ENCODING = Encoding(FILTERS, "words", "en", "")
+EACH_PAIR = LexiconParameters(filters=FILTERS, minimum_pairs=1)
 
 
 def count(
@@ -31,7 +31,8 @@ def count(
     jobs: Jobs | None = None,
 ) -> PairCounts:
     source = open_pairs([write_corpus(path / "corpus", corpus, rows)], path, FILTERS)
-    return count_pairs(source, ENCODING, minimum, path / "work", memory, jobs or Jobs())
+    parameters = EACH_PAIR.model_copy(update={"minimum_pairs": minimum})
+    return count_pairs(source, parameters, path / "work", memory, jobs or Jobs())
 
 
 def as_dictionary(counts: PairCounts) -> dict[tuple[str, str], tuple[int, ...]]:
@@ -130,13 +131,13 @@ def test_finished_pieces_are_not_made_again(tmp_path: Path, monkeypatch: pytest.
             yield from super().run(function, arguments, **options)
 
     with pytest.raises(Broken):
-        count_pairs(source, ENCODING, 1, tmp_path / "work", 4_000, StopsEarly())
+        count_pairs(source, EACH_PAIR, tmp_path / "work", 4_000, StopsEarly())
 
     def refuse(*arguments: Any) -> None:
         raise AssertionError("tokenised again")
 
     monkeypatch.setattr("paraforge.lexicon.encoding.select_pairs", refuse)
-    counts = count_pairs(source, ENCODING, 1, tmp_path / "work", 4_000, Jobs())
+    counts = count_pairs(source, EACH_PAIR, tmp_path / "work", 4_000, Jobs())
     assert as_dictionary(counts) == expected(corpus, 1)
 
 
