@@ -30,10 +30,3 @@ def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = F
             metrics.cohen_kappa_score(first, second, labels=GRADES, weights="linear" if linear else None)
         )
     return None if math.isnan(kappa) else kappa
-
-
-def raw_agreement(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Share of items with equal grades, None without items."""
-    if not first:
-        return None
-    return sum(one == other for one, other in zip(first, second, strict=True)) / len(first)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paraforge.annotation.agreement import GRADES, cohen_kappa, raw_agreement
+from paraforge.annotation.agreement import GRADES, cohen_kappa
 from paraforge.annotation.store import AnnotationStore, Answer
 from paraforge.corpus.statement import Rows
 from paraforge.statistics.counts import BANDS
@@ -24,7 +24,7 @@ QUESTIONS = ("paraphrase", "fluency")
 
 @dataclass(frozen=True)
 class BandRow:
-    """One line of Table 3.
+    """One line of Table 3, in the order of its columns.
 
     pairs: of the corpus in this band.
     overlap_mean, overlap_deviation: trigram overlap of those pairs in [0, 1]. drawn: pairs of the sample.
@@ -158,13 +158,14 @@ def agreements(judgements: Judgements, names: Sequence[str]) -> list[Agreement]:
         for question in QUESTIONS if common else ():
             one = [getattr(left, question) for left, _ in common]
             other = [getattr(right, question) for _, right in common]
+            equal = [left == right for left, right in zip(one, other, strict=True)]
             result.append(
                 Agreement(
                     first,
                     second,
                     question,
                     len(common),
-                    raw_agreement(one, other),
+                    sum(equal) / len(equal),
                     cohen_kappa(one, other),
                     cohen_kappa(one, other, linear=True),
                 )
@@ -220,17 +221,8 @@ def table_rows(report: Report) -> Rows:
     rows: list[dict[str, Any]] = []
     for name, table in tables.items():
         for row in table:
-            values = [
-                name,
-                row.band,
-                row.pairs,
-                row.overlap_mean,
-                row.overlap_deviation,
-                row.drawn,
-                row.graded,
-                *row.paraphrase,
-                *row.fluency,
-            ]
+            *plain, paraphrase, fluency = vars(row).values()
+            values = [name, *plain, *paraphrase, *fluency]
             rows.append(dict(zip(TABLE_SCHEMA.names, values, strict=True)))
     return Rows(TABLE_SCHEMA, iter(pa.Table.from_pylist(rows, TABLE_SCHEMA).to_batches()))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Multiset
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -174,31 +174,24 @@ class Browser:
         shown = []
         for row, pair in zip(rows.tolist(), self.reader.read(rows), strict=True):
             reason = self.counter.reason(counted.rules, row)
-            reference, translation = marked_words(pair.get("reference") or "", pair.get("translation") or "")
-            scores = [
-                (LABELS[name], format(pair[name], ".3g"))
-                for name in self.scales
-                if pair.get(name) is not None
-            ]
-            where = f"{pair.get('source') or ''}:{pair.get('line') or ''}"
             words = counted.words.get(reason, reason.replace("_", " "))
-            source_text = pair.get("source_text") or ""
-            shown.append(ShownPair(reference, translation, source_text, where, words, scores))
+            shown.append(self._shown_pair(pair, words, pair.get("source_text") or ""))
         return shown
+
+    def _shown_pair(self, pair: Mapping[str, Any], reason: str = "", source_text: str = "") -> ShownPair:
+        reference, translation = marked_words(pair.get("reference") or "", pair.get("translation") or "")
+        scores = [
+            (LABELS[name], format(pair[name], ".3g")) for name in self.scales if pair.get(name) is not None
+        ]
+        where = f"{pair.get('source') or ''}:{pair.get('line') or ''}"
+        return ShownPair(reference, translation, source_text, where, reason, scores)
 
     def wrong_pairs(self, counted: Counted) -> list[ShownPair]:
         """Wrong pairs that would pass, those with the highest paraphrase score first."""
         if self.wrong is None:
             return []
         rows = np.flatnonzero(self.wrong.passing(counted.rules))
-        names: Sequence[str] = [name for name in self.scales if name in self.wrong.table.column_names]
-        if "paraphrase_score" in names:
+        if {"paraphrase_score"} <= self.scales.keys() & set(self.wrong.table.column_names):
             score = self.wrong.values[self.corpus.layout.scores.index("paraphrase_score")]
             rows = rows[np.argsort(-score[rows], kind="stable")]
-        shown = []
-        for pair in self.wrong.table.take(rows[:SHOWN_PAIRS]).to_pylist():
-            reference, translation = marked_words(pair.get("reference") or "", pair.get("translation") or "")
-            scores = [(LABELS[name], format(pair[name], ".3g")) for name in names if pair[name] is not None]
-            where = f"{pair.get('source') or ''}:{pair.get('line') or ''}"
-            shown.append(ShownPair(reference, translation, "", where, "", scores))
-        return shown
+        return [self._shown_pair(pair) for pair in self.wrong.table.take(rows[:SHOWN_PAIRS]).to_pylist()]

@@ -69,7 +69,11 @@ class Layout:
 def layout_of(schema: pa.Schema) -> Layout:
     """What of a corpus is prepared."""
     types = {field.name: field.type for field in schema}
-    exact = [name for name, kind in types.items() if pa.types.is_float32(kind) or _small(kind)]
+    exact = [
+        name
+        for name, kind in types.items()
+        if pa.types.is_float32(kind) or (pa.types.is_integer(kind) and kind.bit_width <= 32)
+    ]
     groups = {
         FATE: ["rejected", "failed"],
         SOURCE: ["source"],
@@ -79,10 +83,6 @@ def layout_of(schema: pa.Schema) -> Layout:
     }
     present = {key: [name for name in names if name in types] for key, names in groups.items()}
     return Layout([name for name in exact if name in SCORES and name not in _LINEAGE], present)
-
-
-def _small(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) and kind.bit_width <= 32
 
 
 @dataclass(frozen=True)

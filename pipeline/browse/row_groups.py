@@ -53,16 +53,13 @@ def read_group(
     with open_file(path) as file:
         table = file.read_row_group(group, columns=wanted, use_threads=False)
     nothing = pa.chunked_array([pa.nulls(table.num_rows)])
-    values = [_floats(table[name]) if name in wanted else _absent(table.num_rows) for name in scores]
+    absent = np.full(table.num_rows, np.nan, np.float32)
+    values = [_floats(table[name]) if name in wanted else absent for name in scores]
     codes = [
         _distinct([table[name] if name in wanted else nothing for name in one], table.num_rows)
         for one in among
     ]
     return RowGroup(table.num_rows, values, codes)
-
-
-def _absent(rows: int) -> npt.NDArray[np.float32]:
-    return np.full(rows, np.nan, np.float32)
 
 
 def _floats(column: pa.ChunkedArray) -> npt.NDArray[np.float32]:

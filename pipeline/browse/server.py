@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -98,5 +99,5 @@ def _label_of_reason(reason: str, words: dict[str, str]) -> str:
 
 def _address(browser: Browser, view: View, changes: dict[str, Any]) -> str:
     """The address of a view with some things changed."""
-    fields = urlencode(to_fields(view.with_changes(changes), browser.default))
+    fields = urlencode(to_fields(replace(view, **changes), browser.default))
     return f"/?{fields}" if fields else "/"

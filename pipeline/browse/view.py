@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from paraforge.errors import InputError
 from paraforge.selection.filters import MissingPolicy
+
+if TYPE_CHECKING:
+    from werkzeug.datastructures import MultiDict
 
 LONGEST_TEXT = 200
 MOST_DRAWS = 1_000_000
 SOURCE, REASON, TEXT, ORDER, DRAW = "source", "reason", "q", "order", "draw"
 RANDOM = "random"
-
-
-class Fields(Protocol):
-    """Fields of an address, as a web framework has them."""
-
-    def getlist(self, key: str) -> list[str]:
-        """All values of a field."""
-
-    def __iter__(self) -> Iterator[str]:
-        """Names of the fields."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +57,6 @@ class View:
         """Whether not all pairs are looked at."""
         return bool(self.sources or self.text)
 
-    def with_changes(self, changes: Mapping[str, Any]) -> View:
-        """The same view but for some attributes."""
-        return replace(self, **changes)
-
     @property
     def everything(self) -> View:
         """The same thresholds, and all pairs looked at."""
@@ -107,7 +96,7 @@ def to_fields(view: View, default: View) -> list[tuple[str, str]]:
     return fields
 
 
-def from_fields(fields: Fields, default: View, sources: Sequence[str]) -> View:
+def from_fields(fields: MultiDict[str, str], default: View, sources: Sequence[str]) -> View:
     """The view that an address asks for.
 
     fields: of the address; the last of several values counts, as a checkbox after its hidden field does.

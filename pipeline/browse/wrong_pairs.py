@@ -66,9 +66,4 @@ def wrong_pairs_of(table: pa.Table | None, scores: Sequence[str]) -> WrongPairs 
         if name in table.column_names and f"{RIGHT}{name}" in table.column_names:
             found, missing = numbers(table[name])
             values[place] = np.where(missing, np.nan, found).astype(np.float32).astype(np.float64)
-    weights = (
-        table["weight"].to_numpy().astype(np.float64)
-        if "weight" in table.column_names
-        else np.ones(table.num_rows)
-    )
-    return WrongPairs(table, scores, values, weights)
+    return WrongPairs(table, scores, values, table["weight"].to_numpy().astype(np.float64))
