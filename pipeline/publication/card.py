@@ -22,25 +22,17 @@ CARD_NAME = "_README.md"
 # So that datasets finds the split without the card.
 CONFIGS_NAME = ".huggingface.yaml"
 FILES = "shard-*.parquet"
-_SIZES = (
-    (10**3, "n<1K"),
-    (10**4, "1K<n<10K"),
-    (10**5, "10K<n<100K"),
-    (10**6, "100K<n<1M"),
-    (10**7, "1M<n<10M"),
-    (10**8, "10M<n<100M"),
-    (10**9, "100M<n<1B"),
-    (10**10, "1B<n<10B"),
-    (10**11, "10B<n<100B"),
-    (10**12, "100B<n<1T"),
-)
+# By powers of ten from a thousand.
+_SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
 # What Arrow calls otherwise than `datasets`.
 _TYPES = {"float": "float32", "double": "float64"}
 
 
 def size_category(rows: int) -> str:
     """The Hub's size category, e.g. ``10K<n<100K``."""
-    return next((name for limit, name in _SIZES if rows < limit), "n>1T")
+    passed = min(max(0, len(str(rows)) - 3), len(_SIZES))
+    least = f"{_SIZES[passed - 1]}<" if passed else ""
+    return f"{least}n<{_SIZES[passed]}" if passed < len(_SIZES) else f"n>{_SIZES[-1]}"
 
 
 def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:

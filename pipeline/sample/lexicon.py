@@ -113,8 +113,12 @@ class Lexicon:
 
     def tagged(self, kind: str, tags: str) -> tuple[Noun | Verb | Adverb, ...]:
         """Entries of a kind (noun, verb or adverb) with any of the tags (separated by commas)."""
-        entries = {"noun": self.nouns, "verb": self.verbs, "adverb": self.adverbs}[kind]
-        return tuple(entry for entry in entries if not entry.tags.isdisjoint(tags.split(",")))
+        entries: dict[str, tuple[Noun | Verb | Adverb, ...]] = {
+            "noun": self.nouns,
+            "verb": self.verbs,
+            "adverb": self.adverbs,
+        }
+        return tuple(entry for entry in entries[kind] if not entry.tags.isdisjoint(tags.split(",")))
 
     def verb(self, infinitive: str) -> Verb:
         """The verb with this infinitive (spaces as in the table)."""

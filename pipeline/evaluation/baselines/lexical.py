@@ -58,14 +58,9 @@ class Jaccard:
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
         """0 to 1; 0 where neither has a word."""
-        return np.array(
-            [_jaccard(left, right) for left, right in zip(first, second, strict=True)], dtype=np.float64
-        )
-
-
-def _jaccard(first: str, second: str) -> float:
-    left, right = set(words_and_marks(first)), set(words_and_marks(second))
-    return len(left & right) / len(left | right) if left or right else 0.0
+        sides = ([set(words_and_marks(text)) for text in texts] for texts in (first, second))
+        shares = [len(one & other) / max(1, len(one | other)) for one, other in zip(*sides, strict=True)]
+        return np.array(shares, dtype=np.float64)
 
 
 class ChrF:

@@ -58,9 +58,10 @@ def by_length(compared: Sequence[Compared]) -> list[LengthScore]:
     gold = np.concatenate([item.pairs.gold for item in chosen] or [np.empty(0)])
     values = np.concatenate([item.values for item in chosen] or [np.empty(0)])
     binned = np.clip(lengths, SHORTEST, LONGEST)
+    signs = {SHORTEST: "<= ", LONGEST: ">= "}
     return [
         LengthScore(
-            _label(length),
+            f"{signs.get(length, '')}{length}",
             int((binned == length).sum()),
             pearson(gold[binned == length], values[binned == length]),
             spearman(gold[binned == length], values[binned == length]),
@@ -85,9 +86,3 @@ def difference(first: StsScores, second: StsScores) -> Difference:
 def _lengths(pairs: SentencePairs) -> npt.NDArray[np.int64]:
     first, second = tokenize_columns(pa.array(pairs.first, pa.string()), pa.array(pairs.second, pa.string()))
     return np.maximum(first.lengths, second.lengths)
-
-
-def _label(length: int) -> str:
-    if length == SHORTEST:
-        return f"<= {length}"
-    return f">= {length}" if length == LONGEST else str(length)

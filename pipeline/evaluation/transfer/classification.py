@@ -25,16 +25,6 @@ Labels = npt.NDArray[np.str_]
 Rows = npt.NDArray[np.int64]
 
 
-def accuracy_on_test(
-    train: tuple[FloatArray, Labels],
-    development: tuple[FloatArray, Labels] | None,
-    test: tuple[FloatArray, Labels],
-    seed: int,
-) -> float:
-    """Accuracy x 100 on the test examples, see :func:`predicted_on_test`."""
-    return 100 * _share(predicted_on_test(train, development, test[0], seed), test[1])
-
-
 def predicted_on_test(
     train: tuple[FloatArray, Labels],
     development: tuple[FloatArray, Labels] | None,
@@ -59,12 +49,11 @@ def predicted_on_test(
 def cross_validated_accuracy(examples: FloatArray, labels: Labels, seed: int, folds: int = FOLDS) -> float:
     """Mean accuracy x 100 over folds, see :func:`fold_examples`; within each the penalty is chosen on a tenth
     of its training examples."""
-    accuracies = [
-        accuracy_on_test(
-            (examples[fit], labels[fit]), None, (examples[held_out], labels[held_out]), seed + fold + 1
-        )
-        for fold, (fit, held_out) in enumerate(fold_examples(labels, seed, folds))
-    ]
+    accuracies = []
+    for fold, (fit, held_out) in enumerate(fold_examples(labels, seed, folds)):
+        train = examples[fit], labels[fit]
+        predicted = predicted_on_test(train, None, examples[held_out], seed + fold + 1)
+        accuracies.append(100 * _share(predicted, labels[held_out]))
     return float(np.mean(accuracies))
 
 

@@ -28,14 +28,14 @@ PENALTY: Final = 1e-4
 """Of the squared parameters (L2)."""
 
 
-def target_distribution(scores: Scores, classes: int = CLASSES) -> npt.NDArray[np.float64]:
+def target_distribution(scores: Scores) -> npt.NDArray[np.float64]:
     """The sparse distribution p with `sum of i * p_i = y` (W16 Eq. 13): y = 2.3 gives p_2 = 0.7, p_3 = 0.3.
 
-    scores: y, 1 to `classes`. Returns (scores, classes), rows that sum to 1; column i - 1 is class i.
+    scores: y, 1 to `CLASSES`. Returns (scores, CLASSES), rows that sum to 1; column i - 1 is class i.
     """
     below = np.floor(scores).astype(np.int64)
     rest = scores - below
-    target = np.zeros((len(scores), classes))
+    target = np.zeros((len(scores), CLASSES))
     rows = np.arange(len(scores))
     target[rows, below - 1] = 1 - rest
     above = rest > 0

@@ -81,12 +81,12 @@ def test_every_example_is_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None
     seen: list[float] = []
 
     def record(
-        train: object, development: object, test: tuple[npt.NDArray[np.float32], object], seed: int
-    ) -> float:
-        seen.extend(test[0][:, 0].tolist())
-        return 50.0
+        train: object, development: object, test: npt.NDArray[np.float32], seed: int
+    ) -> npt.NDArray[np.str_]:
+        seen.extend(test[:, 0].tolist())
+        return np.array(["a"] * len(test))
 
-    monkeypatch.setattr(classification, "accuracy_on_test", record)
+    monkeypatch.setattr(classification, "predicted_on_test", record)
     values = np.arange(40, dtype=np.float32)[:, None]
     labels = np.array(["a", "b"] * 20)
     assert classification.cross_validated_accuracy(values, labels, 1) == 50

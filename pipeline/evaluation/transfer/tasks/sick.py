@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from paraforge.errors import InputError
 from paraforge.evaluation.transfer.files import Examples, pairs_of_rows, rows_with_header
@@ -41,54 +42,43 @@ def read_sick(path: Path, label: str, part: str | None = None) -> Examples:
     return pairs_of_rows(path, chosen)
 
 
-def names_parts_of_sick(path: Path) -> bool:
-    """Whether this is the undivided SICK.txt."""
-    _, header = next(numbered_lines(path), (0, ""))
-    return _SICK_PARTS in header.lower().split("\t")
-
-
 class Entailment(TransferTask):
     """Pairs of three classes."""
 
     name = "SICK-E"
+    kind: ClassVar[Kind] = "classification"
+    column = "entailment_judgment"
 
     @classmethod
     def find(cls, directory: Path) -> Task | None:
-        """See :func:`find_sick`."""
-        return find_sick(cls.name, "classification", "entailment_judgment", directory)
+        """Three files, in the directory or in SICK below it, or the undivided SICK.txt; without a test set it
+        is trained on SICK_train and tested on SICK_trial."""
+        for place in (directory, directory / "SICK"):
+            whole = place / _WHOLE
+            _, header = next(numbered_lines(whole), (0, "")) if whole.is_file() else (0, "")
+            if _SICK_PARTS in header.lower().split("\t"):
+                train_part, trial_part, test_part = (
+                    read_sick(whole, cls.column, part) for part in ("TRAIN", "TRIAL", "TEST")
+                )
+                return Task(cls.name, cls.kind, train_part, trial_part, test_part, "test")
+            train, trial = place / "SICK_train.txt", place / "SICK_trial.txt"
+            tests = [place / file for file in _TESTS if (place / file).is_file()]
+            if not train.is_file() or not (tests or trial.is_file()):
+                continue
+            return Task(
+                cls.name,
+                cls.kind,
+                read_sick(train, cls.column),
+                read_sick(trial, cls.column) if tests and trial.is_file() else None,
+                read_sick(tests[0] if tests else trial, cls.column),
+                "test" if tests else "trial",
+            )
+        return None
 
 
-class Relatedness(TransferTask):
+class Relatedness(Entailment):
     """Pairs with a score from 1 to 5."""
 
     name = "SICK-R"
-
-    @classmethod
-    def find(cls, directory: Path) -> Task | None:
-        """See :func:`find_sick`."""
-        return find_sick(cls.name, "relatedness", "relatedness_score", directory)
-
-
-def find_sick(name: str, kind: Kind, column: str, directory: Path) -> Task | None:
-    """Three files, in the directory or in SICK below it, or the undivided SICK.txt; without a test set it is
-    trained on SICK_train and tested on SICK_trial."""
-    for place in (directory, directory / "SICK"):
-        whole = place / _WHOLE
-        if whole.is_file() and names_parts_of_sick(whole):
-            train_part, trial_part, test_part = (
-                read_sick(whole, column, part) for part in ("TRAIN", "TRIAL", "TEST")
-            )
-            return Task(name, kind, train_part, trial_part, test_part, "test")
-        train, trial = place / "SICK_train.txt", place / "SICK_trial.txt"
-        tests = [place / file for file in _TESTS if (place / file).is_file()]
-        if not train.is_file() or not (tests or trial.is_file()):
-            continue
-        return Task(
-            name,
-            kind,
-            read_sick(train, column),
-            read_sick(trial, column) if tests and trial.is_file() else None,
-            read_sick(tests[0] if tests else trial, column),
-            "test" if tests else "trial",
-        )
-    return None
+    kind = "relatedness"
+    column = "relatedness_score"
