@@ -34,16 +34,9 @@ _COMPANIONS = {
 _COMPANION_STEMS = ("license", "licence", "citation", "changelog", "notice")
 
 
-@dataclass(frozen=True)
-class Problem:
+def _problem(path: Path, message: str, remedy: str = AGAIN) -> InputError:
     """Something that is not as the manifest says: which file, what is wrong, what to do."""
-
-    path: Path
-    message: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}. {self.remedy}"
+    return InputError(message, path, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class Verification:
     """The outcome; the corpus is sound if there are no problems."""
 
     manifest: Manifest | None
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[InputError] = field(default_factory=list)
 
 
 def verify(corpus: Path, workers: int = 2) -> Verification:
@@ -61,18 +54,19 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     """
     if not corpus.is_dir():
         return Verification(
-            None, [Problem(corpus, "no such directory", "Name the directory of a published corpus.")]
+            None, [_problem(corpus, "no such directory", "Name the directory of a published corpus.")]
         )
     try:
         manifest = read_manifest(corpus)
     except InputError as error:
-        remedy = error.remedy or AGAIN
-        return Verification(None, [Problem(Path(error.path or corpus), error.message, remedy)])
+        return Verification(
+            None, [_problem(Path(error.path or corpus), error.message, error.remedy or AGAIN)]
+        )
     path = manifest_path(corpus)
-    problems = [Problem(path, message, AGAIN) for message in _count_problems(manifest)]
+    problems = [_problem(path, message) for message in _count_problems(manifest)]
     if manifest.schema_version > SCHEMA_VERSION:
         message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
-        problems.append(Problem(path, message, "Upgrade paraforge."))
+        problems.append(_problem(path, message, "Upgrade paraforge."))
     problems += _counterpart_problems(corpus, manifest)
     problems += _strangers(corpus, manifest)
     problems += _index_problems(corpus, manifest)
@@ -94,7 +88,7 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
                 total.add(counts)
     if whole:
         # Only where every file could be read do the sums mean anything.
-        problems += [Problem(path, message, AGAIN) for message in _sum_problems(manifest, total, by_source)]
+        problems += [_problem(path, message) for message in _sum_problems(manifest, total, by_source)]
     return Verification(manifest, problems)
 
 
@@ -107,7 +101,7 @@ def counterpart(corpus: Path) -> Path | None:
     return corpus.parent / found.name if corpus.name else found
 
 
-def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
+def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
     other = counterpart(corpus)
     if other is None or not manifest.publication:
         return
@@ -116,10 +110,9 @@ def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[Problem]
     except InputError:
         return  # what is wrong with it is said where it is verified itself
     if found != manifest.publication:
-        yield Problem(
+        yield _problem(
             manifest_path(other),
             f"belongs to another publication than {corpus} (a run was killed between the two)",
-            AGAIN,
         )
 
 
@@ -138,7 +131,7 @@ def _count_problems(manifest: Manifest) -> Iterator[str]:
         yield f"its files have {manifest.rows:,} rows, by its counts it is {manifest.expected_rows:,}"
 
 
-def _strangers(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
+def _strangers(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
     listed = {file.path for file in (*manifest.files, manifest.wrong_pairs) if file is not None}
     for path in sorted(corpus.iterdir()):
         name = path.name
@@ -151,40 +144,40 @@ def _strangers(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
             ".cff",
         ):
             continue
-        yield Problem(
+        yield _problem(
             path, "not in the manifest", "Remove it: readers of the whole directory would read it too."
         )
 
 
-def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[Problem]:
+def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
     path = index_path(corpus)
     try:
         index = read_json(path)
         shards = [(s["file"], s["rows"], s["sha256"]) for s in index["shards"]]
     except InputError as error:
-        yield Problem(path, error.message, AGAIN)
+        yield _problem(path, error.message)
     except (KeyError, TypeError):
-        yield Problem(path, "not an index of shards", AGAIN)
+        yield _problem(path, "not an index of shards")
     else:
         if shards != [(file.path, file.rows, file.sha256) for file in manifest.files]:
-            yield Problem(path, "does not list the same files as the manifest", AGAIN)
+            yield _problem(path, "does not list the same files as the manifest")
 
 
 @dataclass(frozen=True)
 class _FileCheck:
-    problems: list[Problem]
+    problems: list[InputError]
     sources: dict[str, Counts] | None
 
 
-def _check_bytes(path: Path, file: PublishedFile) -> Iterator[Problem]:
+def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
     if Path(file.path).name != file.path:
-        yield Problem(path, "the manifest names a file outside of the corpus", AGAIN)
+        yield _problem(path, "the manifest names a file outside of the corpus")
     elif not path.is_file():
-        yield Problem(path, "missing", AGAIN)
+        yield _problem(path, "missing")
     elif (size := path.stat().st_size) != file.bytes:
-        yield Problem(path, f"has {size:,} bytes, the manifest says {file.bytes:,}", AGAIN)
+        yield _problem(path, f"has {size:,} bytes, the manifest says {file.bytes:,}")
     elif sha256_file(path) != file.sha256:
-        yield Problem(path, "its SHA-256 is not the manifest's: the content was changed or damaged", AGAIN)
+        yield _problem(path, "its SHA-256 is not the manifest's: the content was changed or damaged")
 
 
 def _check_file(corpus: Path, manifest: Manifest, file: PublishedFile) -> _FileCheck:
@@ -196,17 +189,17 @@ def _check_file(corpus: Path, manifest: Manifest, file: PublishedFile) -> _FileC
         schema = pq.read_schema(path)
         rows = pq.read_metadata(path).num_rows
     except (pa.ArrowInvalid, OSError) as error:
-        return _FileCheck([*problems, Problem(path, f"cannot be read as Parquet: {error}", AGAIN)], None)
+        return _FileCheck([*problems, _problem(path, f"cannot be read as Parquet: {error}")], None)
     if rows != file.rows:
-        problems.append(Problem(path, f"has {rows:,} rows, the manifest says {file.rows:,}", AGAIN))
-    problems += [Problem(path, message, AGAIN) for message in schema_differences(schema, manifest.columns)]
+        problems.append(_problem(path, f"has {rows:,} rows, the manifest says {file.rows:,}"))
+    problems += [_problem(path, message) for message in schema_differences(schema, manifest.columns)]
     if problems:
         return _FileCheck(problems, None)
     try:
         return _FileCheck([], count_sources(read_parquet(path, ["source", *_fate(schema.names)])))
     except ParaforgeError as error:
         message = error.message if isinstance(error, InputError) else str(error)
-        return _FileCheck([Problem(path, message, AGAIN)], None)
+        return _FileCheck([_problem(path, message)], None)
 
 
 def _fate(names: Sequence[str]) -> list[str]:
