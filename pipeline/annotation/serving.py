@@ -1,16 +1,12 @@
-"""The evaluation behind the pages: drawn or continued, and served."""
+"""The evaluation behind the pages: drawn or continued."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paraforge.annotation.draw import PAIRS_PER_BAND, SEED, draw_pairs, open_for_annotation, origin_of
 from paraforge.annotation.store import AnnotationStore, create_store
 from paraforge.errors import InputError
-from paraforge.pages.serving import HOST, require_packages, serve_app
-
-PORT = 8377
 
 
 def open_evaluation(
@@ -47,22 +43,3 @@ def open_evaluation(
     if seed is not None and seed != store.draw.seed:
         raise InputError(f"drawn with --seed {store.draw.seed}", database, remedy=other)
     return store, False
-
-
-def serve(
-    store: AnnotationStore,
-    host: str = HOST,
-    port: int = PORT,
-    allowed: Sequence[str] = (),
-    announce: Callable[[str], None] = lambda address: None,
-) -> None:
-    """Serve until Ctrl-C or SIGTERM. Killed at any time, no answer that a page called saved is lost.
-
-    host, port, announce: see :func:`paraforge.pages.serving.serve_app`.
-    allowed: further names that browsers know this server by.
-    """
-    require_packages()
-    from paraforge.annotation.server import create_app
-    from paraforge.pages.security import HostPolicy
-
-    serve_app(create_app(store, HostPolicy(host, allowed)), host, port, announce)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
+from paraforge.cli.pages import ALLOW_HOST, HOST, OPEN, listening
 from paraforge.cli.settings import group
 
 if TYPE_CHECKING:
@@ -53,12 +55,10 @@ def serve(
         "--kept-only",
         help="leave out data/rejected next to the corpus, which has most of the low bands",
     ),
-    host: str = typer.Option("127.0.0.1", help="address to listen on; anything but loopback lets others in"),
+    host: str = HOST,
     port: int = typer.Option(8377, min=0, max=65535, help="port to listen on; 0 is any free one"),
-    allow_host: list[str] = typer.Option(
-        [], metavar="NAME", help="a further name of this server in addresses"
-    ),
-    open_browser: bool = typer.Option(False, "--open", help="open the page in the browser"),
+    allow_host: list[str] = ALLOW_HOST,
+    open_browser: bool = OPEN,
 ) -> None:
     """Draw pairs of each score band, and serve the page on which people grade them.
 
@@ -71,10 +71,8 @@ def serve(
       paraforge annotate serve -d pilot.sqlite --port 9000
     """
     from paraforge.annotation.serving import open_evaluation
-    from paraforge.annotation.serving import serve as run
-    from paraforge.cli.pages import announcer
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.pages.serving import require_packages
+    from paraforge.pages.serving import require_packages, serve_app
     from paraforge.statistics.counts import BANDS
 
     # Before anything is drawn: what is missing then is missing later.
@@ -91,9 +89,11 @@ def serve(
         if count < draw.per_band:
             typer.echo(f"  band {band} has only {figures.pairs:,} pairs: all are taken", err=True)
 
+    from paraforge.annotation.server import create_app
+
     may, more = "read the pairs and give answers", "; start again any time to continue"
-    announce = announcer("Grade", host, may, open_browser, more)
-    run(store, host, port, allow_host, announce)
+    at = listening(host, port, allow_host, open_browser, "Grade", may, more)
+    serve_app(partial(create_app, store), at)
     graded = sum(annotator.graded for annotator in store.annotators())
     typer.echo(f"{database}: {graded:,} answers. Next: paraforge annotate report {database}", err=True)
 

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import typer
 
+from paraforge.cli.pages import ALLOW_HOST, HOST, OPEN, listening
+
 
 def browse(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     kept_only: bool = typer.Option(
         False, "--kept-only", help="leave out data/rejected next to the corpus, which has the refused pairs"
     ),
-    host: str = typer.Option("127.0.0.1", help="address to listen on; anything but loopback lets others in"),
+    host: str = HOST,
     port: int = typer.Option(8378, min=0, max=65535, help="port to listen on; 0 is any free one"),
-    allow_host: list[str] = typer.Option(
-        [], metavar="NAME", help="a further name of this server in addresses"
-    ),
-    open_browser: bool = typer.Option(False, "--open", help="open the page in the browser"),
+    allow_host: list[str] = ALLOW_HOST,
+    open_browser: bool = OPEN,
 ) -> None:
     """Serve a page with histograms of all scores, whose handles show what other thresholds would keep.
 
@@ -30,13 +30,6 @@ def browse(
       paraforge browse data/corpus --port 9000 --open
     """
     from paraforge.browse.serving import serve
-    from paraforge.cli.pages import announcer
 
-    serve(
-        corpus,
-        not kept_only,
-        host,
-        port,
-        allow_host,
-        announcer("Browse", host, "read the pairs", open_browser),
-    )
+    at = listening(host, port, allow_host, open_browser, "Browse", "read the pairs")
+    serve(corpus, not kept_only, at)

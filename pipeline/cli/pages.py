@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import typer
 
+from paraforge.pages.serving import Listening
 
-def announcer(task: str, host: str, may: str, open_browser: bool, more: str = "") -> Callable[[str], None]:
-    """What prints the page's address once it answers, and opens it if asked to.
+HOST = typer.Option("127.0.0.1", help="address to listen on; anything but loopback lets others in")
+ALLOW_HOST = typer.Option([], metavar="NAME", help="a further name of this server in addresses")
+OPEN = typer.Option(False, "--open", help="open the page in the browser")
 
-    task: what one does there, e.g. ``Grade``. host: address that the server is bound to.
-    may: what everybody can do who reaches it, if it is not loopback.
-    open_browser: whether to open it in the browser. more: what else Ctrl-C means.
+
+def listening(
+    host: str, port: int, allowed: list[str], open_browser: bool, task: str, may: str, more: str = ""
+) -> Listening:
+    """Where a page is served; its address is printed once it answers, and opened if asked to.
+
+    task: what one does there, e.g. ``Grade``.
+    may: what everybody can do who reaches it, if it is not loopback. more: what else Ctrl-C means.
     """
 
     def announce(address: str) -> None:
@@ -26,4 +31,4 @@ def announcer(task: str, host: str, may: str, open_browser: bool, more: str = ""
         if open_browser:
             webbrowser.open(address)
 
-    return announce
+    return Listening(host, port, allowed, announce)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from paraforge.errors import InputError, require
 if TYPE_CHECKING:
     from flask import Flask
 
-HOST = "127.0.0.1"
+    from paraforge.pages.security import HostPolicy
+
 EXTRA = "annotate"
 _THREADS = 8
 
@@ -25,16 +27,32 @@ def require_packages() -> None:
     require("waitress", EXTRA)
 
 
-def serve_app(app: Flask, host: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C or SIGTERM.
+@dataclass(frozen=True)
+class Listening:
+    """Where pages are served.
 
-    app: what is served. host: address to bind to. port: 0 for any free one.
+    host: address to bind to. port: 0 for any free one.
+    allowed: further names that browsers know this server by.
     announce: called with the address once it answers.
+    """
+
+    host: str
+    port: int
+    allowed: Sequence[str]
+    announce: Callable[[str], None]
+
+
+def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
+    """Serve what ``make`` makes until Ctrl-C or SIGTERM.
 
     Raises InputError: the address cannot be had.
     MissingPackageError: the extra ``annotate`` is not installed.
     """
     waitress = require("waitress", EXTRA)
+    from paraforge.pages.security import HostPolicy
+
+    host, port = at.host, at.port
+    app = make(HostPolicy(host, at.allowed))
     try:
         server = waitress.create_server(
             app, host=host, port=port, threads=_THREADS, ident=None, clear_untrusted_proxy_headers=True
@@ -56,7 +74,7 @@ def serve_app(app: Flask, host: str, port: int, announce: Callable[[str], None])
         bracketed = f"[{host}]" if ":" in host else host
         # A name may have several addresses: waitress then listens on all of them.
         bound = getattr(server, "effective_port", None) or server.effective_listen[0][1]
-        announce(f"http://{bracketed}:{bound}/")
+        at.announce(f"http://{bracketed}:{bound}/")
         server.run()
     finally:
         server.close()

@@ -8,6 +8,7 @@ import threading
 import time
 import urllib.error
 from collections import Counter
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
@@ -16,9 +17,11 @@ import pytest
 pytest.importorskip("flask")
 pytest.importorskip("waitress")
 
-from paraforge.annotation.serving import open_evaluation, serve
+from paraforge.annotation.server import create_app
+from paraforge.annotation.serving import open_evaluation
 from paraforge.annotation.store import AnnotationStore, Answer, create_store
 from paraforge.errors import InputError
+from paraforge.pages.serving import Listening, serve_app
 from tests.annotation.evaluations import PlainBrowser, ServerProcess, small_draw
 from tests.selection.published import publish_pairs
 
@@ -85,7 +88,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(InputError, match=f"port {port}.*--port 0 takes a free one"):
-            serve(store, port=port)
+            serve_app(partial(create_app, store), Listening("127.0.0.1", port, (), print))
 
 
 def test_other_machines_are_not_listened_to(tmp_path: Path) -> None:
