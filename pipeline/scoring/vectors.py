@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,7 +85,10 @@ class WordVectors:
     def fingerprint(self) -> str:
         """SHA-256 over the words and the vectors, 64 hexadecimal digits."""
         if self._fingerprint is None:
-            self._fingerprint = _fingerprint(self._words, _blocks(self.vectors), self.vectors.shape)
+            vectors = hashlib.sha256()
+            for block in _blocks(self.vectors):
+                vectors.update(block.data)
+            self._fingerprint = _fingerprint(self._words, vectors, self.vectors.shape)
         return self._fingerprint
 
     def rows(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -182,20 +185,16 @@ def _blocks(vectors: FloatArray) -> Iterator[FloatArray]:
         yield np.ascontiguousarray(vectors[first : first + _BLOCK_ROWS], dtype="<f4")
 
 
-def _fingerprint(words: Any, blocks: Iterable[FloatArray], shape: tuple[int, ...]) -> str:
-    vectors = hashlib.sha256()
-    for block in blocks:
-        vectors.update(block.data)
-    return _combine(words, vectors.hexdigest(), shape)
-
-
-def _combine(words: Any, vectors_digest: str, shape: tuple[int, ...]) -> str:
-    vocabulary = hashlib.sha256()
+def _lines(words: Any) -> Iterator[bytes]:
     for first in range(0, len(words), _BLOCK_ROWS):
-        vocabulary.update(
-            "".join(f"{word}\n" for word in words.slice(first, _BLOCK_ROWS).to_pylist()).encode()
-        )
-    text = f"word vectors {shape[0]} {shape[1]} {vocabulary.hexdigest()} {vectors_digest}"
+        yield "".join(f"{word}\n" for word in words.slice(first, _BLOCK_ROWS).to_pylist()).encode()
+
+
+def _fingerprint(words: Any, vectors: hashlib._Hash, shape: tuple[int, ...]) -> str:
+    vocabulary = hashlib.sha256()
+    for lines in _lines(words):
+        vocabulary.update(lines)
+    text = f"word vectors {shape[0]} {shape[1]} {vocabulary.hexdigest()} {vectors.hexdigest()}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -219,9 +218,7 @@ def _write_table(directory: Path, words: Any, blocks: Iterator[FloatArray]) -> N
         (directory / TABLE_NAME).unlink(missing_ok=True)
     strings = words if isinstance(words, pa.Array) else pa.array(words, pa.large_string())
     with atomic_path(directory / VOCABULARY_NAME) as temporary, temporary.open("wb") as file:
-        for first in range(0, len(strings), _BLOCK_ROWS):
-            block_words = strings.slice(first, _BLOCK_ROWS).to_pylist()
-            file.write("".join(f"{word}\n" for word in block_words).encode())
+        file.writelines(_lines(strings))
     write_json(
         directory / TABLE_NAME,
         {
@@ -229,7 +226,7 @@ def _write_table(directory: Path, words: Any, blocks: Iterator[FloatArray]) -> N
             "words": count,
             "dimension": dimension,
             "unknown": UNKNOWN_WORD if pc.index(strings, UNKNOWN_WORD).as_py() >= 0 else None,
-            "fingerprint": _combine(strings, digest.hexdigest(), (count, dimension)),
+            "fingerprint": _fingerprint(strings, digest, (count, dimension)),
         },
     )
     logger.info("%d word vectors of %d numbers in %s", count, dimension, directory)

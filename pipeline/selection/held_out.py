@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from paraforge.errors import InputError
+from paraforge.text.lines import numbered_lines
 
 TestFormat = Literal["plain", "tsv", "sts"]
 # An STS file's sentences are the columns behind the gold score.
@@ -18,7 +17,7 @@ _STS_COLUMNS: tuple[int | str, ...] = (1, 2)
 def read_test_sentences(
     path: Path, format: TestFormat = "plain", columns: Sequence[int | str] = (), header: bool = False
 ) -> Iterator[str]:
-    """Yield the sentences of a test file, plain or gz.
+    """Yield the sentences of a test file, plain or compressed.
 
     Args:
         path: UTF-8 text, lines split on ``\\n`` only.
@@ -33,14 +32,14 @@ def read_test_sentences(
     """
     wanted = list(columns) or (list(_STS_COLUMNS) if format == "sts" else [])
     if format == "plain":
-        for _, text in _lines(path):
+        for _, text in numbered_lines(path, blank=True):
             yield text
         return
     if not wanted:
         raise InputError("a TSV needs the columns that hold sentences", path, remedy="Set columns.")
     by_name = any(isinstance(column, str) for column in wanted)
     places = [column for column in wanted if isinstance(column, int)]
-    for number, text in _lines(path):
+    for number, text in numbered_lines(path, blank=True):
         fields = text.split("\t")
         if number == 1 and (header or by_name):
             places = [_place(column, fields, path) for column in wanted]
@@ -59,22 +58,3 @@ def _place(column: int | str, header: list[str], path: Path) -> int:
     if column in header:
         return header.index(column)
     raise InputError(f"no column '{column}' in the header: {', '.join(header)}", path, 1)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield number, text.removesuffix("\n").removesuffix("\r")
-    except FileNotFoundError as error:
-        raise InputError("no such test file", path) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error.reason}", path, number) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"damaged or truncated: {error}", path, number + 1) from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path) from error
-    if not number:
-        raise InputError("the test file is empty", path)

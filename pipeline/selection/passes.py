@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,7 +94,7 @@ class Selection:
         self.parameters = parameters
         self.judge = judge
         self.view = view
-        self.scratch = self.directory = scratch
+        self.directory = scratch
         self.column_names = view.column_names
         self.workers = workers
         self.bar = bar
@@ -109,7 +108,7 @@ class Selection:
     def run(self, output: Path) -> SelectReport:
         for score in self.parameters.decile_scores():
             self.phase = f"deciles of {score}"
-            self.parts[score] = equal_parts(self._scan(partial(self._score_keys, score)), TENTHS)
+            self.parts[score] = self._tenths_of(score)
         required = tuple(self.parameters.required)
         if required:
             self.pending.append(ScoreFilter("required", required))
@@ -137,16 +136,13 @@ class Selection:
             self.bar.update(self.view.rows[index])
             yield result
 
-    def _scan(self, keys: Callable[[int], Any]) -> Callable[[Callable[[Any], Result]], Iterable[Result]]:
-        def scan(function: Callable[[Any], Result]) -> Iterable[Result]:
-            return self._each(lambda index: function(keys(index)))
+    def _tenths_of(self, score: str) -> Parts:
+        def keys(index: int) -> Any:
+            rows = self.view.read(index, [*self.fate, score])
+            values, missing = numbers(rows.column(score))
+            return ordered_keys(values[kept_mask(rows) & ~missing])
 
-        return scan
-
-    def _score_keys(self, score: str, index: int) -> Any:
-        rows = self.view.read(index, [*self.fate, score])
-        values, missing = numbers(rows.column(score))
-        return ordered_keys(values[kept_mask(rows) & ~missing])
+        return equal_parts(lambda function: self._each(lambda index: function(keys(index))), TENTHS)
 
     def _accepted(self, index: int, columns: Sequence[str]) -> pa.Table:
         """The shard's rows that every filter so far accepts."""
@@ -156,7 +152,7 @@ class Selection:
     # -- judging ---------------------------------------------------------------------------------
 
     def _codes_file(self, index: int) -> Path:
-        return self.scratch / f"codes-{index:05d}.npy"
+        return self.directory / f"codes-{index:05d}.npy"
 
     def _alive(self, index: int, rows: pa.Table) -> Mask:
         alive = kept_mask(rows)
@@ -164,7 +160,7 @@ class Selection:
             alive = alive & (np.load(self._codes_file(index), allow_pickle=False) == 0)
         return alive
 
-    def _judge(self, index: int, first_code: int) -> tuple[pa.Table, npt.NDArray[np.uint16]]:
+    def _judge(self, index: int) -> tuple[pa.Table, npt.NDArray[np.uint16]]:
         """The shard's columns, and the codes of all filters up to now."""
         scores = self.parameters.decile_scores()
         made = {decile_column(score) for score in scores}
@@ -173,6 +169,7 @@ class Selection:
         standing = kept_mask(rows)
         for score in scores:
             rows = rows.append_column(decile_field(score), self._tenths(index, rows, score, standing))
+        first_code = 1 + len(self.reasons)
         codes = apply_filters(self.pending, rows, self._alive(index, rows), index, first_code)
         if self.judged:
             codes |= np.load(self._codes_file(index), allow_pickle=False)
@@ -189,31 +186,26 @@ class Selection:
         """Let the filters so far judge, and keep their codes: the next filter looks at what they accept."""
         if not self.pending:
             return
-        first_code = 1 + len(self.reasons)
 
         def judge(index: int) -> None:
-            _, codes = self._judge(index, first_code)
+            _, codes = self._judge(index)
             np.save(self._codes_file(index), codes, allow_pickle=False)
 
         for _ in self._each(judge):
             pass
-        self._retire_pending()
-
-    def _retire_pending(self) -> None:
         self.reasons += [reason for one in self.pending for reason in one.reasons]
         self.pending = []
         self.judged = True
 
     def _finish(self, output: Path, fingerprints: dict[str, str]) -> SelectReport:
         self.phase = "writing"
-        first_code = 1 + len(self.reasons)
         names = self.reasons + [reason for one in self.pending for reason in one.reasons]
         counts = Counts()
         records: list[ShardRecord] = []
         with replaced_directory(output) as directory:
 
             def finish(index: int) -> tuple[ShardRecord, Counts]:
-                rows, codes = self._judge(index, first_code)
+                rows, codes = self._judge(index)
                 return self._write(index, rows, codes, names, directory)
 
             for index, (record, shard_counts) in enumerate(self._each(finish)):

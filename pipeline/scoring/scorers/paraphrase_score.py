@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from paraforge.scoring.cosine import cosine_of_rows
-from paraforge.scoring.encoded import encoded_cosine
+from paraforge.scoring.cosine import cosine_of_rows, encoded_cosine
 from paraforge.scoring.scorer import Scorer, ScorerChoice, SentenceEncoder
 from paraforge.scoring.vectors import WordVectors
 from paraforge.scoring.word_scorer import WordScorer

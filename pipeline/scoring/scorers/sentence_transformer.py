@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.errors import InputError, require
-from paraforge.scoring.encoded import encoded_cosine
+from paraforge.scoring.cosine import encoded_cosine
 from paraforge.scoring.scorer import Scorer, ScorerChoice
 from paraforge.shards.column import column
 

@@ -179,7 +179,9 @@ class TestFileParameters(Section):
 
     __test__ = False  # not a test class, whatever its name begins with
 
-    path: FilePath = Field(min_length=1, description="plain or gz; environment variables are filled in")
+    path: FilePath = Field(
+        min_length=1, description="plain or compressed; environment variables are filled in"
+    )
     format: Literal["plain", "tsv", "sts"] = "plain"
     columns: list[int | str] = Field(
         default_factory=list, description="of a TSV, numbers from 0, or names of the header; sts has 1 and 2"
