@@ -43,7 +43,6 @@ def diff(
     from paraforge.corpus.diff import as_dict, compare, open_side
     from paraforge.errors import InputError
     from paraforge.files import write_json
-    from paraforge.publication.datasets import neighbours, open_published
 
     if form not in ("text", "json"):
         raise InputError(f"no format '{form}'", remedy="There are text and json.")
@@ -52,11 +51,7 @@ def diff(
     shown = text_lines("a comparison", "A  .*", "B  .*")
     kind = json_object("a comparison", "signatures", "parameters", "entered") if form == "json" else shown
     check_output_file(output, force, kind)
-    sides = []
-    for path in (first, second):
-        corpus = open_published(path)
-        sides.append(open_side(corpus, neighbours(corpus)[0].get("rejected")))
-    difference = compare(sides[0], sides[1], count, seed)
+    difference = compare(open_side(first), open_side(second), count, seed)
     if form == "json":
         if output is not None:
             write_json(output, as_dict(difference))

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paraforge.corpus.database import fetch, identifier, open_database
 from paraforge.corpus.origin import manifest_differences
 from paraforge.errors import IncompleteError, InputError
-from paraforge.publication.datasets import Dataset
-from paraforge.publication.manifest import KEPT, Manifest
+from paraforge.publication.datasets import Dataset, neighbours, open_published
+from paraforge.publication.manifest import KEPT, REJECTED, Manifest
 from paraforge.shards.lineage import LINEAGE
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _EXAMPLE_COLUMNS = ("source", "line", "reference", "translation", "paraphrase_sc
 # Room for the join of two corpora; more goes to temporary files.
 _MEMORY = "700MB"
 _ABSENT = "not in its input"
+_MOMENTS = ("mean", "deviation")
 _NOT_KNOWN = "not known: no rejected pairs next to it"
 
 
@@ -41,14 +44,8 @@ class Side:
     """One of the two corpora; ``rejected`` is None where there is no such directory next to it."""
 
     corpus: Dataset
+    manifest: Manifest
     rejected: Dataset | None
-
-    @property
-    def manifest(self) -> Manifest:
-        """The corpus' manifest."""
-        if self.corpus.manifest is None:
-            raise InputError("not a published corpus", self.corpus.directory)
-        return self.corpus.manifest
 
 
 @dataclass(frozen=True)
@@ -195,15 +192,18 @@ class _Pairs:
         table = fetch(self.connection, "SELECT count(*) AS n FROM moved WHERE what = ?", [what])
         return int(table["n"][0].as_py())
 
+    def _counted(self, sql: str, parameters: Sequence[Any] = ()) -> Counter[Any]:
+        """The result of a statement that gives values and their numbers."""
+        values, numbers = fetch(self.connection, sql, parameters).columns
+        return Counter(dict(zip(values.to_pylist(), numbers.to_pylist(), strict=True)))
+
     def moved(self, what: str, examples: int) -> Moved:
         here, there = ("b", "a") if what == "entered" else ("a", "b")
         other = self.first if what == "entered" else self.second
-        sources = fetch(
-            self.connection,
+        by_source = self._counted(
             "SELECT source, count(*) AS n FROM moved WHERE what = ? GROUP BY source ORDER BY n DESC, source",
             [what],
         )
-        by_source = Counter(dict(zip(sources["source"].to_pylist(), sources["n"].to_pylist(), strict=True)))
         total = by_source.total()
         if not total:
             return Moved(0, Counter(), Counter(), [])
@@ -220,13 +220,11 @@ class _Pairs:
         both = " AND ".join(f"m.{name} = r.{name}" for name in keys)
         if "rank" in self.keys and "rank" in names:
             both += " AND coalesce(r.rank, m.rank, 0) = coalesce(m.rank, 0)"
-        table = fetch(
-            self.connection,
+        return self._counted(
             f"SELECT coalesce({fate}, '{_ABSENT}') AS reason, count(*) AS n "
             f"FROM (SELECT * FROM moved WHERE what = '{what}') m LEFT JOIN {there}_rejected r ON {both} "
             "GROUP BY reason ORDER BY n DESC, reason",
         )
-        return Counter(dict(zip(table["reason"].to_pylist(), table["n"].to_pylist(), strict=True)))
 
     def _chosen(self, what: str, examples: int) -> str:
         """A few pairs by a key that depends on their lineage and the seed alone."""
@@ -265,7 +263,6 @@ class _Pairs:
     def scores(self) -> dict[str, dict[str, tuple[float | None, float | None]]]:
         """Mean and standard deviation of each score over both corpora. Threads add up in any order: without
         rounding, the last digits would be others each time."""
-        result: dict[str, dict[str, tuple[float | None, float | None]]] = {}
         rows = []
         for view, side in (("a", self.first), ("b", self.second)):
             present = [name for name in SCORES if name in side.corpus.schema.names]
@@ -276,50 +273,36 @@ class _Pairs:
             )
             found = fetch(self.connection, f"SELECT {aggregates or 1} FROM {view} LIMIT 1").to_pylist()
             rows.append(found[0] if found else {})
-        for name in SCORES:
-            values = {
-                key: (rows[0].get(f"{name} {key}"), rows[1].get(f"{name} {key}"))
-                for key in ("mean", "deviation")
-            }
-            if any(value is not None for value in values["mean"]):
-                result[name] = values
-        return result
+        values = {
+            name: {key: (rows[0].get(f"{name} {key}"), rows[1].get(f"{name} {key}")) for key in _MOMENTS}
+            for name in SCORES
+        }
+        return {name: found for name, found in values.items() if found["mean"] != (None, None)}
 
     def distribution(self) -> list[dict[str, Any]]:
         """Pairs of both corpora by paraphrase score in bins of 0.1, which have their upper edges."""
-        counts: list[dict[int, int]] = []
+        counts: list[Counter[int]] = []
         for view, side in (("a", self.first), ("b", self.second)):
             if "paraphrase_score" not in side.corpus.schema.names:
                 return []
-            table = fetch(
-                self.connection,
-                "SELECT count(*) AS n, "
-                "least(9, greatest(-10, ceil(round(paraphrase_score::DOUBLE * 10, 5)) - 1))::INTEGER AS bin "
-                f"FROM {view} WHERE paraphrase_score IS NOT NULL GROUP BY bin",
+            found = self._counted(
+                "SELECT least(9, greatest(-10, ceil(round(paraphrase_score::DOUBLE * 10, 5)) - 1))::INTEGER "
+                f"AS bin, count(*) FROM {view} WHERE paraphrase_score IS NOT NULL GROUP BY bin",
             )
-            counts.append(dict(zip(table["bin"].to_pylist(), table["n"].to_pylist(), strict=True)))
+            counts.append(found)
         bins = counts[0].keys() | counts[1].keys()
-        return (
-            [
-                {
-                    "above": round(place * BIN_WIDTH, 1),
-                    "a": counts[0].get(place, 0),
-                    "b": counts[1].get(place, 0),
-                }
-                for place in range(min(bins), max(bins) + 1)
-            ]
-            if bins
-            else []
-        )
+        return [
+            {"above": round(place * BIN_WIDTH, 1), "a": counts[0][place], "b": counts[1][place]}
+            for place in range(min(bins, default=0), max(bins, default=-1) + 1)
+        ]
 
 
-def open_side(corpus: Dataset, rejected: Dataset | None) -> Side:
-    """A corpus to compare. Raises InputError: these are refused pairs."""
-    if corpus.name != KEPT:
-        raise InputError(
-            "these are refused pairs", corpus.directory, remedy="Compare two corpora of kept pairs."
-        )
-    return Side(corpus, rejected)
+def open_side(directory: Path) -> Side:
+    """A corpus to compare. Raises InputError: these are refused pairs; see also :func:`open_published`."""
+    corpus = open_published(directory)
+    if corpus.name != KEPT or corpus.manifest is None:
+        raise InputError("these are refused pairs", directory, remedy="Compare two corpora of kept pairs.")
+    return Side(corpus, corpus.manifest, neighbours(corpus)[0].get(REJECTED))
 
 
 def as_dict(difference: Difference) -> dict[str, Any]:

@@ -123,9 +123,9 @@ def gather(
         )
     views, _ = neighbours(dataset)
     manifest = dataset.manifest
-    shown = [source for source, _ in _largest(manifest)[: parameters.sources]]
-    if len(shown) + 1 == len(manifest.sources):
-        shown = [source for source, _ in _largest(manifest)]
+    sources = sorted(manifest.sources, key=lambda name: (-manifest.sources[name].rows_in, name))
+    # A single other source is shown by its own name.
+    shown = sources if len(sources) == parameters.sources + 1 else sources[: parameters.sources]
     values = read_metrics(metrics)
     figures = Histograms(count_published(views), shown, count_wrong(corpus))
     with open_database(list(views.values())) as connection:
@@ -152,11 +152,6 @@ def gather(
             results=result_tables(values),
             metrics=values,
         )
-
-
-def _largest(manifest: Manifest) -> list[tuple[str, int]]:
-    rows = [(source, counts.rows_in) for source, counts in manifest.sources.items()]
-    return sorted(rows, key=lambda item: (-item[1], item[0]))
 
 
 def _flow_sources(manifest: Manifest, shown: Sequence[str]) -> list[tuple[str, int]]:
@@ -225,17 +220,7 @@ def _bands(figures: Histograms, views: dict[str, Dataset], parameters: ReportPar
             columns = [name for name in _SHOWN if name in dataset.schema.names]
             drawn = sample_pairs(dataset, numbers[index], parameters.seed, edges, columns=columns)
             examples = sorted(drawn.pairs.to_pylist(), key=lambda pair: pair["paraphrase_score"])
-        rows.append(
-            BandRow(
-                BANDS[index],
-                band["pairs"],
-                band["overlap"],
-                band["kept"],
-                band["kept_overlap"],
-                examples,
-                refused,
-            )
-        )
+        rows.append(BandRow(BANDS[index], **band, examples=examples, examples_refused=refused))
     return rows[::-1]
 
 

@@ -23,9 +23,6 @@ from paraforge.report.svg import Bar, heat_map, histogram, lines
 if TYPE_CHECKING:
     import jinja2
 
-# The space at the left that no pair's score reaches is not drawn.
-_HEAT_STARTS = (0.0, -0.25, -0.5, -1.0)
-
 
 def write_report(
     corpus: Path,
@@ -96,17 +93,8 @@ def render(content: Content, environment: jinja2.Environment | None = None) -> s
 
 
 def _heat(content: Content) -> Markup | None:
-    if not content.heat:
-        return None
-    lowest = min(cell.x for cell in content.heat)
-    start = next((start for start in _HEAT_STARTS if lowest >= start), -1.0)
-    return heat_map(
-        content.heat,
-        HEAT_STEP,
-        "Trigram overlap against paraphrase score",
-        ("paraphrase score", "trigram overlap"),
-        start,
-    )
+    title, units = "Trigram overlap against paraphrase score", ("paraphrase score", "trigram overlap")
+    return heat_map(content.heat, HEAT_STEP, title, units) if content.heat else None
 
 
 def _paraphraser(curve: Curves) -> Markup:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+# The space at the left of a heat map that no pair's score reaches is not drawn.
+_HEAT_STARTS = (0.0, -0.25, -0.5, -1.0)
 Attribute = str | float | int | None
 
 
@@ -211,14 +213,10 @@ class Cell:
     pairs: int
 
 
-def heat_map(
-    cells: Sequence[Cell],
-    step: tuple[float, float],
-    title: str,
-    units: tuple[str, str],
-    x_low: float,
-) -> Markup:
+def heat_map(cells: Sequence[Cell], step: tuple[float, float], title: str, units: tuple[str, str]) -> Markup:
     """Pairs by two scores; a cell's strength follows the logarithm of its pairs. The axes end at 1."""
+    lowest = min((cell.x for cell in cells), default=0.0)
+    x_low = next((start for start in _HEAT_STARTS if lowest >= start), -1.0)
     width, height = 520, 310
     left, right, top, bottom = 40.0, 8.0, 8.0, 36.0
     across, down = width - left - right, height - top - bottom

@@ -11,15 +11,13 @@ import pytest
 
 from paraforge.corpus.diff import Difference, Side, compare, open_side
 from paraforge.errors import IncompleteError, InputError
-from paraforge.publication.datasets import neighbours, open_published
 from tests.here import run_command
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 
 
 def side(root: Path) -> Side:
-    corpus = open_published(root / "corpus")
-    return open_side(corpus, neighbours(corpus)[0].get("rejected"))
+    return open_side(root / "corpus")
 
 
 def rows(directory: Path) -> dict[tuple[str, int], dict[str, object]]:

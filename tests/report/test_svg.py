@@ -57,7 +57,7 @@ def test_bars_are_as_high_as_their_counts() -> None:
 
 
 def test_cells_are_stronger_where_there_is_more() -> None:
-    picture = heat_map([Cell(0.5, 0.1, 1), Cell(0.9, 0.2, 100)], (0.05, 0.05), "t", ("score", "overlap"), 0)
+    picture = heat_map([Cell(0.5, 0.1, 1), Cell(0.9, 0.2, 100)], (0.05, 0.05), "t", ("score", "overlap"))
     faint, strong = (float(value) for value in re.findall(r'fill-opacity="([\d.]+)"', picture))
     assert 0 < faint < strong == 1
 
