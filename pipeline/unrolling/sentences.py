@@ -38,7 +38,7 @@ class SentenceFile:
     path: Path
     format: SentenceFormat = "auto"
     sentence_column: int | None = None
-    document_columns: tuple[int, ...] | None = None
+    document_columns: Sequence[int] | None = None
 
     def identity(self) -> Any:
         """What the text depends on, fit for JSON; InputError where there is no such file."""

@@ -26,13 +26,7 @@ def build_decoders(
     Raises what `train_decoders` raises, and InputError where there is no source of a name.
     """
     text: list[RunningText] = [
-        SentenceFile(
-            Path(expand(file.path)),
-            file.format,
-            file.sentence_column,
-            None if file.document_columns is None else tuple(file.document_columns),
-        )
-        for file in parameters.files
+        SentenceFile(**file.model_dump() | {"path": Path(expand(file.path))}) for file in parameters.files
     ]
     if parameters.sources:
         text.append(References(ingested, tuple(parameters.sources)))
