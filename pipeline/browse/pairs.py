@@ -3,7 +3,7 @@
 # ruff: noqa: S608 - names and paths are quoted, the text is a parameter
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -138,9 +138,6 @@ class PairReader:
         sql = f"SELECT file_row_number FROM {numbered} WHERE {condition}"
         with explained():
             relation = self.connection.cursor().sql(sql, params=[text] * len(columns))
-            parts = [batch.column(0).to_numpy() for batch in _batches(relation)]
+            batches = arrow_reader(relation) if relation is not None else ()
+            parts = [batch.column(0).to_numpy() for batch in batches]
         return begin + np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-
-def _batches(relation: Any) -> Iterator[Any]:
-    yield from arrow_reader(relation) if relation is not None else ()

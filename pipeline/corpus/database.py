@@ -196,7 +196,9 @@ def explained(remedy: str | None = None) -> Iterator[None]:
             remedy="'paraforge verify' says which files are damaged." if damaged else remedy,
         ) from error
     except duckdb.Error as error:
-        raise InputError("\n".join([*_lines(error), *([remedy] if remedy else [])])) from error
+        # DuckDB's message may point into the statement with lines of its own.
+        lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
+        raise InputError("\n".join([*lines, *([remedy] if remedy else [])])) from error
 
 
 def is_interruption(error: Exception) -> bool:
@@ -206,11 +208,6 @@ def is_interruption(error: Exception) -> bool:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
-
-
-def _lines(error: Exception) -> list[str]:
-    """DuckDB's message, which may point into the statement with lines of its own."""
-    return [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:

@@ -17,7 +17,6 @@ from paraforge.lexicon.classes import build_classifier
 from paraforge.lexicon.pair_sources import Piece, select_pairs
 from paraforge.lexicon.parameters import LexiconParameters
 from paraforge.text.idf import sentence_counts
-from paraforge.text.tokens import TokenColumn
 
 SIDES = ("reference", "translation")
 PIECES_PER_GROUP = 32
@@ -98,18 +97,12 @@ def encode_piece(
         pa.table({"word": vocabulary, "reference": counts[0], "translation": counts[1]}),
         file_of(directory, "words", index),
     )
-    write_arrow(
-        pa.table({name: _lists(side) for name, side in zip(SIDES, sides, strict=True)}),
-        file_of(directory, "tokens", index),
-    )
+    # Offsets stay 64 bits wide, as a piece may be of any size.
+    lists = [pa.LargeListArray.from_arrays(pa.array(side.offsets), pa.array(side.ids)) for side in sides]
+    write_arrow(pa.table(lists, list(SIDES)), file_of(directory, "tokens", index))
     report = {"counted": len(sides[0]), **selected.dropped}
     write_json(report_path, report)
     return report
-
-
-def _lists(column: TokenColumn) -> Any:
-    """A token column as an Arrow list array; the offsets stay 64 bits wide, as a piece may be of any size."""
-    return pa.LargeListArray.from_arrays(pa.array(column.offsets), pa.array(column.ids))
 
 
 def group_of(piece: int) -> int:

@@ -95,7 +95,9 @@ def prepare_pairs(
             counts = _write(dataset, parameters, leakage, first, controls, parses, writers)
             for writer in writers:
                 writer.close({"step": "paraphraser"})
-            report = {**asdict(counts), **_parse_counts(parses)}
+            report = asdict(counts)
+            if parses is not None:
+                report |= {"sentences_to_parse": len(parses.keys), "sentences_parsed": parses.parsed}
             write_json(temporary / _RECORD, {"controls": controls.as_json(), "report": report})
             write_json(temporary / "controls.json", controls.as_json())
     controls = Controls.read(directory)
@@ -105,12 +107,6 @@ def prepare_pairs(
         read_json(directory / _RECORD)["report"],
         ShardDirectory(directory / _PARSES) if controls.labels else None,
     )
-
-
-def _parse_counts(parses: Parses | None) -> dict[str, int]:
-    if parses is None:
-        return {}
-    return {"sentences_to_parse": len(parses.keys), "sentences_parsed": parses.parsed}
 
 
 @dataclass(frozen=True)
@@ -210,7 +206,8 @@ class _FirstPass:
     def controls(self, parses: Parses | None) -> Controls:
         """Edges by the quantiles of the corpus, and the templates that occur often enough."""
         buckets = self._parameters.controls.buckets
-        values = {**self._values, "length": _both_ways(self._values["length"])}
+        length = self._values["length"]
+        values = {**self._values, "length": np.concatenate([length, 1.0 / length])}  # of both directions
         edges = {name: bucket_edges(values[name], buckets) for name in BUCKETED}
         counts: Counter[str] = Counter()
         if parses is not None:
@@ -229,11 +226,6 @@ class _FirstPass:
             settings.parser if settings.parser is None or settings.parser in parser_names() else "file",
             sorted(labels),
         )
-
-
-def _both_ways(ratio: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Length ratios of both directions."""
-    return np.concatenate([ratio, 1.0 / ratio])
 
 
 def _write(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,11 +79,11 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         checks = in_order(
             lambda index: _check_file(corpus, manifest, manifest.files[index]), len(manifest.files), workers
         )
-        for file, check in zip(manifest.files, checks, strict=True):
+        for file, (found, sources) in zip(manifest.files, checks, strict=True):
             bar.update(file.rows)
-            problems += check.problems
-            whole = whole and check.sources is not None
-            for source, counts in (check.sources or {}).items():
+            problems += found
+            whole = whole and sources is not None
+            for source, counts in (sources or {}).items():
                 by_source.setdefault(source, Counts()).add(counts)
                 total.add(counts)
     if whole:
@@ -163,12 +163,6 @@ def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
             yield _problem(path, "does not list the same files as the manifest")
 
 
-@dataclass(frozen=True)
-class _FileCheck:
-    problems: list[InputError]
-    sources: dict[str, Counts] | None
-
-
 def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
     if Path(file.path).name != file.path:
         yield _problem(path, "the manifest names a file outside of the corpus")
@@ -180,30 +174,30 @@ def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
         yield _problem(path, "its SHA-256 is not the manifest's: the content was changed or damaged")
 
 
-def _check_file(corpus: Path, manifest: Manifest, file: PublishedFile) -> _FileCheck:
+def _check_file(
+    corpus: Path, manifest: Manifest, file: PublishedFile
+) -> tuple[list[InputError], dict[str, Counts] | None]:
+    """What is wrong with a file; and the counts of its sources, where it can be read."""
     path = corpus / file.path
     problems = list(_check_bytes(path, file))
     if Path(file.path).name != file.path or not path.is_file():
-        return _FileCheck(problems, None)
+        return problems, None
     try:
         schema = pq.read_schema(path)
         rows = pq.read_metadata(path).num_rows
     except (pa.ArrowInvalid, OSError) as error:
-        return _FileCheck([*problems, _problem(path, f"cannot be read as Parquet: {error}")], None)
+        return [*problems, _problem(path, f"cannot be read as Parquet: {error}")], None
     if rows != file.rows:
         problems.append(_problem(path, f"has {rows:,} rows, the manifest says {file.rows:,}"))
     problems += [_problem(path, message) for message in schema_differences(schema, manifest.columns)]
     if problems:
-        return _FileCheck(problems, None)
+        return problems, None
     try:
-        return _FileCheck([], count_sources(read_parquet(path, ["source", *_fate(schema.names)])))
+        fate = [name for name in ("rejected", "failed") if name in schema.names]
+        return [], count_sources(read_parquet(path, ["source", *fate]))
     except ParaforgeError as error:
         message = error.message if isinstance(error, InputError) else str(error)
-        return _FileCheck([_problem(path, message)], None)
-
-
-def _fate(names: Sequence[str]) -> list[str]:
-    return [name for name in ("rejected", "failed") if name in names]
+        return [_problem(path, message)], None
 
 
 def _sum_problems(manifest: Manifest, total: Counts, by_source: dict[str, Counts]) -> Iterator[str]:

@@ -69,7 +69,9 @@ class Pairs:
         source, source_text: string arrays of the same length; None where all are null.
         """
         reference, translation, source, source_text = (
-            pa.nulls(len(reference), pa.string()) if texts is None else _whole(texts)
+            pa.nulls(len(reference), pa.string())
+            if texts is None
+            else pa.chunked_array(texts).combine_chunks()
             for texts in (reference, translation, source, source_text)
         )
         first, second = tokenize_columns(reference, translation)
@@ -114,7 +116,3 @@ class Pairs:
         )
         row, word = np.divmod(found[~np.isin(found, own)], max(size, 1))
         return row, word
-
-
-def _whole(texts: Any) -> Any:
-    return pa.chunked_array(texts).combine_chunks()

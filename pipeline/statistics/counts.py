@@ -97,10 +97,6 @@ class Moments:
         return float(np.sqrt(max(0.0, self.squares / self.number - mean * mean)))
 
 
-def _bands() -> list[Moments]:
-    return [Moments() for _ in BANDS]
-
-
 @dataclass
 class Figures:
     """What is added up over pairs.
@@ -112,7 +108,7 @@ class Figures:
 
     pairs: int = 0
     band_pairs: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(BANDS), np.int64))
-    band_overlaps: list[Moments] = field(default_factory=_bands)
+    band_overlaps: list[Moments] = field(default_factory=lambda: [Moments() for _ in BANDS])
     histograms: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     moments: dict[str, Moments] = field(default_factory=dict)
     heat: npt.NDArray[np.int64] = field(
