@@ -31,6 +31,8 @@ def read_test_sentences(
         InputError: the file is missing, not UTF-8, truncated, or a line lacks a column; with file and line.
     """
     wanted = list(columns) or (list(_STS_COLUMNS) if format == "sts" else [])
+    if not path.exists():
+        raise InputError("no such test file", path)
     if format == "plain":
         for _, text in numbered_lines(path, blank=True):
             yield text

@@ -67,7 +67,7 @@ def test_a_truncated_archive_and_a_missing_file(tmp_path: Path) -> None:
     path.write_bytes(b"not an archive")
     with pytest.raises(InputError, match="it is not compressed"):
         list(read_test_sentences(path))
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="no such test file"):
         list(read_test_sentences(tmp_path / "none"))
 
 
