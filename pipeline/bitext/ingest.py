@@ -98,12 +98,8 @@ def _read(
 ) -> list[ReadSource]:
     """Read all files, in any order; parts in the order of the sources."""
     files = [file for source in sources for file in source.files]
-    digests = [
-        digest
-        for _, digest in sorted(
-            jobs.run(SourceFile.digests, [(file,) for file in files], description="check", unit="files")
-        )
-    ]
+    given = [(file,) for file in files]
+    digests = jobs.results(SourceFile.digests, given, description="check", unit="files")
     cleaning, kind = parameters.cleaning, parameters.kind
     directories = [
         work.path / "files" / file_key(file, cleaning, kind, INGEST, digest)
@@ -112,11 +108,8 @@ def _read(
     # One file named by two sources is read once.
     todo = {path: index for index, path in reversed(list(enumerate(directories)))}
     arguments = [(files[index], cleaning, kind, digests[index], path) for path, index in todo.items()]
-    reports: dict[Path, FileReport] = {}
-    for index, report in jobs.run(
-        read_parts, arguments, description="read", unit="pairs", sizes=[0] * len(arguments)
-    ):
-        reports[arguments[index][-1]] = report
+    found = jobs.results(read_parts, arguments, description="read", unit="pairs", sizes=[0] * len(arguments))
+    reports = dict(zip(todo, found, strict=True))
     read: list[ReadSource] = []
     first_row = at = 0
     for source in sources:
@@ -202,16 +195,13 @@ def _write(
         texts = TEXTS[parameters.kind]
         ranked = [(PAIR_KEY, texts, pairs), (SOURCE_KEY, texts[:1], sources)]
         arguments = [(parts, keys, of, path) for keys, of, path in ranked if path is not None]
-        for _ in jobs.run(
+        jobs.results(
             rank_groups, arguments, description="find duplicates", unit="pairs", sizes=[rows] * len(arguments)
-        ):
-            pass
+        )
     else:
         pairs = sources = None  # every shard is there: nothing will be asked of them
     batches = [plans[at : at + _SHARDS_A_JOB] for at in range(0, len(plans), _SHARDS_A_JOB)]
     sizes = [sum(plan.rows for plan in batch) for batch in batches]
-    results: list[list[ShardResult]] = [[] for _ in batches]
     given = [(batch, parameters.kind, pairs, sources, work) for batch in batches]
-    for index, written in jobs.run(write_shards, given, description="write", unit="pairs", sizes=sizes):
-        results[index] = written
-    return [result for batch in results for result in batch]
+    written = jobs.results(write_shards, given, description="write", unit="pairs", sizes=sizes)
+    return [result for batch in written for result in batch]

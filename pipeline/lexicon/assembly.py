@@ -51,20 +51,19 @@ def assemble(
     vocabulary.write(directory / "vocabulary.arrow")
     np.save(directory / "places.npy", places, allow_pickle=False)
     parted = [path.with_name(path.name.replace("cells-", "parted-")) for path in counts.cells]
-    for _ in jobs.run(
+    jobs.results(
         part_cells,
         [(cells, path, ranges, number) for cells, path in zip(counts.cells, parted, strict=True)],
         description="lexicon: sort",
-    ):
-        pass
-    files: list[dict[str, Any]] = [{} for _ in range(number)]
+    )
     arguments = [
         (index, parted, directory, output / f"lexicon-{index:05d}.parquet", counts.pairs, parameters)
         for index in range(number)
     ]
     kept = degrees.copy()
-    for index, (record, limited) in jobs.run(write_range, arguments, description="lexicon: write"):
-        files[index] = record
+    files = []
+    for record, limited in jobs.results(write_range, arguments, description="lexicon: write"):
+        files.append(record)
         if limited is not None:
             kept[limited[0]] = limited[1]
     if not files:

@@ -117,8 +117,7 @@ def count_pairs(
     logger.info("%d pairs counted of %d", pairs, source.rows)
     groups = range(group_of(len(sizes) - 1) + 1)
     merge_arguments = [(directory, group, len(sizes)) for group in groups]
-    for _ in jobs.run(merge_group, merge_arguments, description="lexicon: vocabulary"):
-        pass
+    jobs.results(merge_group, merge_arguments, description="lexicon: vocabulary")
     vocabulary = merge_vocabulary(directory, len(sizes), minimum_pairs)
     increments = np.zeros(len(vocabulary), np.int64)
     for _, rows in jobs.run(
@@ -134,7 +133,7 @@ def count_pairs(
     logger.info("%d words, %d increments in %d blocks", len(vocabulary), int(increments.sum()), len(blocks))
     files = [file_of(directory, "ids", index) for index in range(len(sizes))]
     cells = [directory / f"cells-{block.name}.arrow" for block in blocks]
-    for _ in jobs.run(
+    jobs.results(
         count_block,
         [
             (block, increments[block.first : block.last], files, len(vocabulary), minimum_pairs, path)
@@ -143,8 +142,7 @@ def count_pairs(
         description="lexicon: counts",
         unit="word pairs",
         sizes=[block.increments for block in blocks],
-    ):
-        pass
+    )
     return PairCounts(pairs, dropped, vocabulary, tuple(cells))
 
 

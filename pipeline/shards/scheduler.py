@@ -74,6 +74,13 @@ class Jobs:
                 raise result.error or IncompleteError(f"{function.__name__} {index}: {result.reason}")
             yield index, result
 
+    def results(
+        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
+    ) -> list[ResultT]:
+        """What :meth:`run` gives, when all is done, in the order of the arguments."""
+        found = dict(self.run(function, arguments, **display))
+        return [found[index] for index in range(len(arguments))]
+
     def attempt(
         self,
         function: Callable[..., ResultT],

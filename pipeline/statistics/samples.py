@@ -124,18 +124,15 @@ def sample_references(
     jobs: Jobs,
     with_texts: bool = False,
 ) -> dict[str, SampledSource]:
-    parts: dict[str, dict[int, SampledSource]] = {source: {} for source in limits}
     arguments = [(paths, seed, dict(limits), with_texts) for paths in shards]
-    done = jobs.run(draw_shard, arguments, description="statistics: sample", unit="rows", sizes=rows)
-    for index, drawn in done:
-        for source, part in drawn.items():
-            parts[source][index] = part
+    drawn = jobs.results(draw_shard, arguments, description="statistics: sample", unit="rows", sizes=rows)
+    parts = {source: [part[source] for part in drawn if source in part] for source in limits}
     return {
         source: SampledSource(
-            join_columns([pieces[index].tokens for index in sorted(pieces)]),
-            np.concatenate([pieces[index].lines for index in sorted(pieces)]),
-            np.concatenate([pieces[index].scores for index in sorted(pieces)]),
-            pa.concat_arrays([pieces[index].texts for index in sorted(pieces)]) if with_texts else None,
+            join_columns([piece.tokens for piece in pieces]),
+            np.concatenate([piece.lines for piece in pieces]),
+            np.concatenate([piece.scores for piece in pieces]),
+            pa.concat_arrays([piece.texts for piece in pieces]) if with_texts else None,
         )
         for source, pieces in parts.items()
     }

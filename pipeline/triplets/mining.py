@@ -206,10 +206,10 @@ class _Mining:
         with self._jobs(self.rows, on_gpu=device != "cpu") as jobs:
             self._cells(jobs, setup, dimension)
             arguments = [(piece, index, setup) for index, piece in enumerate(self.pieces)]
-            found = jobs.run(
+            found = jobs.results(
                 prepare_piece, arguments, description="triplets: embed", unit="pairs", sizes=sizes
             )
-            return sum(anchors for _, anchors in found), dimension
+            return sum(found), dimension
 
     def _cells(self, jobs: Jobs, setup: Preparation, dimension: int) -> None:
         path = self.directory / "centroids.npy"
@@ -220,8 +220,7 @@ class _Mining:
         if cells > 1:
             share = sampled_share(self.rows, cells)
             arguments = [(piece, index, share, setup) for index, piece in enumerate(self.pieces)]
-            for _ in jobs.run(sample_piece, arguments, description="triplets: sample"):
-                pass
+            jobs.results(sample_piece, arguments, description="triplets: sample")
             parts = [
                 np.load(part(self.directory, "sample", index, "npy"), allow_pickle=False)
                 for index in range(len(self.pieces))
@@ -250,10 +249,7 @@ class _Mining:
         ]
         arguments = [(*span, number, search) for number, span in enumerate(spans)]
         sizes = [last - first for first, last in spans]
-        for _ in jobs.run(
-            search_anchors, arguments, description="triplets: search", unit="anchors", sizes=sizes
-        ):
-            pass
+        jobs.results(search_anchors, arguments, description="triplets: search", unit="anchors", sizes=sizes)
         gather(len(spans), self.pieces, search)
 
     def _write(self, jobs: Jobs, search: Search) -> list[dict[str, Any]]:
@@ -264,14 +260,9 @@ class _Mining:
             self.pieces[first : first + PIECES_PER_FILE]
             for first in range(0, len(self.pieces), PIECES_PER_FILE)
         ]
-        written: list[dict[str, Any]] = [{} for _ in parts]
         arguments = [(number, pieces, assembly) for number, pieces in enumerate(parts)]
         sizes = [sum(piece.rows for piece in pieces) for pieces in parts]
-        for number, found in jobs.run(
-            write_files, arguments, description="triplets: write", unit="pairs", sizes=sizes
-        ):
-            written[number] = found
-        return written
+        return jobs.results(write_files, arguments, description="triplets: write", unit="pairs", sizes=sizes)
 
     def _publish(self, output: Path, files: list[dict[str, Any]], content: dict[str, Any]) -> None:
         with replaced_directory(output.resolve()) as temporary:
