@@ -16,7 +16,7 @@ from paraforge.bitext.pair_blocks import PairBlock, read_corpus_pairs
 from paraforge.errors import InputError
 from paraforge.interrupts import check_interrupt
 from paraforge.text.idf import Background, background_of_frequencies, count_documents
-from paraforge.text.tokens import TokenColumn, tokenize_column, tokenize_columns
+from paraforge.text.tokens import tokenize_column, tokenize_columns
 
 SIF_A = 1e-3
 """a of Arora 2017 in all of its tables."""
@@ -95,18 +95,14 @@ def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
     for block in blocks:
         check_interrupt()
         for side in tokenize_columns(block.left, block.right):
-            _add(counts, side)
+            occurrences = np.bincount(side.ids, minlength=len(side.vocabulary))
+            for word in np.flatnonzero(occurrences).tolist():
+                token = side.vocabulary[word]
+                counts[token] = counts.get(token, 0) + int(occurrences[word])
     total = sum(counts.values())
     if not total:
         raise InputError(f"not a word to count in {name}")
     return Background(name, total, counts)
-
-
-def _add(counts: dict[str, int], tokens: TokenColumn) -> None:
-    occurrences = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
-    for word in np.flatnonzero(occurrences).tolist():
-        token = tokens.vocabulary[word]
-        counts[token] = counts.get(token, 0) + int(occurrences[word])
 
 
 def sentence_counts(texts: Sequence[str], name: str) -> Background:

@@ -11,7 +11,7 @@ from paraforge.evaluation.transfer.tasks import Task
 FIXED: Final = "fixed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TransferScore:
     """A model on one task; figures are x 100, of a classification accuracy and of MRPC on fixed
     embeddings F1 as well, of a relatedness the others.
@@ -24,9 +24,9 @@ class TransferScore:
     """
 
     name: str
-    accuracy: float | None
-    pearson: float | None
-    spearman: float | None
+    accuracy: float | None = None
+    pearson: float | None = None
+    spearman: float | None = None
     tested_on: str
     train: int
     test: int
@@ -36,30 +36,15 @@ class TransferScore:
     f1: float | None = None
 
 
-def transfer_score(
-    task: Task,
-    folds: int,
-    *,
-    accuracy: float | None = None,
-    f1: float | None = None,
-    pearson: float | None = None,
-    spearman: float | None = None,
-    training: str = FIXED,
-    chosen: Sequence[dict[str, Any]] = (),
-) -> TransferScore:
+def transfer_score(task: Task, folds: int, **figures: Any) -> TransferScore:
     """Figures with the task's own description; folds count where it has no test set."""
     return TransferScore(
-        task.name,
-        accuracy,
-        pearson,
-        spearman,
-        task.tested_on if task.test is not None else f"{folds}-fold cross-validation",
-        len(task.train),
-        len(task.train if task.test is None else task.test),
-        task.train.repeats if task.test is None else task.test.repeated_in(task.train),
-        training,
-        list(chosen),
-        f1,
+        name=task.name,
+        tested_on=task.tested_on if task.test is not None else f"{folds}-fold cross-validation",
+        train=len(task.train),
+        test=len(task.train if task.test is None else task.test),
+        repeated=task.train.repeats if task.test is None else task.test.repeated_in(task.train),
+        **figures,
     )
 
 
