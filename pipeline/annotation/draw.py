@@ -213,14 +213,5 @@ def _rows(
 
 
 def _pair(band: int, row: dict[str, Any]) -> DrawnPair:
-    return DrawnPair(
-        band=band,
-        source=row["source"],
-        line=row["line"],
-        rank=row.get("rank") or 0,
-        rejected=row.get("rejected"),
-        reference=row["reference"],
-        translation=row["translation"],
-        paraphrase_score=row["paraphrase_score"],
-        overlap_3=row.get("overlap_3"),
-    )
+    values = {name: row.get(name) for name in _SHOWN}
+    return DrawnPair(band=band, **values | {"rank": values["rank"] or 0})
