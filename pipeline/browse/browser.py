@@ -16,13 +16,13 @@ from paraforge.browse.histogram import Outlines, outlines
 from paraforge.browse.pairs import PairReader, drawn_rows, nearest_rows
 from paraforge.browse.prepared import FLAGS, SOURCE, PreparedCorpus
 from paraforge.browse.rules import Rules, rules_of
-from paraforge.browse.selection import default_view, parameters_of, selection_of
+from paraforge.browse.selection import default_view, parameters_of
 from paraforge.browse.view import RANDOM, View
 from paraforge.browse.wrong_pairs import WrongPairs, wrong_pairs_of
 from paraforge.corpus.differing_words import Pieces, marked_words
 from paraforge.publication.manifest import REJECTED, Manifest
 from paraforge.scoring.wrong_pairs import find_wrong_pairs
-from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.parameters import SelectParameters, selection_of
 from paraforge.selection.reasons import explain_filters
 from paraforge.shards.schema import LABELS
 from paraforge.statistics.counts import Scale
@@ -79,7 +79,7 @@ class Browser:
     def __init__(self, corpus: PreparedCorpus, connection: duckdb.DuckDBPyConnection) -> None:
         self.corpus = corpus
         self.manifest: Manifest = next(one.manifest for one in corpus.datasets if one.manifest)
-        self.published = selection_of(self.manifest)
+        self.published = selection_of(self.manifest.steps)
         self.base = self.published or SelectParameters(required=[], deciles=[])
         flags = corpus.tables[FLAGS]
         self.flags = [name for name in flags.column_names if True in flags[name].to_pylist()]

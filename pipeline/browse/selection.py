@@ -7,26 +7,13 @@ from itertools import chain, count
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 from paraforge.browse.view import Interval, View
-from paraforge.publication.manifest import Manifest
 from paraforge.selection.filters import FilterParameters
 from paraforge.selection.filters.bounds import BoundsParameters
 from paraforge.selection.filters.flag import FlagParameters
 from paraforge.selection.filters.length import LENGTHS, LengthParameters
 from paraforge.selection.parameters import SelectParameters
-
-
-def selection_of(manifest: Manifest | None) -> SelectParameters | None:
-    """What a published corpus was selected with; None where that is not known or not known any more."""
-    parameters = manifest and (manifest.steps.get("select") or {}).get("parameters")
-    if not parameters:
-        return None
-    try:
-        return SelectParameters.model_validate(parameters)
-    except ValidationError:
-        return None
 
 
 def default_view(published: SelectParameters, scores: Sequence[str], flags: Sequence[str]) -> View:

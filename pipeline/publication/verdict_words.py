@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from paraforge.publication.manifest import Manifest
 from paraforge.scoring.wrong_pairs import judged_scores
 from paraforge.selection.fate import Counts
-from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.parameters import SelectParameters, selection_of
 from paraforge.shards.schema import LABELS
 
 _POOR: Final = 0.9
@@ -34,7 +32,12 @@ class VerdictWords:
 
 def verdict_words(manifest: Manifest) -> VerdictWords:
     """The verdict on a corpus in words; no sentences for a corpus of an earlier version."""
-    return words_of(manifest.verdict, _selected_by(manifest), manifest.counts, list(manifest.sources))
+    return words_of(
+        manifest.verdict,
+        selection_of(manifest.steps) or SelectParameters(),
+        manifest.counts,
+        list(manifest.sources),
+    )
 
 
 def words_of(
@@ -191,14 +194,6 @@ def _of_few_pairs(sources: Sequence[str], scores: Mapping[str, Figures]) -> Iter
     if few and judged:
         named = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if len(few) > _NAMED else "")
         yield f"Too few pairs for a verdict of their own: {named}."
-
-
-def _selected_by(manifest: Manifest) -> SelectParameters:
-    try:
-        described = (manifest.steps.get("select") or {}).get("parameters") or {}
-        return SelectParameters.model_validate(described)
-    except ValidationError:
-        return SelectParameters()  # selected by another version
 
 
 def _shares_asked_for(verdict: Figures, parameters: SelectParameters) -> dict[str, float]:

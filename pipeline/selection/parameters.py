@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from paraforge.section import Section
 from paraforge.selection.filters import FilterParameters, check_score, filter_kinds
@@ -51,3 +52,13 @@ class SelectParameters(Section):
         """Scores that are cut into tenths: those asked for, and those that filters read."""
         read = [score for one in self.filters for score in one.tenths_of()]
         return list(dict.fromkeys([*self.deciles, *read]))
+
+
+def selection_of(steps: Mapping[str, Any]) -> SelectParameters | None:
+    """What a published corpus was selected with, by what its manifest says of each step; None where that is
+    not known, or not known any more."""
+    parameters = (steps.get("select") or {}).get("parameters")
+    try:
+        return SelectParameters.model_validate(parameters) if parameters else None
+    except ValidationError:
+        return None  # selected by another version

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from paraforge.bitext.reasons import REASONS
 from paraforge.selection.filters import missing_reason
-from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.parameters import SelectParameters, selection_of
 from paraforge.shards.schema import LABELS
 
 
@@ -19,11 +17,8 @@ def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
     steps: what the manifest says of each step.
     """
     explained = {reason: f"at ingest: {text}" for reason, text in REASONS.items()}
-    try:
-        parameters = SelectParameters.model_validate((steps.get("select") or {}).get("parameters") or {})
-    except ValidationError:
-        return explained  # selected by another version
-    return explained | explain_filters(parameters)
+    parameters = selection_of(steps)
+    return explained | explain_filters(parameters) if parameters else explained
 
 
 def explain_filters(parameters: SelectParameters) -> dict[str, str]:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from paraforge.browse.counting import Counter, Look
 from paraforge.browse.prepared import SOURCE, PreparedCorpus
 from paraforge.browse.rules import rules_of
-from paraforge.browse.selection import default_view, parameters_of, section_text, selection_of
+from paraforge.browse.selection import default_view, parameters_of, section_text
 from paraforge.browse.view import Interval, View
 from paraforge.configuration import load_parameters
-from paraforge.selection.parameters import SelectParameters
+from paraforge.selection.parameters import SelectParameters, selection_of
 from paraforge.selection.select import select
 from tests.browse.conftest import PUBLISHED
 from tests.project import ROOT
@@ -41,7 +41,7 @@ def counted(corpus: PreparedCorpus, parameters: SelectParameters) -> tuple[int, 
 def test_the_published_corpus(corpus: PreparedCorpus, root: Path) -> None:
     manifest = corpus.datasets[0].manifest
     assert manifest is not None
-    published = selection_of(manifest)
+    published = selection_of(manifest.steps)
     assert published is not None
     kept, reasons = counted(corpus, published)
     assert kept == manifest.counts.kept
