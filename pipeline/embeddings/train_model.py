@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from paraforge import __version__
@@ -26,7 +25,7 @@ from paraforge.errors import InputError
 from paraforge.evaluation.similarity.comparing import Model
 from paraforge.evaluation.similarity.sts import GroupScore, SetScore, evaluate_sts
 from paraforge.files import hash_json, read_json, sha256_file, write_json
-from paraforge.learning.devices import check_device
+from paraforge.learning.devices import check_device, chosen_device
 from paraforge.learning.loop import Trainer
 from paraforge.learning.runs import MODEL, open_or_build, run_once, write_curve
 from paraforge.scoring.vectors import WordVectors
@@ -90,17 +89,10 @@ def train_named_model(
         parameters.test_sets,
         drop_leaked=parameters.drop_leaked,
     )
-    device = device_of(resources)
+    device = chosen_device(resources.devices[0])
     report = train_model(parameters.models[name], data, output, resources, device=device, description=name)
     write_curve(curve, "pairs_seen", "pairs", report.history)
     return report
-
-
-def device_of(resources: Resources) -> str:
-    """The first device that is named; `auto` is a GPU where torch sees one."""
-    if resources.devices[0] != "auto":
-        return resources.devices[0]
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def train_model(
@@ -266,11 +258,6 @@ def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
 
 
 def _signature(store: PairStore, data: TrainingData, leakage: Mapping[str, Any] | None) -> str:
-    fields: Sequence[tuple[str, Any]] = [
-        ("pairs", len(store)),
-        ("data", data.fingerprint()[:_DIGITS]),
-        ("leaked", "unknown" if leakage is None else f"{leakage['leaked']}:{leakage['dropped']}dropped"),
-        ("tok", "moses-lc"),
-        ("v", __version__),
-    ]
-    return "|".join(f"{key}:{value}" for key, value in fields)
+    leaked = "unknown" if leakage is None else f"{leakage['leaked']}:{leakage['dropped']}dropped"
+    digest = data.fingerprint()[:_DIGITS]
+    return f"pairs:{len(store)}|data:{digest}|leaked:{leaked}|tok:moses-lc|v:{__version__}"

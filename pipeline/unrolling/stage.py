@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from paraforge.embeddings.data import TrainingData
-from paraforge.embeddings.train_model import device_of
+from paraforge.learning.devices import chosen_device
 from paraforge.learning.runs import write_curve
 from paraforge.shards.resources import Resources
 from paraforge.shards.work import replaced_directory
@@ -33,9 +33,8 @@ def build_decoders(
     report = None
     if text:
         judges = TrainingData(development=parameters.development, test_sets=parameters.test_sets)
-        report = train_decoders(
-            parameters.model, text, output, resources, judges=judges, device=device_of(resources)
-        )
+        device = chosen_device(resources.devices[0])
+        report = train_decoders(parameters.model, text, output, resources, judges=judges, device=device)
     else:
         with replaced_directory(output):
             pass
