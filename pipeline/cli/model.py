@@ -143,20 +143,9 @@ def check(
             raise IncompleteError(f"the sentence could not be translated: {found.failed}")
         best = found.hypotheses[0]
         typer.echo(f"{best.score:.4f}  {best.text}")
-    if bitext is not None:
-        _check_quantisation(model, bitext, columns, beam, compute_type, count, limit, threads)
+    if bitext is None:
+        return
 
-
-def _check_quantisation(
-    model: Path,
-    bitext: Path,
-    columns: str,
-    beam: int,
-    compute_type: str,
-    sentences: int,
-    limit: float,
-    threads: int,
-) -> None:
     from paraforge.cli.settings import column_pair
     from paraforge.decoding.translator import DecodingOptions, Placement
     from paraforge.shards.resources import available_cores
@@ -170,7 +159,7 @@ def _check_quantisation(
             DecodingOptions(beam=beam, compute_type=compute_type),
             Placement(threads=threads or available_cores()),
             columns=pair,
-            sentences=sentences,
+            sentences=count,
         )
     typer.echo(f"{loss}, beam {beam}")
     if not loss.within(limit):

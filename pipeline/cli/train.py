@@ -12,7 +12,6 @@ from paraforge.cli.spelling import DEVICE_HELP
 from paraforge.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
-    from paraforge.embeddings.data import TrainingData
     from paraforge.embeddings.parameters import ModelParameters, PairFileParameters
     from paraforge.embeddings.train_model import EmbeddingsReport
 
@@ -61,6 +60,7 @@ def train(
           --development sts/2017.track5.en-en.tsv --drop-leaked sts
     """
     from paraforge.cli.outputs import TRAINED_MODEL, check_output_directory
+    from paraforge.embeddings.data import TrainingData
     from paraforge.embeddings.train_model import train_model
     from paraforge.interrupts import graceful_interrupts
     from paraforge.learning.devices import chosen_device
@@ -72,7 +72,15 @@ def train(
     *pairs, output = inputs
     check_output_directory(output, force, TRAINED_MODEL)
     parameters = _parameters(encoder, config, settings, vectors)
-    data = _data(pairs, columns, development, test_sets, drop_leaked, keep_leaked)
+    if drop_leaked is not None and keep_leaked:
+        raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
+    data = TrainingData(
+        *files_and_corpora(pairs, columns),
+        [str(path) for path in development],
+        [str(path) for path in test_sets],
+        [] if drop_leaked is None else [str(drop_leaked)],
+        not keep_leaked,
+    )
     configure_logging("train")
     with graceful_interrupts():
         report = train_model(
@@ -110,27 +118,6 @@ def _parameters(
     for setting in settings:
         put_setting(content, setting)
     return checked(ModelParameters, content)
-
-
-def _data(
-    pairs: list[Path],
-    columns: str,
-    development: list[Path],
-    test_sets: list[Path],
-    drop_leaked: Path | None,
-    keep_leaked: bool,
-) -> TrainingData:
-    from paraforge.embeddings.data import TrainingData
-
-    if drop_leaked is not None and keep_leaked:
-        raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
-    return TrainingData(
-        *files_and_corpora(pairs, columns),
-        [str(path) for path in development],
-        [str(path) for path in test_sets],
-        [] if drop_leaked is None else [str(drop_leaked)],
-        not keep_leaked,
-    )
 
 
 def _lines(report: EmbeddingsReport) -> list[str]:

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -148,22 +147,9 @@ def _fetch_rows(
     for index in np.unique(np.searchsorted(ends, drawn, side="right")).tolist():
         begin = int(ends[index]) - matching[index]
         places = drawn[(drawn >= begin) & (drawn < ends[index])] - begin
-        yield _rows_of_file(connection, dataset, dataset.files[index], condition, places, columns)
-
-
-def _rows_of_file(
-    connection: duckdb.DuckDBPyConnection,
-    dataset: Dataset,
-    path: Path,
-    condition: str,
-    places: np.ndarray[tuple[int], np.dtype[np.int64]],
-    columns: Sequence[str],
-) -> pa.Table:
-    file = rows_of(dataset, [path], "file_row_number = true")
-    rows = fetch(connection, f"SELECT file_row_number FROM {file} WHERE {condition} ORDER BY file_row_number")
-    numbers = rows["file_row_number"].to_numpy()[places]
-    return fetch(
-        connection,
-        f"SELECT {_listed(columns)} FROM {file} "
-        f"WHERE file_row_number IN ({', '.join(map(str, numbers.tolist()))}) ORDER BY file_row_number",
-    )
+        file = rows_of(dataset, [dataset.files[index]], "file_row_number = true")
+        in_order = "ORDER BY file_row_number"
+        rows = fetch(connection, f"SELECT file_row_number FROM {file} WHERE {condition} {in_order}")
+        numbers = ", ".join(map(str, rows["file_row_number"].to_numpy()[places].tolist()))
+        drawn_here = f"file_row_number IN ({numbers})"
+        yield fetch(connection, f"SELECT {_listed(columns)} FROM {file} WHERE {drawn_here} {in_order}")

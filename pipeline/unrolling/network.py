@@ -119,25 +119,16 @@ class SentencePredictor(nn.Module):
         if not self.decoders and len(self.outputs) == 1:
             # The same distribution for both neighbours: it is computed once.
             return self._loss(context, 0, joined(sides), products, sampled)
-        return torch.stack(
-            [self._loss_of_side(context, side, words, products, sampled) for side, words in enumerate(sides)]
-        ).sum()
-
-    def _loss_of_side(
-        self,
-        context: Tensor,
-        side: int,
-        words: Bags,
-        products: torch.dtype | None,
-        sampled: SampledWords | None,
-    ) -> Tensor:
-        if not self.decoders:
-            return self._loss(context, side, words, products, sampled)
-        packed = pack(words)
-        states = self.decoder(side)(context, take_rows(self.words, packed.tokens), packed)
-        ids = packed.tokens.ids
-        one_each = Bags(ids, torch.arange(len(ids) + 1, device=ids.device))
-        return self._loss(states, side, one_each, products, sampled)
+        losses = []
+        for side, words in enumerate(sides):
+            states = context
+            if self.decoders:
+                packed = pack(words)
+                states = self.decoder(side)(context, take_rows(self.words, packed.tokens), packed)
+                ids = packed.tokens.ids
+                words = Bags(ids, torch.arange(len(ids) + 1, device=ids.device))
+            losses.append(self._loss(states, side, words, products, sampled))
+        return torch.stack(losses).sum()
 
     def _loss(
         self,
