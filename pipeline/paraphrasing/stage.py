@@ -20,7 +20,6 @@ from paraforge.paraphrasing.curve import control_curve
 from paraforge.paraphrasing.pairs import prepare_pairs
 from paraforge.paraphrasing.parameters import NO_MODEL, TRAIN, ParaphraserParameters
 from paraforge.paraphrasing.paraphraser import PARSE_GENERATOR, Paraphraser, is_paraphraser
-from paraforge.paraphrasing.prepared_pairs import PreparedPairs
 from paraforge.scoring.general import is_english
 from paraforge.shards.resources import Resources
 from paraforge.shards.work import WorkDirectory, replaced_directory
@@ -123,9 +122,13 @@ def _train(
             trained_model(pairs.parses, own, training, resources, symbols=pairs.controls.symbols())
             others[PARSE_GENERATOR] = own / "model"
         publish(directory / "model", output, others)
-        curve = _curve(pairs, output, directory, parameters, resources)
+        file = directory / "curve.json"
+        if not file.is_file():  # of the finished model, measured once
+            english = is_english(parameters.language)
+            model = Paraphraser(output, "cpu", resources.thread_count())
+            write_json(file, control_curve(model, pairs.held_out_sources(CURVE_SENTENCES)) if english else [])
         work.note_used([directory.name, pairs.shards.path.name])
-    return history, pairs.report, curve
+    return history, pairs.report, read_json(file)
 
 
 def _import(model: Path | str, output: Path, languages: tuple[str, str]) -> None:
@@ -135,23 +138,6 @@ def _import(model: Path | str, output: Path, languages: tuple[str, str]) -> None
     if is_paraphraser(output) and Controls.read(output).labels:
         generator = Path(model) / PARSE_GENERATOR
         import_model(generator, output / PARSE_GENERATOR, source_language=source, target_language=target)
-
-
-def _curve(
-    pairs: PreparedPairs,
-    output: Path,
-    directory: Path,
-    parameters: ParaphraserParameters,
-    resources: Resources,
-) -> list[dict[str, Any]]:
-    """The curve of the finished model, measured once."""
-    file = directory / "curve.json"
-    if not file.is_file():
-        english = is_english(parameters.language)
-        model = Paraphraser(output, "cpu", resources.thread_count())
-        write_json(file, control_curve(model, pairs.held_out_sources(CURVE_SENTENCES)) if english else [])
-    rows: list[dict[str, Any]] = read_json(file)
-    return rows
 
 
 def mark_paraphraser(model: Path) -> None:
