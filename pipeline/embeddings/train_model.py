@@ -117,14 +117,49 @@ def train_model(
         WorkLockedError: another process runs the same training.
     """
     check_device(device)
+
+    def train(directory: Path) -> dict[str, Any]:
+        begin = time.perf_counter()
+        store, leakage = _pairs(directory / "pairs", parameters, data)
+        encoder = build_encoder(parameters.encoder, _tables(parameters, store), parameters.training.seed)
+        pieces = parameters.sentencepiece_model
+        model = SentenceModel(
+            encoder, parameters.encoder, store.vocabularies, Path(expand(pieces)) if pieces else None
+        )
+        trainer = encoder_trainer(
+            encoder,
+            store,
+            parameters.training,
+            evaluate=data.development_score_of(model),
+            checkpoints=directory / "checkpoints",
+            checkpoint_seconds=checkpoint_seconds,
+            threads=resources.thread_count(),
+            device=device,
+            description=description,
+        )
+        record = trainer.run()
+        report = EmbeddingsReport(
+            signature=_signature(store, data, leakage),
+            vocabularies={unit: len(vocabulary) for unit, vocabulary in model.vocabularies.items()},
+            pairs=len(store),
+            skipped=store.skipped,
+            leakage=leakage,
+            pairs_per_second=trainer.rate,
+            passed_over=record.counts["passed_over"],
+            **found_by(trainer, model, data, begin),
+        )
+        model.save(
+            directory / MODEL,
+            reproducible(report) | {"training": parameters.training.model_dump(mode="json")},
+        )
+        return asdict(report)
+
     report = run_once(
         "embeddings",
         _key(parameters, data),
         resources.work,
         output,
-        train=lambda place: asdict(
-            _train(parameters, data, place, resources, device, checkpoint_seconds, description)
-        ),
+        train=train,
         open_model=SentenceModel.open,
         scratch=("pairs", "checkpoints"),
     )
@@ -146,50 +181,6 @@ def _key(parameters: ModelParameters, data: TrainingData) -> str:
             "data": data.fingerprint(),
         }
     )
-
-
-def _train(
-    parameters: ModelParameters,
-    data: TrainingData,
-    directory: Path,
-    resources: Resources,
-    device: str,
-    checkpoint_seconds: float,
-    description: str,
-) -> EmbeddingsReport:
-    begin = time.perf_counter()
-    store, leakage = _pairs(directory / "pairs", parameters, data)
-    encoder = build_encoder(parameters.encoder, _tables(parameters, store), parameters.training.seed)
-    pieces = parameters.sentencepiece_model
-    model = SentenceModel(
-        encoder, parameters.encoder, store.vocabularies, Path(expand(pieces)) if pieces else None
-    )
-    trainer = encoder_trainer(
-        encoder,
-        store,
-        parameters.training,
-        evaluate=data.development_score_of(model),
-        checkpoints=directory / "checkpoints",
-        checkpoint_seconds=checkpoint_seconds,
-        threads=resources.thread_count(),
-        device=device,
-        description=description,
-    )
-    record = trainer.run()
-    report = EmbeddingsReport(
-        signature=_signature(store, data, leakage),
-        vocabularies={unit: len(vocabulary) for unit, vocabulary in model.vocabularies.items()},
-        pairs=len(store),
-        skipped=store.skipped,
-        leakage=leakage,
-        pairs_per_second=trainer.rate,
-        passed_over=record.counts["passed_over"],
-        **found_by(trainer, model, data, begin),
-    )
-    model.save(
-        directory / MODEL, reproducible(report) | {"training": parameters.training.model_dump(mode="json")}
-    )
-    return report
 
 
 def found_by(trainer: Trainer[Any, Any], model: Model, data: TrainingData, begin: float) -> dict[str, Any]:

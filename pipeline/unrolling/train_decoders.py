@@ -86,7 +86,7 @@ def train_decoders(
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
         WorkLockedError: another process runs the same training.
     """
-    judges = judges or TrainingData()
+    sets = judges or TrainingData()
     check_device(device)
     data = hash_json([file.identity() for file in files])
     key = hash_json(
@@ -94,77 +94,66 @@ def train_decoders(
             "version": DECODERS,
             "parameters": parameters.model_dump(mode="json"),
             "sentences": data,
-            "judges": judges.fingerprint(),
+            "judges": sets.fingerprint(),
         }
     )
     signature = f"data:{data[:_DIGITS]}|tok:moses-lc|v:{__version__}"
+
+    def train(directory: Path) -> dict[str, Any]:
+        begin = time.perf_counter()
+        triples = directory / "triples"
+        store = open_or_build(
+            lambda: TripleStore(triples),
+            lambda: build_triple_store(
+                triples, read_sentences(files), parameters.vocabulary, parameters.maximum_length
+            ),
+        )
+        logger.info(
+            "%s triples of %s sentences in %s documents, %s words",
+            f"{len(store):,}",
+            f"{store.sentences:,}",
+            f"{store.documents:,}",
+            f"{len(store.vocabulary):,}",
+        )
+        network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
+        model = DecoderModel(network, parameters, store.vocabulary)
+        watched = [*sets.development_sets, *sets.evaluated_sets]
+        trainer = decoder_trainer(
+            network,
+            store,
+            parameters.training,
+            evaluate=sets.development_score_of(model),
+            checkpoints=directory / "checkpoints",
+            checkpoint_seconds=checkpoint_seconds,
+            threads=resources.thread_count(),
+            device=device,
+            watch=(lambda _: {"readings": scores_by_reading(model, watched)}) if watched else None,
+        )
+        record = trainer.run()
+        with torch_threads(resources.thread_count()):
+            readings = scores_by_reading(model, sets.evaluated_sets)
+            found = {"readings": readings, **found_by(trainer, model, sets, begin)}
+        report = DecodersReport(
+            signature=f"triples:{len(store)}|{signature}",
+            words=len(store.vocabulary),
+            triples=len(store),
+            sentences=store.sentences,
+            documents=store.documents,
+            skipped=store.skipped,
+            seen=record.seen,
+            sentences_per_second=trainer.rate,
+            **found,
+        )
+        DecoderModel(network, parameters, store.vocabulary, reproducible(report)).save(directory / MODEL)
+        return asdict(report)
+
     report = run_once(
         "decoders",
         key,
         resources.work,
         output,
-        train=lambda place: asdict(
-            _train(parameters, files, judges, place, resources, device, checkpoint_seconds, signature)
-        ),
+        train=train,
         open_model=DecoderModel.open,
         scratch=("triples", "checkpoints"),
     )
     return DecodersReport(**report)
-
-
-def _train(
-    parameters: DecodersParameters,
-    files: Sequence[RunningText],
-    judges: TrainingData,
-    directory: Path,
-    resources: Resources,
-    device: str,
-    checkpoint_seconds: float,
-    signature: str,
-) -> DecodersReport:
-    begin = time.perf_counter()
-    triples = directory / "triples"
-    store = open_or_build(
-        lambda: TripleStore(triples),
-        lambda: build_triple_store(
-            triples, read_sentences(files), parameters.vocabulary, parameters.maximum_length
-        ),
-    )
-    logger.info(
-        "%s triples of %s sentences in %s documents, %s words",
-        f"{len(store):,}",
-        f"{store.sentences:,}",
-        f"{store.documents:,}",
-        f"{len(store.vocabulary):,}",
-    )
-    network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
-    model = DecoderModel(network, parameters, store.vocabulary)
-    watched = [*judges.development_sets, *judges.evaluated_sets]
-    trainer = decoder_trainer(
-        network,
-        store,
-        parameters.training,
-        evaluate=judges.development_score_of(model),
-        checkpoints=directory / "checkpoints",
-        checkpoint_seconds=checkpoint_seconds,
-        threads=resources.thread_count(),
-        device=device,
-        watch=(lambda _: {"readings": scores_by_reading(model, watched)}) if watched else None,
-    )
-    record = trainer.run()
-    with torch_threads(resources.thread_count()):
-        readings = scores_by_reading(model, judges.evaluated_sets)
-        found = {"readings": readings, **found_by(trainer, model, judges, begin)}
-    report = DecodersReport(
-        signature=f"triples:{len(store)}|{signature}",
-        words=len(store.vocabulary),
-        triples=len(store),
-        sentences=store.sentences,
-        documents=store.documents,
-        skipped=store.skipped,
-        seen=record.seen,
-        sentences_per_second=trainer.rate,
-        **found,
-    )
-    DecoderModel(network, parameters, store.vocabulary, reproducible(report)).save(directory / MODEL)
-    return report
