@@ -3,6 +3,7 @@
 python -m benchmarks.paraphrase models/paraphraser --text captions --sentences 500
 python -m benchmarks.paraphrase models/paraphraser --text news --back-translation models/nmt
 python -m benchmarks.paraphrase models/paraphraser --text corpus --pairs work/paraphraser/pairs-KEY
+python -m benchmarks.paraphrase models/paraphraser --text corpus --pairs work/paraphraser/pairs-KEY --curve
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from paraforge.errors import InputError
 from paraforge.evaluation.similarity.comparing import Comparable
 from paraforge.loading import open_model
 from paraforge.paraphrasing.controls import untagged
-from paraforge.paraphrasing.curve import measured
+from paraforge.paraphrasing.curve import control_curve, measured
 from paraforge.paraphrasing.paraphraser import Paraphraser
 from paraforge.parsing.brackets import template_of
 from paraforge.parsing.parser import open_parser
@@ -179,6 +180,15 @@ def back_translated(model: Path, foreign: Sequence[str], threads: int) -> list[s
     return [result.hypotheses[0].text if result.hypotheses else "" for result in results]
 
 
+def record_curve(model: Paraphraser, name: str, text: str, sources: Sequence[str]) -> None:
+    """Append similarity against overlap, as the stage measures it."""
+    for row in control_curve(model, sources):
+        asked = ", ".join(f"{control} {bucket}" for control, bucket in row.pop("asked").items() if bucket)
+        figures = {figure: value for figure, value in row.items() if value is not None}
+        label = ", ".join((text, name, asked or "beam"))
+        append("paraphrase_curve", label, figures, model=name, text=text, sentences=len(sources))
+
+
 def main(
     model: Annotated[Path, typer.Argument(help="of the stage paraphraser")],
     text: Annotated[str, typer.Option(help="captions, news or corpus (with --pairs)")] = "captions",
@@ -190,6 +200,7 @@ def main(
     name: Annotated[str, typer.Option(help="of the model in the results")] = "transformer",
     templates: Annotated[int, typer.Option(help="that are asked for, the most frequent ones")] = 4,
     only: list[str] = typer.Option([], help="beginning of a way; may be repeated"),
+    curve: Annotated[bool, typer.Option("--curve", help="measure only similarity against overlap")] = False,
     examples: Annotated[Path | None, typer.Option(help="TSV of the first twenty, as they are")] = None,
     threads: int = 1,
 ) -> None:
@@ -204,6 +215,9 @@ def main(
     texts = texts.first(sentences)
     sources, references = texts.sources, texts.references
     opened = Paraphraser(model, "cpu", threads)
+    if curve:
+        record_curve(opened, name, text, sources)
+        return
     judging = None if transformer is None else open_model(transformer).model
     print(f"{hardware()}\n{len(sources)} sentences of {text}")
 
