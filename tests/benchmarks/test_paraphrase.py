@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 import pytest
 
+from benchmarks import paraphrase
 from benchmarks.paraphrase import control_error, distinct, judge, ways_of
 from paraforge.paraphrasing.controls import Controls
 from paraforge.paraphrasing.paraphraser import Paraphraser
@@ -35,3 +39,23 @@ def test_what_is_measured_of_a_control() -> None:
     assert list(ways_of(model, 4))[3:] == [
         *("overlap low", "overlap medium", "overlap high", "length 1", "length 2"),
     ]
+
+
+def test_a_curve_is_a_line_for_each_way_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Copies(Paraphraser):
+        def __init__(self) -> None:
+            self.controls = Controls({"similarity": [0.5], "overlap": [0.6]})
+
+        def paraphrase(self, texts: Iterable[str], **_: Any) -> list[list[str]]:
+            return [[text] for text in texts]
+
+    lines: list[tuple[str, Mapping[str, float]]] = []
+    monkeypatch.setattr(
+        paraphrase, "append", lambda task, label, figures, **_: lines.append((label, figures))
+    )
+    paraphrase.record_curve(Copies(), "copies", "corpus", SOURCES)
+    asked = ["beam", "overlap 1", "overlap 2", "overlap 1, similarity 2", "overlap 2, similarity 2"]
+    assert [label for label, _ in lines] == [f"corpus, copies, {way}" for way in asked]
+    # a copy has all the words: that is the higher bucket
+    assert [figures.get("missed") for _, figures in lines] == [None, 1, 0, 1, 0]
+    assert all(figures["overlap"] == figures["length"] == 1 for _, figures in lines)
