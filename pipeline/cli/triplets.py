@@ -50,6 +50,7 @@ def triplets(
     from paraforge.cli.settings import checked
     from paraforge.errors import InputError
     from paraforge.interrupts import graceful_interrupts
+    from paraforge.learning.devices import check_device
     from paraforge.shards.resources import Resources
     from paraforge.triplets.mining import mine_triplets
     from paraforge.triplets.parameters import NO_ENCODER, TripletsParameters
@@ -57,6 +58,8 @@ def triplets(
     check_output_directory(output, force, TRIPLETS)
     if encoder == NO_ENCODER:
         raise InputError("--encoder none mines nothing", remedy="Name a model, or 'general'.")
+    if device != "auto":
+        check_device(device)
     parameters = checked(
         TripletsParameters,
         {

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraforge.errors import InputError
+from paraforge.errors import ConfigurationError, InputError
 from paraforge.files import read_json
 from paraforge.shards.resources import Resources
 from paraforge.triplets import pieces, search
 from paraforge.triplets.mining import mine_triplets
 from paraforge.triplets.parameters import TripletsParameters
+from tests.here import run_command
 from tests.project import digests
 from tests.triplets.corpora import mine, oracle, pairs, publish, read, rows_of
 
@@ -227,6 +228,27 @@ def test_what_is_no_corpus_or_no_encoder(corpus: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             mine(corpus, tmp_path / "out", encoder=name)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--margin", "nan", "margin: Input should be a finite number"),
+        ("--margin", "1", "margin: Input should be less than 1"),
+        ("--negatives", "0", "negatives: Input should be greater than or equal to 1"),
+        ("--candidates", "-5", "candidates: Input should be greater than or equal to 1"),
+        ("--seed", "-1", "seed: Input should be greater than or equal to 0"),
+        ("--same-lines", "", "same_lines.0: String should have at least 1 character"),
+        ("--encoder", "none", "--encoder none mines nothing"),
+        # although the words of the built-in scorer need none
+        ("--device", "gpu", "device gpu: there are cpu, cuda"),
+    ],
+)
+def test_options_that_cannot_be(corpus: Path, tmp_path: Path, option: str, value: str, message: str) -> None:
+    with pytest.raises((ConfigurationError, InputError)) as error:
+        run_command("triplets", corpus, tmp_path / "out", "--work", tmp_path / "work", option, value)
+    assert message in str(error.value) and "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_damaged_work_is_done_again(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
