@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -32,7 +31,6 @@ from paraforge.learning.devices import torch_threads
 from paraforge.learning.divergence import diverged
 from paraforge.learning.loop import Record, Step, Trainer
 from paraforge.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
-from paraforge.shards.pool import prefetched
 
 logger = logging.getLogger(__name__)
 
@@ -164,13 +162,10 @@ class PairObjective:
         negatives = self._negatives(mega_batch, updates)
         losses = []
         sizes = []
-        packed = mini_batches(mega_batch, negatives, batch_size, self._device, self._whole_tables)
-        # A thread of its own for a single mini-batch would cost more than it packs.
-        one = partial(torch.set_num_threads, 1)
-        with nullcontext(packed) if pairs <= batch_size else prefetched(packed, 2, one) as batches:
-            for batch in batches:
-                losses.append(self._update(batch, mega_batch.forbidden))
-                sizes.append(batch.pairs)
+        # Packed in this thread: waiting for another takes longer than packing.
+        for batch in mini_batches(mega_batch, negatives, batch_size, self._device, self._whole_tables):
+            losses.append(self._update(batch, mega_batch.forbidden))
+            sizes.append(batch.pairs)
         trained = sum(sizes)
         total = 0.0
         if trained:
