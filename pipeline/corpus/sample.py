@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -100,14 +100,21 @@ def sample_pairs(
             if population
             else np.zeros(0, np.int64)
         )
-        tables = list(_fetch_rows(connection, dataset, condition, matching, drawn, wanted))
+        select, in_order = f"SELECT {', '.join(map(identifier, wanted))} FROM", "ORDER BY file_row_number"
+        tables = []
+        ends = np.cumsum(matching)
+        for index in np.unique(np.searchsorted(ends, drawn, side="right")).tolist():
+            begin = int(ends[index]) - matching[index]
+            places = drawn[(drawn >= begin) & (drawn < ends[index])] - begin
+            file = rows_of(dataset, [dataset.files[index]], "file_row_number = true")
+            rows = fetch(connection, f"SELECT file_row_number FROM {file} WHERE {condition} {in_order}")
+            numbers = ", ".join(map(str, rows["file_row_number"].to_numpy()[places].tolist()))
+            tables.append(
+                fetch(connection, f"{select} {file} WHERE file_row_number IN ({numbers}) {in_order}")
+            )
         if not tables:
-            tables = [fetch(connection, f"SELECT {_listed(wanted)} FROM {identifier(dataset.name)} LIMIT 0")]
+            tables = [fetch(connection, f"{select} {identifier(dataset.name)} LIMIT 0")]
     return Sample(pa.concat_tables(tables), population)
-
-
-def _listed(columns: Sequence[str]) -> str:
-    return ", ".join(map(identifier, columns))
 
 
 def _check_condition(connection: duckdb.DuckDBPyConnection, view: str, where: str) -> None:
@@ -133,23 +140,3 @@ def _matching_rows(connection: duckdb.DuckDBPyConnection, dataset: Dataset, cond
     )
     by_file = dict(zip(counts["filename"].to_pylist(), counts["pairs"].to_pylist(), strict=True))
     return [int(by_file.get(str(path), 0)) for path in dataset.files]
-
-
-def _fetch_rows(
-    connection: duckdb.DuckDBPyConnection,
-    dataset: Dataset,
-    condition: str,
-    matching: Sequence[int],
-    drawn: np.ndarray[tuple[int], np.dtype[np.int64]],
-    columns: Sequence[str],
-) -> Iterator[pa.Table]:
-    ends = np.cumsum(matching)
-    for index in np.unique(np.searchsorted(ends, drawn, side="right")).tolist():
-        begin = int(ends[index]) - matching[index]
-        places = drawn[(drawn >= begin) & (drawn < ends[index])] - begin
-        file = rows_of(dataset, [dataset.files[index]], "file_row_number = true")
-        in_order = "ORDER BY file_row_number"
-        rows = fetch(connection, f"SELECT file_row_number FROM {file} WHERE {condition} {in_order}")
-        numbers = ", ".join(map(str, rows["file_row_number"].to_numpy()[places].tolist()))
-        drawn_here = f"file_row_number IN ({numbers})"
-        yield fetch(connection, f"SELECT {_listed(columns)} FROM {file} WHERE {drawn_here} {in_order}")

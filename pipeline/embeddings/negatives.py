@@ -157,7 +157,12 @@ def choose_negatives(
     if forbidden is None:
         forbidden = ForbiddenCandidates(pairs)
     anchors = 2 * pairs if two_sided else pairs
-    best = _most_similar(embeddings, anchors, forbidden, precision, pool)
+    unit = torch.nn.functional.normalize(embeddings.detach(), dim=1)
+    rough = unit.to(torch.bfloat16) if precision == "bfloat16" else unit
+    if unit.device.type == "cpu":
+        best = _search_by_strips(unit, rough, forbidden, pool)[:anchors]
+    else:
+        best = _search_directly(rough, anchors, forbidden)
     if strategy == "mix":
         if generator is None:
             raise ValueError("MIX needs a generator of random numbers")
@@ -165,22 +170,6 @@ def choose_negatives(
         take_best = torch.from_numpy(generator.random(2 * pairs) < MAX_PROBABILITY)
         best = torch.where(take_best[:anchors].to(best.device), best, random[:anchors].to(best.device))
     return best
-
-
-def _most_similar(
-    embeddings: Tensor,
-    anchors: int,
-    forbidden: ForbiddenCandidates,
-    precision: Precision,
-    pool: ThreadPoolExecutor | None,
-) -> Tensor:
-    """The allowed candidate with the highest cosine for sentences 0 .. anchors - 1; -1 where there is
-    none."""
-    unit = torch.nn.functional.normalize(embeddings.detach(), dim=1)
-    rough = unit.to(torch.bfloat16) if precision == "bfloat16" else unit
-    if unit.device.type == "cpu":
-        return _search_by_strips(unit, rough, forbidden, pool)[:anchors]
-    return _search_directly(rough, anchors, forbidden)
 
 
 def _search_directly(unit: Tensor, anchors: int, forbidden: ForbiddenCandidates) -> Tensor:

@@ -195,23 +195,18 @@ def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1)
     return _wrong(rows, _others(rows), sources)
 
 
-def _candidates(view: Shards, index: int) -> pa.Table:
-    """The shard's scored rows: lineage, both texts and the scores, with the key that they are drawn by."""
-    names = view.column_names
-    lineage = [name for name in LINEAGE if name in names]
-    scores = [name for name in judged_scores() if name in names]
+def _below_limits(view: Shards, limits: Mapping[str, float], index: int) -> pa.Table:
+    """The shard's scored rows whose key is in the first part of the keys, as large as their source's limit:
+    lineage, both texts and the scores, with the key that they are drawn by."""
+    lineage = [name for name in LINEAGE if name in view.column_names]
+    scores = [name for name in judged_scores() if name in view.column_names]
     rows = view.read(index, [*lineage, *TEXTS, "reference_tokens", *scores])
     rows = rows.filter(pc.is_valid(rows["reference_tokens"])).drop_columns("reference_tokens")
-    return rows.append_column("key", pa.array(sampling_keys(rows.select(lineage), _SEED)))
-
-
-def _below_limits(view: Shards, limits: Mapping[str, float], index: int) -> pa.Table:
-    """Candidates of a shard whose key is in the first part of the keys, as large as their source's limit."""
-    rows = _candidates(view, index)
+    keys = sampling_keys(rows.select(lineage), _SEED)
     names = rows["source"].combine_chunks().dictionary_encode()
     shares = np.array([limits.get(name, 0.0) for name in names.dictionary.to_pylist()] or [0.0])
-    keys = rows["key"].to_numpy() / 2.0**64
-    return rows.filter(pa.array(keys <= shares[names.indices.to_numpy()]))
+    drawn = pa.array(keys / 2.0**64 <= shares[names.indices.to_numpy()])
+    return rows.append_column("key", pa.array(keys)).filter(drawn)
 
 
 def _runs(names: pa.ChunkedArray) -> npt.NDArray[np.int64]:

@@ -168,19 +168,16 @@ class Selection:
         rows = self.view.read(index, list(dict.fromkeys([*self.fate, *scores, *read])))
         standing = kept_mask(rows)
         for score in scores:
-            rows = rows.append_column(decile_field(score), self._tenths(index, rows, score, standing))
+            values, missing = numbers(rows.column(score))
+            ranked = standing & ~missing
+            tenths = np.zeros(rows.num_rows, np.int8)
+            tenths[ranked] = self.parts[score].assign(ordered_keys(values[ranked]), index)
+            rows = rows.append_column(decile_field(score), pa.array(tenths, mask=~ranked))
         first_code = 1 + len(self.reasons)
         codes = apply_filters(self.pending, rows, self._alive(index, rows), index, first_code)
         if self.judged:
             codes |= np.load(self._codes_file(index), allow_pickle=False)
         return rows, codes
-
-    def _tenths(self, index: int, rows: pa.Table, score: str, standing: Mask) -> pa.Array:
-        values, missing = numbers(rows.column(score))
-        ranked = standing & ~missing
-        tenths = np.zeros(rows.num_rows, np.int8)
-        tenths[ranked] = self.parts[score].assign(ordered_keys(values[ranked]), index)
-        return pa.array(tenths, mask=~ranked)
 
     def _judge_pending(self) -> None:
         """Let the filters so far judge, and keep their codes: the next filter looks at what they accept."""
