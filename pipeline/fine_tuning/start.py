@@ -65,10 +65,22 @@ def start_model(
     names = list(model.encoder.table_units())
     vocabularies: dict[str, Vocabulary] = {}
     counts: dict[str, npt.NDArray[np.int64]] = {}
+    texts = [pa.array(some, pa.string()) for some in (training_texts, other_texts)]
     for unit, known in model.vocabularies.items():
-        vocabularies[unit], counts[unit] = _task_vocabulary(
-            model, unit, known, training_texts, other_texts, new_units
-        )
+        training, other = make_units(unit, model.sentencepiece_model).cut(*texts)
+        found = training.vocabulary
+        in_training = np.bincount(training.ids, minlength=len(found))
+        in_other = np.bincount(other.ids, minlength=len(found))
+        occurrences = {known.unknown: 0}
+        for place in np.flatnonzero(in_training + in_other).tolist():
+            text, times = found[place], int(in_training[place])
+            own = text in known or (new_units > 0 and times >= new_units)
+            name = text if own else known.unknown
+            occurrences[name] = occurrences.get(name, 0) + times
+        units = [known.unknown, *sorted(occurrences.keys() - {known.unknown})]
+        vocabularies[unit] = Vocabulary(units, known.unknown)
+        # How often the training texts have each.
+        counts[unit] = np.array([occurrences[name] for name in units])
 
     def trained(part: VectorParameters, number: int) -> Tensor:
         rows = model.vocabularies[part.unit].ids_of(vocabularies[part.unit].units)
@@ -84,27 +96,3 @@ def start_model(
             for name, value in encoder.composition().items():
                 value.copy_(composition[name])
     return SentenceModel(encoder.to(model.device), model.parameters, vocabularies, model.sentencepiece_model)
-
-
-def _task_vocabulary(
-    model: SentenceModel,
-    unit: str,
-    known: Vocabulary,
-    training_texts: Sequence[str],
-    other_texts: Sequence[str],
-    new_units: int,
-) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
-    """The unknown unit, then the others sorted, and how often the training texts have each."""
-    cutter = make_units(unit, model.sentencepiece_model)
-    training, other = cutter.cut(pa.array(training_texts, pa.string()), pa.array(other_texts, pa.string()))
-    texts = training.vocabulary
-    in_training = np.bincount(training.ids, minlength=len(texts))
-    in_other = np.bincount(other.ids, minlength=len(texts))
-    occurrences = {known.unknown: 0}
-    for place in np.flatnonzero(in_training + in_other).tolist():
-        text, times = texts[place], int(in_training[place])
-        own = text in known or (new_units > 0 and times >= new_units)
-        name = text if own else known.unknown
-        occurrences[name] = occurrences.get(name, 0) + times
-    units = [known.unknown, *sorted(occurrences.keys() - {known.unknown})]
-    return Vocabulary(units, known.unknown), np.array([occurrences[name] for name in units])
