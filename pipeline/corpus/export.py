@@ -18,7 +18,6 @@ from paraforge.publication.datasets import Dataset, published_tables
 
 TextFormat = Literal["paranmt", "jsonl"]
 PARANMT: tuple[str, ...] = ("reference", "translation", "paraphrase_score")
-_ROWS = 65_536
 # What would end a field or a line of a TSV, or of a reader that knows more line ends.
 _BREAKS = r"[\t\n\r\x0b\x0c\x1c-\x1e\x{85}\x{2028}\x{2029}]"
 
