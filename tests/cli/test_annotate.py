@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.annotation import serving
 from paraforge.annotation.store import AnnotationStore, Answer, create_store
 from paraforge.errors import InputError
+from paraforge.pages import serving
 from tests.annotation.evaluations import small_draw
 from tests.here import run_command
 from tests.selection.published import publish_pairs
@@ -31,7 +31,7 @@ def test_a_corpus_is_served_without_naming_the_command(
     pytest.importorskip("flask")
     served: list[tuple[AnnotationStore, str, int]] = []
     monkeypatch.setattr(
-        serving, "serve", lambda store, host, port, allowed, announce: served.append((store, host, port))
+        serving, "serve_app", lambda make, at: served.append((make.args[0], at.host, at.port))
     )
     publish_pairs(tmp_path, rows=200)
     corpus, database = str(tmp_path / "corpus"), str(tmp_path / "a.sqlite")
