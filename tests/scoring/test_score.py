@@ -142,17 +142,6 @@ def test_an_empty_corpus(tmp_path: Path, vectors: Path) -> None:
     assert (report.rows, report.scored, report.mean_paraphrase_score) == (0, 0, None)
 
 
-@pytest.mark.slow
-def test_workers_give_identical_files(tmp_path: Path, vectors: Path) -> None:
-    translated = write_translated(tmp_path / "translated", 200, rows_per_shard=40)
-    digests = []
-    for workers in (1, 2):
-        resources = Resources(work=tmp_path / f"work{workers}", workers=workers, in_process_rows=0)
-        score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / f"scored{workers}", resources)
-        digests.append([record.sha256 for record in ShardDirectory(tmp_path / f"scored{workers}").records])
-    assert digests[0] == digests[1]
-
-
 def key_of(parameters: ScoreParameters, vectors: Path) -> object:
     return score_step(parameters, vectors, Resources(devices=["cpu"])).description()
 

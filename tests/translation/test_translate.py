@@ -151,15 +151,6 @@ ROWS_OF_MANY: list[Row] = [
 ]
 
 
-@pytest.mark.slow
-def test_workers_do_not_change_a_byte(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
-    chosen = parameters(nbest=2, fake=Fake(fail_pattern=" 33 "))
-    _, alone = run(tmp_path / "alone", corpus, chosen)
-    _, together = run(tmp_path / "together", corpus, chosen, workers=3, in_process_rows=0)
-    assert [record.sha256 for record in together.records] == [record.sha256 for record in alone.records]
-
-
 def test_a_finished_run_is_remembered_and_a_changed_option_is_not(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
     first, before = run(tmp_path, corpus, parameters())
