@@ -37,7 +37,9 @@ corpus: setup
 	dvc repro
 	paraforge summary
 
-test: setup lint types tests
+# The types are checked while the tests wait for something.
+test: setup lint
+	$(MAKE) --jobs=2 types tests
 
 lint: setup
 	ruff check .
