@@ -35,7 +35,7 @@ PATIENCE = 60  # seconds; machines that run tests are busy
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Chrome]:
-    """A headless Chromium with a profile of its own; a test without one is skipped."""
+    """A headless Chromium with a profile of its own; see the fixture `chrome`. Skips where there is none."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if browser is None or driver is None:
@@ -45,7 +45,7 @@ def chromium(profile: Path) -> Iterator[Chrome]:
     for flag in FLAGS:
         options.add_argument(flag)
     options.add_argument(f"--user-data-dir={profile}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     chrome = Chrome(options=options, service=Service(driver))
     try:
         yield chrome

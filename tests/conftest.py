@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import logging
+import multiprocessing
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,12 +18,25 @@ import pytest
 from paraforge import logs
 
 if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
     from tests.decoding.remote.fake_server import FakeServer
 
 # Hundreds of processes are started; without what Python has compiled, each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Workers of Dask are forked from a process that has imported Dask, as in its own tests.
 os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
+# Tensors are small here, and other tests run on the other cores: threads would only wait for one another.
+os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+# Importing and collecting leaves no garbage; see pytest_collection_finish.
+gc.disable()
+# Thousands of files are written, and none has to outlive a power cut.
+os.fsync = lambda descriptor: None
+
+
+# What workers of Dask and processes that are killed run.
+ROOMS = ("bitext", "lexicon", "scoring", "shards", "statistics", "translation", "triplets")
+FORKED = tuple(f"paraforge.{room}." for room in ROOMS)
 
 
 @pytest.fixture(scope="session")
@@ -49,16 +66,54 @@ def tiny_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if importlib.util.find_spec("fairseq") is None:
         pytest.skip("fairseq is not installed")
     from tests.models.tiny import write_tiny_fairseq
+    from tests.project import made_once
 
-    return write_tiny_fairseq(tmp_path_factory.mktemp("fairseq"))
+    return made_once(tmp_path_factory, "fairseq", write_tiny_fairseq)
 
 
 @pytest.fixture(scope="session")
 def tiny_ctranslate2(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same model for CTranslate2."""
     from tests.models.tiny import write_ctranslate2
+    from tests.project import made_once
 
-    return write_ctranslate2(tiny_fairseq, tmp_path_factory.mktemp("ctranslate2"))
+    return made_once(tmp_path_factory, "ctranslate2", lambda path: write_ctranslate2(tiny_fairseq, path))
+
+
+@pytest.fixture(scope="session")
+def finished_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that has been run to the corpus; it is only read or copied."""
+    from tests.project import made_once, make_finished
+
+    return made_once(tmp_path_factory, "finished", make_finished)
+
+
+@pytest.fixture
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that embed are forked from this one, which has imported what they need."""
+    from paraforge.shards import pool
+
+    context = multiprocessing.get_context("fork")
+    monkeypatch.setattr(pool, "multiprocessing", SimpleNamespace(get_context=lambda method: context))
+
+
+@pytest.fixture(scope="session")
+def _chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    from tests.chromium import chromium
+
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def chrome(_chromium: Chrome) -> Chrome:
+    """A headless Chromium: of usual size, in no colour scheme, with nothing in its logs."""
+    _chromium.get("about:blank")
+    _chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    _chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    for name in ("browser", "performance"):
+        _chromium.get_log(name)
+    return _chromium
 
 
 @pytest.fixture
@@ -83,8 +138,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
 
 
+def pytest_collection_finish() -> None:
+    """What has been imported and collected stays: garbage is not looked for among it again, and processes are
+    forked from one that has imported it, too."""
+    gc.freeze()
+    gc.enable()
+    imported = [name for name in sys.modules if name.startswith(FORKED)]
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["distributed", *imported])
+    if "distributed" in sys.modules:
+        sys.modules["distributed.utils"]._forkserver_preload_set = True  # or it has a list of its own
+    if "paraforge.nmt.processes" in sys.modules:
+        from tests.forked import fork_trainings
+
+        fork_trainings()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests marked ``gpu`` where torch sees no device."""
+    """One thread inside torch's operations, whatever the test before has set; skip tests marked ``gpu`` where
+    torch sees no device."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
     if item.get_closest_marker("gpu") is not None:
         torch = pytest.importorskip("torch")
         if not torch.cuda.is_available():

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHOICES = ("translation=fake", "corpus=sample")
 TRAINED = "paragram=corpus"
 """Has the stage paragram train: what the default takes a moment for can be interrupted and resumed."""
+SECONDS = "seconds"
 
 
 def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
@@ -43,6 +44,17 @@ def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
     return directory
 
 
+def make_finished(directory: Path) -> None:
+    """Make a project that DVC has run to the corpus. SECONDS in it says how long that took."""
+    make_project(directory, TRAINED)
+    # What programs are forked from is started, and what numba compiles is compiled.
+    (directory / "pairs.tsv").write_text("A dog runs.\tA dog is running.\n" * 20, encoding="utf-8")
+    run("paraforge", "score", "pairs.tsv", "scored.parquet", cwd=directory)
+    started = time.monotonic()
+    run("dvc", "repro", "publish", cwd=directory)
+    (directory / SECONDS).write_text(str(time.monotonic() - started))
+
+
 def copy_code(directory: Path) -> None:
     """Make a project of DVC with the stages. The library is imported from this checkout, so that what Python
     and numba have compiled is used again."""
@@ -53,9 +65,10 @@ def copy_code(directory: Path) -> None:
     (directory / "pipeline").mkdir()
     shutil.copy(ROOT / "pipeline" / "versions.py", directory / "pipeline")
     shutil.copy(ROOT / "dvc.yaml", directory)
-    # As 'dvc init --no-scm' leaves it.
+    # As 'dvc init --no-scm' leaves it, with this repository's settings.
     (directory / ".dvc" / "tmp").mkdir(parents=True)
-    (directory / ".dvc" / "config").write_text("[core]\n    no_scm = True\n")
+    settings = (ROOT / ".dvc" / "config").read_text(encoding="utf-8")
+    (directory / ".dvc" / "config").write_text(settings.replace("[core]", "[core]\n    no_scm = True"))
     (directory / ".dvcignore").touch()
 
 

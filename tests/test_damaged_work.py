@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from paraforge.sample import write_sample
 from tests.here import inside, run_stage
-from tests.project import TRAINED, digests, made_once, make_project, stage_names
+from tests.project import (
+    TRAINED,
+    digests,
+    made_once,
+    make_project,
+    read_parameters,
+    stage_names,
+    write_parameters,
+)
 
 # What each stage publishes; nmt without a model and report keep nothing in the work directory.
 OUTPUTS = {
@@ -31,9 +40,8 @@ Damage = Callable[[Path], None]
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither for a file that another host may not have finished, nor for the disk: nothing loses power."""
+    """Not for a file that another host may not have finished."""
     monkeypatch.setattr("paraforge.translation.memory._PAUSE", 0.0)
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
 
 
 def cut(path: Path) -> None:
@@ -51,16 +59,20 @@ def empty_object(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small project of which every stage has been run."""
+    """A small project of two sources, and so of two shards, of which every stage has been run.
+
+    The sample's five files are no others: it writes each that is not as it should be (tests/sample).
+    """
 
     def make(project: Path) -> None:
-        make_project(
-            project,
-            TRAINED,
-            "embeddings.models.word.encoder.dimension=8",
-            "lexicon.minimum_pairs=1",
-            pairs=150,
-        )
+        small = ("embeddings.models.word.encoder.dimension=8", "lexicon.minimum_pairs=1")
+        make_project(project, TRAINED, *small)
+        parameters = read_parameters(project)
+        source = {"format": "tsv", "columns": {"source_text": 0, "reference": 1}}
+        paths = write_sample(project, pairs=300)[:2]
+        parameters["ingest"]["sources"] = [{"name": p.stem, "path": p.name, **source} for p in paths]
+        parameters["publish"]["licences"] = {p.stem: "MIT" for p in paths}
+        write_parameters(project, parameters)
         with inside(project):
             for name in stage_names():
                 assert run_stage(name)

@@ -15,16 +15,19 @@ from tests.documentation import LANGUAGES, PAGES, Block, blocks, write_readers_f
 from tests.project import ROOT, copy_code, made_once, run, warm_environment
 
 # The sample corpus with fewer pairs, translated by the engine that needs no model, so that enough are kept
-# for every command; next to it a model that is trained for seconds, for the commands that want one.
+# for every command; next to it a small model that is trained for a second, for the commands that want one.
 SMALL = [
     "ingest.sources=[{name: sample, format: sample, pairs: 3000, seed: 1}]",
     "translate.engine=fake",
     "paragram=corpus",
-    "nmt.training.maximum_updates=40",
-    "nmt.training.warmup_updates=10",
+    "embeddings.models.word.training.epochs=1",
+    "nmt.architecture={encoder_layers: 1, decoder_layers: 1, width: 32, feed_forward: 64, heads: 2}",
+    "nmt.training.maximum_updates=20",
+    "nmt.training.warmup_updates=5",
     "nmt.training.accumulate=1",
-    "nmt.validation.every_updates=20",
-    "nmt.validation.held_out=60",
+    "nmt.validation.every_updates=10",
+    "nmt.validation.held_out=20",
+    "nmt.validation.final_beam=4",
     "nmt.vocabulary.size=800",
 ]
 # Blocks that need a network, hardware, a model of the reader's or hours.

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -26,22 +27,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(path, source)
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    for arguments in (
-        ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(source / "dist"), str(source)],
-        [
-            "install",
-            "--no-deps",
-            "--no-index",
-            "--target",
-            str(target),
-            "paraforge",
-            "-f",
-            str(source / "dist"),
-        ],
-    ):
-        done = subprocess.run([*pip, *arguments], cwd=source, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    build = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", build, str(source / "dist")], cwd=source, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (source / "dist").glob("paraforge-*.whl")
+    zipfile.ZipFile(wheel).extractall(target)  # a wheel of Python alone is installed by unpacking it
     return target
 
 

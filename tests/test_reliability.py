@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.files import read_json, write_json
+from paraforge.files import read_json
 from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from paraforge.shards.dvc_files import LOCK, RUNNING
 from tests.project import (
+    SECONDS,
     TRAINED,
     digests,
     environment,
     kill,
-    made_once,
     make_project,
     read_parameters,
     run,
@@ -27,7 +27,6 @@ from tests.project import (
 )
 
 PLACES = ("data/corpus", "data/rejected", "models/paragram")
-SECONDS = "seconds.json"
 KILLS = 10
 """Of each of two tests."""
 
@@ -41,46 +40,31 @@ def published(project: Path) -> dict[str, dict[str, str]]:
     return {place: digests(project / place) for place in PLACES}
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that has been run to its end."""
-
-    def make(project: Path) -> None:
-        make_project(project, TRAINED)
-        run("dvc", "--version", cwd=project)
-        started = time.monotonic()
-        run("dvc", "repro", "publish", cwd=project)
-        write_json(project / SECONDS, time.monotonic() - started)
-
-    return made_once(tmp_path_factory, "reliability", make)
-
-
 @pytest.mark.slow
-def test_rows_in_are_kept_and_rejected_and_failed(finished: Path) -> None:
-    manifest = read_json(finished / "data/corpus/_manifest.json")
-    ingested = read_json(finished / "metrics/ingest.json")
+def test_rows_in_are_kept_and_rejected_and_failed(finished_project: Path) -> None:
+    manifest = read_json(finished_project / "data/corpus/_manifest.json")
+    ingested = read_json(finished_project / "metrics/ingest.json")
     counts = manifest["counts"]
     kept, rejected, failed = counts["kept"], sum(counts["rejected"].values()), sum(counts["failed"].values())
     assert counts["rows_in"] == ingested["rows"] == kept + rejected + failed
     assert min(kept, rejected, failed) > 0
-    run("paraforge", "verify", "data/corpus", "data/rejected", cwd=finished)
-    assert (
-        manifest["wrong_pairs"]["rows"] == read_json(finished / "metrics/score.json")["wrong_pairs"] > 1_000
-    )
-    assert WRONG_PAIRS_NAME in published(finished)["data/corpus"]  # what a kill must not change
+    run("paraforge", "verify", "data/corpus", "data/rejected", cwd=finished_project)
+    scored = read_json(finished_project / "metrics/score.json")
+    assert manifest["wrong_pairs"]["rows"] == scored["wrong_pairs"] > 1_000
+    assert WRONG_PAIRS_NAME in published(finished_project)["data/corpus"]  # what a kill must not change
 
 
 @pytest.mark.slow
-def test_a_second_repro_runs_nothing(finished: Path, tmp_path: Path) -> None:
-    shutil.copytree(finished, tmp_path / "project")
+def test_a_second_repro_runs_nothing(finished_project: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished_project, tmp_path / "project")
     result = run("dvc", "repro", "publish", cwd=tmp_path / "project")
     assert stages_run(result.stdout) == []
 
 
 @pytest.mark.slow
-def test_the_summary_is_of_the_published_corpus(finished: Path, tmp_path: Path) -> None:
+def test_the_summary_is_of_the_published_corpus(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
-    shutil.copytree(finished, project)
+    shutil.copytree(finished_project, project)
     before = run("paraforge", "summary", cwd=project).stdout
     assert "ran again" not in before and "fake, beam 12" in before
     parameters = read_parameters(project)
@@ -92,29 +76,29 @@ def test_the_summary_is_of_the_published_corpus(finished: Path, tmp_path: Path) 
     assert "figures that may be theirs are left out:" in told and "translate. Run 'dvc repro'" in told
     assert "fake, beam" not in unfinished
     # Killed before DVC took note of what the stage wrote.
-    shutil.copy(finished / "dvc.lock", project)
+    shutil.copy(finished_project / "dvc.lock", project)
     assert run("paraforge", "summary", cwd=project).stdout == unfinished
     run("dvc", "repro", "publish", cwd=project)
     assert "ran again" not in run("paraforge", "summary", cwd=project).stdout
 
 
 @pytest.mark.slow
-def test_a_changed_threshold_runs_only_select_and_publish(finished: Path, tmp_path: Path) -> None:
+def test_a_changed_threshold_runs_only_select_and_publish(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
-    shutil.copytree(finished, project)
+    shutil.copytree(finished_project, project)
     parameters = read_parameters(project)
     parameters["select"]["filters"] = [{"kind": "length", "maximum": 6}]
     parameters["resources"]["workers"] = 2
     write_parameters(project, parameters)
     result = run("dvc", "repro", "publish", cwd=project)
     assert stages_run(result.stdout) == ["select", "publish"]
-    assert digests(project / "data/corpus") != digests(finished / "data/corpus")
+    assert digests(project / "data/corpus") != digests(finished_project / "data/corpus")
 
 
 @pytest.mark.slow
-def test_a_changed_file_of_test_sentences_runs_select_again(finished: Path, tmp_path: Path) -> None:
+def test_a_changed_file_of_test_sentences_runs_select_again(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
-    shutil.copytree(finished, project)
+    shutil.copytree(finished_project, project)
     held_out = tmp_path / "held-out.txt"
     held_out.write_text("Nobody says this.\n")
     parameters = read_parameters(project)
@@ -127,19 +111,19 @@ def test_a_changed_file_of_test_sentences_runs_select_again(finished: Path, tmp_
 
 
 @pytest.mark.slow
-def test_workers_give_the_same_files(finished: Path, tmp_path: Path) -> None:
+def test_workers_give_the_same_files(finished_project: Path, tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", TRAINED)
     parameters = read_parameters(project)
     parameters["resources"] |= {"workers": 2, "in_process_rows": 0}
     write_parameters(project, parameters)
     run("dvc", "repro", "publish", cwd=project)
-    assert published(project) == published(finished)
+    assert published(project) == published(finished_project)
 
 
 @pytest.mark.slow
-def test_a_second_writer_names_the_first(finished: Path, tmp_path: Path) -> None:
+def test_a_second_writer_names_the_first(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
-    shutil.copytree(finished, project)
+    shutil.copytree(finished_project, project)
     shutil.rmtree(project / "work")
     parameters = read_parameters(project)
     parameters["translate"]["fake"]["sentences_per_second"] = 20
@@ -163,10 +147,10 @@ def test_a_second_writer_names_the_first(finished: Path, tmp_path: Path) -> None
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [20, 21])
 def test_killed_at_random_times_the_corpus_has_the_same_bytes(
-    finished: Path, tmp_path: Path, seed: int
+    finished_project: Path, tmp_path: Path, seed: int
 ) -> None:
-    wanted = published(finished)
-    whole = read_json(finished / SECONDS)
+    wanted = published(finished_project)
+    whole = float((finished_project / SECONDS).read_text())
     dice = random.Random(seed)
     killed = rounds = 0
     while killed < KILLS:

@@ -24,12 +24,15 @@ import threading
 import traceback
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+
+from filelock import FileLock
 
 SCRIPTS = Path(sys.executable).parent
 # What commands and stages import only when it is needed.
-HEAVY = ("ctranslate2", "dvc.cli", "dvc.commands.repro", "dvc.repo.reproduce", "duckdb", "hydra", "numba",
-         "sacremoses", "scipy.stats", "torch")  # fmt: skip
+HEAVY = ("ctranslate2", "distributed", "dvc.cli", "dvc.commands.repro", "dvc.repo.reproduce", "duckdb",
+         "hydra", "numba", "pyarrow.dataset", "pytest", "sacrebleu.metrics", "sacremoses",
+         "safetensors.torch", "scipy.stats", "sentencepiece", "torch")  # fmt: skip
 # Sends its arguments, directory, environment and standard files, and ends with the code that comes back. It
 # imports next to nothing. A signal to the group is the program's business. The first lines are as pip writes
 # them: the path of Python may be long, or have a space.
@@ -61,43 +64,84 @@ sys.exit(code[0] if code else "killed")
 def programs() -> Path:
     """A directory to put first on PATH, with `paraforge`, `dvc` and a `python` for `-m` and `-c`.
 
-    The process that they are forked from is started here, and ends with this one.
+    All processes of a run of the tests have one; the process that the programs are forked from ends with the
+    last of them, or with the one that has started it.
     """
-    place = Path(tempfile.mkdtemp(prefix="warm"))
+    place = Path(tempfile.gettempdir()) / f"warm-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
+    user = socket.socket(socket.AF_UNIX)
+    with FileLock(f"{place}.lock"):
+        try:
+            user.connect(str(place / "users"))
+        except OSError:
+            shutil.rmtree(place, ignore_errors=True)  # of a process that was killed
+            _start(place)
+            user.connect(str(place / "users"))
+    atexit.register(user.close)  # a reference to it, which keeps it open until then
+    return place
+
+
+def _start(place: Path) -> None:
+    place.mkdir()
     for name in ("paraforge", "dvc", "python"):
         path = place / name
         path.write_text(CLIENT.format(python=sys.executable, name=name, address=str(place / "socket")))
         path.chmod(0o755)
-    process = subprocess.Popen(
-        [sys.executable, __file__, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    process = subprocess.Popen([sys.executable, __file__, str(place)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     atexit.register(process.communicate)
-    return place
 
 
 def serve(place: Path) -> None:
-    """Import, and fork a process for every program that is asked for, until who started this ends."""
+    """Import, and fork a process for every program that is asked for, until nobody uses this any more."""
+    gc.disable()
     for name in (*HEAVY, *_library()):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    gc.collect()
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    with contextlib.suppress(ImportError):  # fairseq is not installed
+        importlib.import_module("tests.forked").fork_trainings()
+    sys.path.pop(0)
+    ask_dvc_with(place / "python")
+    os.fsync = lambda descriptor: None  # as in tests/conftest.py
     gc.freeze()
+    gc.enable()
     signal.signal(signal.SIGCHLD, _reap)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(place / "socket"))
-        listener.listen(64)
-        os.write(1, b"ready\n")
-        while 0 not in select.select([listener.fileno(), 0], [], [])[0]:
-            connection, _ = listener.accept()
-            if os.fork() == 0:
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                listener.close()
-                _run(connection)
-            connection.close()
+    listener, users = _listener(place / "socket"), _listener(place / "users")
+    os.write(1, b"ready\n")
+    using = [users.accept()[0]]
+    while using:
+        for ready in select.select([listener, users, *using], [], [])[0]:
+            if ready is users:
+                using.append(users.accept()[0])
+            elif ready is not listener:  # it has ended
+                using.remove(ready)
+                ready.close()
+            else:
+                connection, _ = listener.accept()
+                if os.fork() == 0:
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    for one in (listener, users, *using):
+                        one.close()
+                    _run(connection)
+                connection.close()
     shutil.rmtree(place)
+    Path(f"{place}.lock").unlink(missing_ok=True)
     os._exit(0)
+
+
+def ask_dvc_with(python: Path) -> None:
+    """From now on DVC is asked by this program whether it can read a dvc.lock."""
+    from paraforge.shards import dvc_files
+
+    dvc_files.sys = SimpleNamespace(executable=str(python))  # type: ignore[attr-defined]
+
+
+def _listener(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen(64)
+    return listener
 
 
 def _library() -> list[str]:

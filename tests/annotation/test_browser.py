@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from selenium.webdriver.common.keys import Keys
 from paraforge.annotation.order import presentation_order
 from paraforge.annotation.store import AnnotationStore, Answer, create_store
 from tests.annotation.evaluations import ServerProcess, small_draw
-from tests.chromium import Page, chromium
+from tests.chromium import Page
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -48,12 +47,6 @@ class AnnaPage(Page):
         """Begin as Anna."""
         self.chrome.get(address)
         self.element("#name").send_keys("Anna", Keys.ENTER)
-
-
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -46,7 +46,6 @@ def run_in_child(section: IngestParameters, base: Path, kill_after: float | None
     """Run ingest in a process that dies after so many seconds; whether it ended well."""
     # Forked from a server that has one thread: a fork of this process could inherit a lock that is held.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["paraforge.bitext.ingest"])
     child = context.Process(target=ingest_quietly, args=(section, base))
     child.start()
     if kill_after is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,14 +47,6 @@ def hostile_pairs(rows: int = ROWS) -> pa.Table:
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(name), pa.array(values, pa.string()))
     return table
-
-
-@pytest.fixture(scope="package", autouse=True)
-def no_fsync() -> Iterator[None]:
-    """Nothing that is written here has to outlive a power cut."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
 
 
 @pytest.fixture(scope="package")

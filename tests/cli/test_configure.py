@@ -136,7 +136,7 @@ def test_what_will_run(project: Path) -> None:
             name = "embeddings@word"
         else:
             values = {key: parameters[key] for key in keys}
-        ran[name] = {"params": {"params.yaml": values}}
+        ran[name] = {"cmd": "as in dvc.yaml", "params": {"params.yaml": values}}
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert "'dvc repro' has nothing to run for this." in configure()
     assert "has nothing to run" in configure("resources.workers=1")

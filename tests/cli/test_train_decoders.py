@@ -56,6 +56,7 @@ def test_from_a_book_to_similarities(tmp_path: Path) -> None:
     assert cosines[1:] == ["0.000000", "1.000000"]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_several_processes_embed_alike(tmp_path: Path) -> None:
     from paraforge.inference import embed
     from paraforge.unrolling.model import DecoderModel

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,15 +19,13 @@ NOTHING = {"filters": [{"kind": "length", "minimum": 100, "maximum": 200}]}
 
 
 @pytest.fixture(scope="package")
-def projects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Directories ``first``, ``second`` (other filters) and ``empty``: ``corpus`` and ``rejected`` each."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        roots = {name: tmp_path_factory.mktemp(name) for name in ("first", "second", "empty")}
-        publish_pairs(roots["first"])
-        publish_pairs(roots["second"], filters=STRICTER)
-        publish_pairs(roots["empty"], filters=NOTHING)
-        yield roots
+    roots = {name: tmp_path_factory.mktemp(name) for name in ("first", "second", "empty")}
+    publish_pairs(roots["first"])
+    publish_pairs(roots["second"], filters=STRICTER)
+    publish_pairs(roots["empty"], filters=NOTHING)
+    return roots
 
 
 @pytest.fixture

@@ -39,11 +39,6 @@ SENTENCES = [source for source, _ in bitext(60, seed=5, longest=9)]
 OPTIONS = DecodingOptions(beam=4, maximum_target_tokens=30)
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def run(
     engine: str,
     model: Path,

@@ -19,11 +19,6 @@ from tests.models.tiny import bitext
 SENTENCES = [source for source, _ in bitext(30, seed=5, longest=9)]
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def run(engine: str, model: Path, options: DecodingOptions) -> list[Hypotheses]:
     return list(open_translator(engine, model, options, Placement("cpu")).translate(SENTENCES))
 

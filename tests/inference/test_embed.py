@@ -56,15 +56,27 @@ def test_vectors_are_the_models(
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["npy", "parquet"])
 def test_processes_change_nothing(
-    model: Path, texts: Path, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+    model: Path,
+    texts: Path,
+    tmp_path: Path,
+    suffix: str,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if suffix == "parquet":  # the others as they are outside of the tests
+        request.getfixturevalue("forked_workers")
     small_blocks(monkeypatch)
     one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
     embed_file(model, texts, one, SentenceModel.open)
     embed_file(model, texts, two, SentenceModel.open, workers=2)
     assert one.read_bytes() == two.read_bytes()
-    if suffix == "parquet":
-        return
+
+
+@pytest.mark.usefixtures("forked_workers")
+def test_a_line_that_is_no_text_ends_all_processes(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
     texts.write_bytes(texts.read_bytes() + b"caf\xe9\n")
     with pytest.raises(InputError, match=rf"texts.txt:{len(TEXTS) + 1}: not UTF-8"):
         embed_file(model, texts, tmp_path / "bad.npy", SentenceModel.open, workers=2)

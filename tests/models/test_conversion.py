@@ -18,20 +18,15 @@ from paraforge.errors import InputError
 from paraforge.models.conversion import fingerprint
 from paraforge.models.importing import import_model
 from paraforge.models.model import check_files
-from tests.models.tiny import bitext, write_tiny_fairseq
+from tests.models.tiny import bitext
 
 SENTENCES = [pair[0] for pair in bitext(60, seed=5)]
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_fairseq(tmp_path_factory.mktemp("fairseq") / "model")
-
-
-@pytest.fixture(scope="module")
-def imported(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def imported(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("imported") / "nmt"
-    import_model(checkpoint, output)
+    import_model(tiny_fairseq, output)
     return output
 
 
@@ -74,8 +69,8 @@ def test_the_layout(imported: Path) -> None:
     assert description["fingerprint"] == fingerprint(digests, affixes)
 
 
-def test_importing_twice_gives_the_same_bytes(checkpoint: Path, imported: Path, tmp_path: Path) -> None:
-    import_model(checkpoint, tmp_path / "again")
+def test_importing_twice_gives_the_same_bytes(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
+    import_model(tiny_fairseq, tmp_path / "again")
     for path in imported.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(imported)).read_bytes(), path
@@ -162,19 +157,19 @@ def _code(state: dict[str, Any]) -> None:
     ],
 )
 def test_parts_that_do_not_belong_together(
-    checkpoint: Path, tmp_path: Path, damage: Callable[[Path], None], message: str
+    tiny_fairseq: Path, tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     folder = tmp_path / "model"
-    shutil.copytree(checkpoint, folder)
+    shutil.copytree(tiny_fairseq, folder)
     damage(folder)
     with pytest.raises(InputError, match=message):
         import_model(folder, tmp_path / "nmt")
     assert not (tmp_path / "nmt").exists()
 
 
-def test_a_checkpoint_is_chosen_by_its_path(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_is_chosen_by_its_path(tiny_fairseq: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    shutil.copytree(checkpoint, folder)
+    shutil.copytree(tiny_fairseq, folder)
     (folder / "checkpoint.pt").rename(folder / "first.pt")
     shutil.copyfile(folder / "first.pt", folder / "second.pt")
     with pytest.raises(InputError, match="which of 2 checkpoints"):
@@ -182,10 +177,10 @@ def test_a_checkpoint_is_chosen_by_its_path(checkpoint: Path, tmp_path: Path) ->
     assert import_model(folder / "second.pt", tmp_path / "nmt")["origin"] == "fairseq"
 
 
-def test_configurations_as_dictionaries(checkpoint: Path, imported: Path, tmp_path: Path) -> None:
+def test_configurations_as_dictionaries(tiny_fairseq: Path, imported: Path, tmp_path: Path) -> None:
     """Newer versions of fairseq keep the model's arguments as a dictionary under cfg."""
     folder = tmp_path / "model"
-    shutil.copytree(checkpoint, folder)
+    shutil.copytree(tiny_fairseq, folder)
     state = torch.load(folder / "checkpoint.pt", weights_only=False)
     arguments: argparse.Namespace = state["args"]
     state["args"], state["cfg"] = None, {"model": vars(arguments), "task": {"_name": "translation"}}

@@ -62,7 +62,6 @@ def write_tiny_fairseq(folder: Path, updates: int = 120) -> Path:
         share_all_embeddings=True, dropout=0.0, max_source_positions=64, max_target_positions=64,
     )  # fmt: skip
     torch.manual_seed(1)
-    torch.set_num_threads(1)  # several threads gain nothing here, and lose much on a busy machine
     task = TranslationTask(arguments, dictionary, dictionary)
     with contextlib.redirect_stdout(io.StringIO()):
         model = build_model(arguments, task)

@@ -16,7 +16,7 @@ from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.stage import build_nmt, training_key
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
-from tests.models.tiny import bitext, write_tiny_fairseq
+from tests.models.tiny import bitext
 from tests.nmt.test_binarisation import write_shards
 from tests.nmt.test_training import parameters
 
@@ -111,9 +111,8 @@ def test_no_model(tmp_path: Path) -> None:
     assert (tmp_path / "nmt.csv").read_text(encoding="utf-8").startswith("update,epoch")
 
 
-def test_a_ready_model(tmp_path: Path) -> None:
-    ready = write_tiny_fairseq(tmp_path / "ready", updates=3)
-    chosen = NmtParameters(model=str(ready))
+def test_a_ready_model(tiny_fairseq: Path, tmp_path: Path) -> None:
+    chosen = NmtParameters(model=str(tiny_fairseq))
     report = build_nmt(chosen, tmp_path / "no", tmp_path / "nmt", tmp_path / "nmt.csv", Resources())
     assert report.origin == "fairseq"
     assert report.bleu is None

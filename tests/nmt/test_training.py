@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -290,12 +291,14 @@ def test_precision() -> None:
 def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
     chosen = parameters()
-    # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage.
-    monkeypatch.setattr(processes, "stop_requested", lambda: True)
-    with pytest.raises(Interrupted):
-        train_model(shards, tmp_path / "work", chosen, RESOURCES)
+    # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage. This
+    # process is not forked, as tests/forked.py has it elsewhere.
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "subprocess", subprocess)
+        patch.setattr(processes, "stop_requested", lambda: True)
+        with pytest.raises(Interrupted):
+            train_model(shards, tmp_path / "work", chosen, RESOURCES)
     assert (tmp_path / "work" / "checkpoints" / "checkpoint_last.pt").is_file()
-    monkeypatch.setattr(processes, "stop_requested", lambda: False)
     result = train_model(shards, tmp_path / "work", chosen, RESOURCES)
     assert result.reason == "maximum_updates"
     assert [row["update"] for row in result.history] == [4, 8, 12]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -68,11 +67,9 @@ def evil_pairs() -> pa.Table:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project with corpora ``plain``, ``evil`` and ``empty``, metrics and curves."""
     root = tmp_path_factory.mktemp("project")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        publish_pairs(root / "plain", rows=400)
-        publish_pairs(root / "evil", table=evil_pairs(), name=EVIL, licences={f"{EVIL} 0": EVIL})
-        publish_pairs(root / "empty", rows=200, filters={"filters": [{"kind": "length", "minimum": 99}]})
+    publish_pairs(root / "plain", rows=400)
+    publish_pairs(root / "evil", table=evil_pairs(), name=EVIL, licences={f"{EVIL} 0": EVIL})
+    publish_pairs(root / "empty", rows=200, filters={"filters": [{"kind": "length", "minimum": 99}]})
     (root / "plots").mkdir()
     (root / "plots" / "nmt.csv").write_text(
         "update,epoch,train_loss,valid_loss,bleu\n100,1,5.1,5.3,\n200,1,4.0,4.4,10.5\n300,2,3.5,4.1,14.0\n"

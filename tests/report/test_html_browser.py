@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,62 +16,37 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver")
-    binary = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
-    driver = shutil.which("chromedriver")
-    if binary is None or driver is None:
-        pytest.skip("there is no Chromium with its chromedriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for argument in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-background-networking",
-        "disable-dev-shm-usage",
-    ):
-        options.add_argument(f"--{argument}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield chrome
-    chrome.quit()
-
-
-@pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("report")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        publish_pairs(root, rows=400, name="A corpus with " + "a-very-long-name-" * 8)
+    publish_pairs(root, rows=400, name="A corpus with " + "a-very-long-name-" * 8)
     write_report(root / "corpus", root / "report.html", ReportParameters())
     return root / "report.html"
 
 
-def shown(browser: Any, report: Path, width: int, scheme: str) -> Any:
-    browser.execute_cdp_cmd(
+def shown(chrome: Any, report: Path, width: int, scheme: str) -> Any:
+    chrome.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
-    browser.execute_cdp_cmd(
+    chrome.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
     )
-    browser.get(report.as_uri())
-    return browser
+    chrome.get(report.as_uri())
+    return chrome
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1600])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_and_follows_the_scheme(browser: Any, report: Path, width: int, scheme: str) -> None:
-    page = shown(browser, report, width, scheme)
+def test_it_fits_and_follows_the_scheme(chrome: Any, report: Path, width: int, scheme: str) -> None:
+    page = shown(chrome, report, width, scheme)
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     ground = page.execute_script("return getComputedStyle(document.body).backgroundColor")
     brightness = sum(int(part) for part in ground[4:-1].split(",")) / 3
     assert (brightness > 128) == (scheme == "light")
 
 
-def test_it_asks_nothing_of_the_network(browser: Any, report: Path) -> None:
-    page = shown(browser, report, 1200, "light")
+def test_it_asks_nothing_of_the_network(chrome: Any, report: Path) -> None:
+    page = shown(chrome, report, 1200, "light")
     assert page.get_log("browser") == []
     requests = [
         entry["message"]
@@ -85,16 +57,16 @@ def test_it_asks_nothing_of_the_network(browser: Any, report: Path) -> None:
     assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
-def test_the_flow_gives_way_to_the_table_on_a_phone(browser: Any, report: Path) -> None:
+def test_the_flow_gives_way_to_the_table_on_a_phone(chrome: Any, report: Path) -> None:
     visible = "return document.querySelector('.flow').getBoundingClientRect().width > 0"
-    assert shown(browser, report, 1200, "light").execute_script(visible)
-    assert not shown(browser, report, 390, "light").execute_script(visible)
+    assert shown(chrome, report, 1200, "light").execute_script(visible)
+    assert not shown(chrome, report, 390, "light").execute_script(visible)
 
 
-def test_histograms_of_sources_are_folded_on_a_phone(browser: Any, report: Path) -> None:
+def test_histograms_of_sources_are_folded_on_a_phone(chrome: Any, report: Path) -> None:
     height = "return document.querySelector('.folded figure').getBoundingClientRect().height"
-    assert shown(browser, report, 1200, "light").execute_script(height) > 100
-    page = shown(browser, report, 390, "light")
+    assert shown(chrome, report, 1200, "light").execute_script(height) > 100
+    page = shown(chrome, report, 390, "light")
     assert page.execute_script(height) == 0
     fold = page.find_element("css selector", "#each-source")
     fold.send_keys(" ")  # by the keyboard
@@ -106,9 +78,9 @@ def test_histograms_of_sources_are_folded_on_a_phone(browser: Any, report: Path)
     assert page.execute_script(height) == 0
 
 
-def test_the_key_of_wrong_pairs_fits_a_phone(browser: Any, tmp_path: Path) -> None:
+def test_the_key_of_wrong_pairs_fits_a_phone(chrome: Any, tmp_path: Path) -> None:
     published(tmp_path, drawn(200, {"news": 0.7, "tatoeba": 0.7}), NUMBER)
     write_report(tmp_path / "corpus", tmp_path / "report.html", ReportParameters())
-    page = shown(browser, tmp_path / "report.html", 320, "light")
+    page = shown(chrome, tmp_path / "report.html", 320, "light")
     assert "wrong pairs" in page.find_element("css selector", ".key.wrong").text
     assert page.execute_script("return document.documentElement.scrollWidth") <= 320

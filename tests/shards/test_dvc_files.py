@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from paraforge.shards import dvc_files
 from paraforge.shards.dvc_files import LOCK, RUNNING, _looks_whole, damaged, repair, set_aside
+from tests import warm
 from tests.project import made_once, run
 
 pytest.importorskip("dvc")
 STAGES = "stages:\n  one:\n    cmd: echo 1 > out.txt\n    outs:\n      - out.txt\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_dvc() -> Iterator[None]:
+    """DVC is asked by a program that starts at once."""
+    warm.ask_dvc_with(warm.programs() / "python")
+    yield
+    dvc_files.sys = sys  # type: ignore[attr-defined]
 
 
 def dvc(project: Path, *arguments: str) -> int:

@@ -48,7 +48,6 @@ def mine_and_die(corpus: Path, base: Path, finished: int) -> None:
 def run(corpus: Path, base: Path, finished: int) -> bool:
     """Mine in a process that dies after so many files; whether it ended well."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["paraforge.triplets.mining"])
     child = context.Process(target=mine_and_die, args=(corpus, base, finished))
     child.start()
     child.join()

@@ -121,8 +121,6 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
             "--epochs", "3",
         ]  # fmt: skip
 
-    one_thread = {**environment(), "OMP_NUM_THREADS": "1"}
-
     def updates() -> int:
         found = (tmp_path / "work-killed").glob("decoders/*/checkpoints/updates-*")
         return max((int(entry.name.partition("-")[2]) for entry in found), default=0)
@@ -131,7 +129,7 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
         reached = updates()
         process = subprocess.Popen(
             [*_COMMAND, *arguments("killed"), "--checkpoint-seconds", "0"],
-            env=one_thread,
+            env=environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
