@@ -189,7 +189,7 @@ def record(
         columns = {figure: [one[label][figure] for one in found] for figure in found[0][label]}
         whole = {figure: values for figure, values in columns.items() if None not in values}
         means = {
-            figure: values[0] if len({*values}) == 1 else round(statistics.fmean(values), 2)
+            figure: values[0] if {*values} == {int(values[0])} else round(statistics.fmean(values), 2)
             for figure, values in whole.items()
         }
         spread = {

@@ -110,10 +110,10 @@ def judge(lexicon: Path, output: Path) -> None:
     whole = labels[_label(BANDS[0], BANDS[-1])]
     by_ppdb = agreement(opened, reference).spearman
     for name in SCORES:
-        whole[f"{name}_simlex"] = correlate(simlex, scores[name]).spearman
+        whole[f"{name}_simlex"] = _rounded(correlate(simlex, scores[name]).spearman)
         if (rho := by_ppdb[name]) is not None:
-            whole[f"{name}_ppdb"] = rho
-    whole["ppdb_simlex"] = correlate(simlex, reference.scores).spearman
+            whole[f"{name}_ppdb"] = _rounded(rho)
+    whole["ppdb_simlex"] = _rounded(correlate(simlex, reference.scores).spearman)
     whole["entries"] = opened.manifest["entries"]
     write_json(output, {"labels": labels})
 
