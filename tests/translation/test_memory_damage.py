@@ -7,11 +7,12 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from paraforge.errors import InputError
 from paraforge.files import hash_json
-from paraforge.shards.store import write_parquet
+from paraforge.shards.store import ShardRecord, write_shard
 from paraforge.translation import memory
 from tests.translation.test_memory import CHOSEN, MANY, corpus_of, counts
 from tests.translation.test_translate import run
@@ -114,14 +115,14 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     _, expected = run(tmp_path / "other", corpus, CHOSEN)
     written = []
 
-    def full(table: object, path: Path) -> None:
+    def full(table: pa.Table, path: Path) -> ShardRecord:
         written.append(path)
         if len(written) == 3:
             raise OSError(errno.ENOSPC, "No space left on device")
-        write_parquet(table, path)
+        return write_shard(table, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "write_parquet", full)
+        patch.setattr(memory, "write_shard", full)
         with pytest.raises(OSError, match="No space"):
             run(tmp_path, corpus, CHOSEN)
     assert not list((tmp_path / "work" / "memory").rglob("*.parquet"))
