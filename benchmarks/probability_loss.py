@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import typer
 
 from benchmarks.bitext import read_bitext
@@ -32,7 +33,7 @@ def main(
     from paraforge.decoding.translator import DecodingOptions, Placement
     from paraforge.engines import ctranslate2
     from paraforge.models.model import open_model
-    from paraforge.translation.calibration.loss import BothWays, measure_loss
+    from paraforge.translation.calibration.loss import BOTH_WAYS, measure_loss
 
     references, sources = read_bitext(bitext, sentences)
     opened = open_model(model, ctranslate2.NAME, verify=False)
@@ -60,7 +61,8 @@ def main(
             0.0 if one == other else mine - theirs
             for one, other, mine, theirs in zip(best, found, own, judge.score(sources, found), strict=True)
         ]
-        loss = measure_loss(BothWays(best, found, losses, [0] * len(best)), kind)
+        both = pa.table([best, found, losses, [0] * len(best)], schema=BOTH_WAYS)
+        loss = measure_loss(both, kind)
         append(
             "probability_loss",
             f"{kind}, beam {width}",

@@ -94,24 +94,17 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     return options
 
 
-def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
-    """SHA-256 of what the engine reads."""
-    assert model is not None
-    return model.fingerprint
-
-
-def open_engine(
-    model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
-) -> CTranslate2Translator:
-    """Load a CTranslate2 model. Raises InputError: the model is damaged, or of another kind."""
-    assert model is not None
-    return CTranslate2Translator(model, options, placement)
-
-
 class CTranslate2Translator:
     """A :class:`~paraforge.decoding.translator.Translator` over ``ctranslate2.Translator``."""
 
-    def __init__(self, model: TranslationModel, options: DecodingOptions, placement: Placement) -> None:
+    def __init__(
+        self,
+        model: TranslationModel,
+        options: DecodingOptions,
+        placement: Placement,
+        settings: dict[str, Any],
+    ) -> None:
+        """Load a model; there are no settings. Raises InputError: it is damaged, or of another kind."""
         library = _library()
         folder = model.folder(NAME)
         device, number = _device(placement)
@@ -147,7 +140,7 @@ class CTranslate2Translator:
             "return_end_token": True,
             "asynchronous": True,
         }
-        self.fingerprint = fingerprint_of(NAME, weights(model, {}), options)
+        self.fingerprint = fingerprint_of(NAME, model.fingerprint, options)
         self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
         # One in work and one waiting for each replica: none is ever idle while results are taken.
         self.queued_batches = 2 * replicas + 1
@@ -224,3 +217,6 @@ class CTranslate2Translator:
                 )
             )
         return tuple(hypotheses)
+
+
+open_engine = CTranslate2Translator

@@ -45,21 +45,6 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     return options.with_changes(compute_type="float32")
 
 
-def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
-    """SHA-256 of what the engine reads."""
-    assert model is not None
-    return model.fingerprint
-
-
-def open_engine(
-    model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
-) -> FairseqTranslator:
-    """Load a fairseq checkpoint. Raises InputError: the checkpoint or a dictionary is missing or damaged;
-    MissingPackageError: fairseq is not installed."""
-    assert model is not None
-    return FairseqTranslator(model, options, placement, settings)
-
-
 def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any, Any]:
     """Task (with the dictionaries) and model of a folder with checkpoint and dictionaries."""
     from paraforge.models.fairseq_compat import import_fairseq
@@ -105,9 +90,11 @@ class FairseqTranslator:
         model: TranslationModel,
         options: DecodingOptions,
         placement: Placement,
-        settings: dict[str, Any] | None = None,
+        settings: dict[str, Any],
     ) -> None:
-        self._settings = settings_of(SETTINGS, NAME, settings or {}, options)
+        """Load a checkpoint. Raises InputError: it or a dictionary is missing or damaged;
+        MissingPackageError: fairseq is not installed."""
+        self._settings = settings_of(SETTINGS, NAME, settings, options)
         task, network = _load(model.folder(NAME), model.source_language, model.target_language)
         import torch
         from fairseq.sequence_generator import SequenceGenerator
@@ -141,7 +128,7 @@ class FairseqTranslator:
             temperature=self._settings.temperature,
             search_strategy=_strategy(self._settings, self._target_dictionary),
         )
-        self.fingerprint = fingerprint_of(NAME, weights(model, {}), options, self._settings.changed())
+        self.fingerprint = fingerprint_of(NAME, model.fingerprint, options, self._settings.changed())
         self.batch_tokens = placement.batch_tokens or (
             _CPU_BATCH_TOKENS if self._device.type == "cpu" else _CUDA_BATCH_TOKENS
         )
@@ -195,3 +182,6 @@ class FairseqTranslator:
         if not ended:  # without the end-of-sentence that was forced on it
             score = float(found["positional_scores"][:-1].sum()) / len(body) ** self._length_penalty
         return make_hypothesis(self._pieces.decode(body), score, body, ended)
+
+
+open_engine = FairseqTranslator

@@ -91,16 +91,6 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     return model.fingerprint
 
 
-def open_engine(
-    model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
-) -> TorchTranslator:
-    """Load a model.
-
-    Raises InputError: it is damaged, has parts that the search does not have, or a setting cannot be."""
-    assert model is not None
-    return TorchTranslator(model, options, placement, settings)
-
-
 class TorchTranslator:
     """A :class:`~paraforge.decoding.translator.Translator` over our own beam search.
 
@@ -119,6 +109,10 @@ class TorchTranslator:
         placement: Placement,
         settings: dict[str, Any],
     ) -> None:
+        """Load a model.
+
+        Raises InputError: it is damaged, has parts that the search does not have, or a setting cannot be.
+        """
         from paraforge.models.model_file import ModelFile
         from paraforge.torch_search.faults import BatchLimit
         from paraforge.torch_search.rules import Rules
@@ -309,3 +303,6 @@ class TorchTranslator:
             text = self._pieces.decode(tokens)
             hypotheses.append(make_hypothesis(text, found.score, tokens[self._tags :], found.ended))
         return tuple(hypotheses)
+
+
+open_engine = TorchTranslator

@@ -104,7 +104,8 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
             back = at + dice.expovariate(1 / cluster.return_seconds) if cluster.return_seconds else at
             began[device] = back
             speeds[device] = _speed(cluster, dice)
-        ends[device] = _later(_life(cluster, dice), back)
+        life, preempted = _life(cluster, dice)
+        ends[device] = back + life, preempted
         return back
 
     def begin(device: int, now: float) -> None:
@@ -190,18 +191,10 @@ def _life(cluster: Cluster, dice: random.Random) -> tuple[float, bool]:
     return (taken, True) if taken <= crashed else (crashed, False)
 
 
-def _later(life: tuple[float, bool], by: float) -> tuple[float, bool]:
-    return life[0] + by, life[1]
-
-
-def average(outcomes: Sequence[Outcome]) -> Outcome:
-    """Mean of each quantity."""
-    return Outcome(*(fmean(values) for values in zip(*(vars(one).values() for one in outcomes), strict=True)))
-
-
 def expected(sentences: int, sentences_per_task: int, cluster: Cluster, runs: int = 5) -> Outcome:
     """Mean outcome of several runs with other failures."""
-    return average([simulate(sentences, sentences_per_task, cluster, seed) for seed in range(1, runs + 1)])
+    outcomes = [simulate(sentences, sentences_per_task, cluster, seed) for seed in range(1, runs + 1)]
+    return Outcome(*(fmean(values) for values in zip(*(vars(one).values() for one in outcomes), strict=True)))
 
 
 # Sentences of a task that are compared: from far too few to far too many.

@@ -98,7 +98,9 @@ def choose_engine(
         opened.folder(engine)
         # Here, not by each worker: how long a hypothesis may be is in the key of its shard.
         options = limited_options(options, opened)
-    weights = module.weights(opened, settings)
+    weights = "" if opened is None else opened.fingerprint
+    if (own_weights := getattr(module, "weights", None)) is not None:
+        weights = own_weights(opened, settings)
     return EngineChoice(engine, options, settings, weights, None if opened is None else opened.path.resolve())
 
 

@@ -22,7 +22,6 @@ from paraforge.shards.store import ShardDirectory
 from paraforge.translation.calibration.loss import (
     LIMIT,
     QUANTISED,
-    BothWays,
     Check,
     QuantisationLoss,
     decided,
@@ -41,16 +40,6 @@ _VERSION = 3
 _RECORD, _SAMPLE = "loss.json", "sample"
 # Share of a corpus that has to be of the one that was measured, for the answer to hold.
 _SAME_CORPUS = 0.5
-_BOTH = pa.schema(
-    [
-        pa.field("sentence", pa.int64(), nullable=False),
-        pa.field("reference", pa.string()),
-        pa.field("float32", pa.string()),
-        pa.field("quantised", pa.string()),
-        pa.field("loss", pa.float64()),
-        pa.field("ruined", pa.int8()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -146,10 +135,8 @@ def sampled_loss(
         resources,
         workers=workplace.workers,
     )
-    rows = ShardDirectory(directory / "hypotheses").read(0).to_pydict()
-    losses = [float("nan") if loss is None else loss for loss in rows["loss"]]
-    found = BothWays(rows["float32"], rows["quantised"], losses, rows["ruined"])
-    loss = measure_loss(found, choice.options.compute_type, rows["reference"])
+    rows = ShardDirectory(directory / "hypotheses").read(0)
+    loss = measure_loss(rows, choice.options.compute_type, rows["reference"].to_pylist())
     write_json(directory / _RECORD, {"loss": asdict(loss), "sentences": sentences})
     return loss
 
@@ -211,12 +198,11 @@ def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[p
     model = open_model(choice.model, choice.engine, verify=False)
 
     def translate_sample(table: pa.Table) -> pa.Table:
-        found = translated_both_ways(
-            model, choice.options, placement, table.column("source_text").to_pylist()
-        )
-        losses = pa.array(found.losses, pa.float64(), from_pandas=True)  # no number is null
-        given = [table.column("sentence"), table.column("reference")]
-        return pa.table([*given, found.full, found.quantised, losses, found.ruined], schema=_BOTH)
+        sentences = table.column("source_text").to_pylist()
+        given = table.select(["sentence", "reference"])
+        both = translated_both_ways(model, choice.options, placement, sentences)
+        schema = pa.schema([*given.schema, *both.schema])
+        return pa.table([*given.columns, *both.columns], schema=schema)
 
     return translate_sample
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from paraforge.decoding.translator import DecodingOptions, Hypothesis, Placement
 from paraforge.engines import ctranslate2, open_translator
@@ -36,21 +37,18 @@ _HOPELESS = 1.0
 _SIGMAS = 1.645
 
 
-@dataclass(frozen=True)
-class BothWays:
-    """Of each sentence of a sample the best hypothesis in both types; empty where there is none.
-
-    full, quantised: the hypotheses.
-    losses: mean log-probability of a token of ``full`` minus that of ``quantised``, both by the model in
-        float32, natural logarithm; 0 where they are the same, NaN where one is empty.
-    ruined: 1 where only ``quantised`` is empty, a loop or hopelessly improbable, -1 where only ``full`` is,
-        else 0.
-    """
-
-    full: list[str]
-    quantised: list[str]
-    losses: list[float]
-    ruined: list[int]
+# Of each sentence of a sample the best hypothesis in both types, empty where there is none.
+BOTH_WAYS = pa.schema(
+    [
+        pa.field("float32", pa.string()),
+        pa.field("quantised", pa.string()),
+        # Mean log-probability of a token of the first minus that of the second, both by the model in float32,
+        # natural logarithm; 0 where they are the same, null where one is empty.
+        pa.field("loss", pa.float64()),
+        # 1 where only the second is empty, a loop or hopelessly improbable, -1 where only the first is.
+        pa.field("ruined", pa.int8()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -92,9 +90,9 @@ class QuantisationLoss:
 
 def translated_both_ways(
     model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
-) -> BothWays:
-    """Translate a sample with CTranslate2 in the type of ``options`` and in float32. Raises IncompleteError:
-    no sentence of it could be translated."""
+) -> pa.Table:
+    """Translate a sample with CTranslate2 in the type of ``options`` and in float32; gives the columns of
+    :data:`BOTH_WAYS`. Raises IncompleteError: no sentence of it could be translated."""
 
     def opened(compute_type: str) -> ctranslate2.CTranslate2Translator:
         chosen = options.with_changes(compute_type=compute_type)
@@ -117,7 +115,9 @@ def translated_both_ways(
         _is_ruined(found, loss) - _is_ruined(best, -loss)
         for found, best, loss in zip(quantised, full, losses, strict=True)
     ]
-    return BothWays([best.text for best in full], [best.text for best in quantised], losses, ruined)
+    texts = [[best.text for best in found] for found in (full, quantised)]
+    numbers = pa.array(losses, pa.float64(), from_pandas=True)  # no number is null
+    return pa.table([*texts, numbers, ruined], schema=BOTH_WAYS)
 
 
 def _best(translator: ctranslate2.CTranslate2Translator, sentences: Sequence[str]) -> list[Hypothesis]:
@@ -133,19 +133,21 @@ def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
 
 
 def measure_loss(
-    found: BothWays, compute_type: str, references: Sequence[str] | None = None
+    found: pa.Table, compute_type: str, references: Sequence[str] | None = None
 ) -> QuantisationLoss:
-    """The loss on a sample of one sentence or more, with the upper bounds of one-sided 95 % intervals."""
-    losses = np.array(found.losses, dtype=np.float64)
+    """The loss on a sample of one sentence or more, translated :data:`BOTH_WAYS`, with the upper bounds of
+    one-sided 95 % intervals."""
+    full, quantised, ruined = (found[name].to_pylist() for name in ("float32", "quantised", "ruined"))
+    losses = found["loss"].to_numpy()
     losses = losses[np.isfinite(losses)]
     error = float(losses.std(ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else math.inf
     loss = float(losses.mean()) if len(losses) else math.inf
-    count = len(found.full)
-    worse, better = (sum(sign == one for one in found.ruined) for sign in (1, -1))
+    count = found.num_rows
+    worse, better = (sum(sign == one for one in ruined) for sign in (1, -1))
     # Paired shares with half an observation more in each cell (Agresti and Min 2005): none seen is not none.
     difference = (worse - better) / (count + 2)
     spread = math.sqrt(worse + better + 1 - (worse - better) ** 2 / (count + 2)) / (count + 2)
-    same = sum(map(str.__eq__, found.full, found.quantised))
+    same = sum(map(str.__eq__, full, quantised))
     return QuantisationLoss(
         compute_type=compute_type,
         sentences=count,
@@ -154,8 +156,8 @@ def measure_loss(
         bound=round(loss + _SIGMAS * error, 6),
         ruined=round((worse - better) / count, 4),
         ruined_bound=round(difference + _SIGMAS * spread, 6),
-        chrf_float32=None if references is None else round(_chrf(found.full, references), 4),
-        chrf=None if references is None else round(_chrf(found.quantised, references), 4),
+        chrf_float32=None if references is None else round(_chrf(full, references), 4),
+        chrf=None if references is None else round(_chrf(quantised, references), 4),
     )
 
 

@@ -7,15 +7,16 @@ import math
 import random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
 from paraforge.errors import InputError
 from paraforge.translation.calibration.loss import (
+    BOTH_WAYS,
     LIMIT,
     MINIMUM,
     SHARE,
-    BothWays,
     QuantisationLoss,
     decided,
     measure_loss,
@@ -30,10 +31,15 @@ def sentences(count: int, seed: int = 1) -> list[str]:
     return [" ".join(dice.choices(WORDS, k=dice.randint(4, 12))) for _ in range(count)]
 
 
-def sample(losses: list[float], ruined: list[int] | None = None) -> BothWays:
+def both_ways(full: list[str], quantised: list[str], losses: list[float], ruined: list[int]) -> pa.Table:
+    numbers = pa.array(losses, pa.float64(), from_pandas=True)
+    return pa.table([full, quantised, numbers, ruined], schema=BOTH_WAYS)
+
+
+def sample(losses: list[float], ruined: list[int] | None = None) -> pa.Table:
     texts = sentences(len(losses))
     other = [text + " x" if loss else text for text, loss in zip(texts, losses, strict=True)]
-    return BothWays(texts, other, losses, ruined or [0] * len(losses))
+    return both_ways(texts, other, losses, ruined or [0] * len(losses))
 
 
 def normal(mean: float, deviation: float, count: int, seed: int = 1) -> list[float]:
@@ -41,7 +47,7 @@ def normal(mean: float, deviation: float, count: int, seed: int = 1) -> list[flo
 
 
 def test_arithmetic() -> None:
-    found = BothWays(["a", "b", "c", ""], ["a", "x", "", ""], [0.0, 0.3, math.nan, 0.0], [0, 0, 1, 0])
+    found = both_ways(["a", "b", "c", ""], ["a", "x", "", ""], [0.0, 0.3, math.nan, 0.0], [0, 0, 1, 0])
     loss = measure_loss(found, "int8")
     assert (loss.sentences, loss.identical, loss.ruined) == (4, 0.5, 0.25)
     assert loss.loss == pytest.approx(0.1)
