@@ -17,7 +17,6 @@ from paraforge.decoding.translator import (
     Hypotheses,
     Hypothesis,
     Placement,
-    Usage,
     fingerprint_of,
     settings_of,
 )
@@ -61,20 +60,19 @@ def open_engine(
 
 
 class ServerTranslator:
-    """A :class:`~paraforge.decoding.translator.Translator`; each sentence is a request of its own."""
+    """A :class:`~paraforge.decoding.translator.Translator`; each sentence is a request of its own.
+
+    usage: requests and tokens until now, as the server counted them.
+    """
 
     def __init__(self, options: DecodingOptions, settings: Server) -> None:
         self._options = options
         self._settings = settings
         self._client = Client(settings)
+        self.usage = self._client.usage
         self._threads = ThreadPoolExecutor(settings.concurrency, "requests")
         self._in_english = settings.target_language.strip().casefold() == "english"
         self.fingerprint = fingerprint_of(NAME, hash_json(settings.result_settings()), options)
-
-    @property
-    def usage(self) -> Usage:
-        """Requests and tokens until now, as the server counted them."""
-        return self._client.usage
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.decoding.translator.Translator`.

@@ -119,11 +119,9 @@ def _choose_weights(
         scores = evaluate(
             checkpoint,
             directory,
-            (parameters.source_language, parameters.target_language),
-            lstm=parameters.architecture.kind == "lstm",
+            parameters,
             beam=parameters.validation.final_beam,
             threads=threads,
-            maximum_tokens=parameters.maximum_tokens,
         )
         logger.info("%s: BLEU %.2f, chrF %.2f", name, scores.bleu, scores.chrf)
         scored.append((state, name, scores))

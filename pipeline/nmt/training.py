@@ -72,7 +72,7 @@ def trainer_settings(
     directory: Path, parameters: NmtParameters, prepared: PreparedBitext, resources: Resources
 ) -> dict[str, Any]:
     """What the training process reads: fairseq's arguments, and what is ours."""
-    training, validation = parameters.training, parameters.validation
+    training = parameters.training
     device = training_device(resources)
     # An LSTM's products are small and wait for one another: nothing is gained by narrower numbers.
     narrow = training.precision != "auto" or parameters.architecture.kind != "lstm"
@@ -86,22 +86,11 @@ def trainer_settings(
         ],
         "device": device,
         "precision": precision(wanted, device),
-        "kind": parameters.architecture.kind,
         "ranks": ranks,
         "rendezvous": f"rendezvous-{uuid.uuid4().hex}",
         "threads": threads // ranks,
         "parts": len(prepared.parts),
-        "accumulate": training.accumulate,
-        "validate_every": validation.every_updates,
-        "patience": validation.patience,
-        "average": validation.average,
-        "beam": validation.beam,
-        "maximum_tokens": parameters.maximum_tokens,
-        "maximum_updates": training.maximum_updates,
-        "maximum_epochs": training.maximum_epochs,
-        "maximum_seconds": None if training.maximum_minutes is None else training.maximum_minutes * 60,
-        "source_language": parameters.source_language,
-        "target_language": parameters.target_language,
+        "parameters": parameters.model_dump(mode="json"),
     }
 
 

@@ -16,6 +16,7 @@ from paraforge.files import atomic_path
 from paraforge.interrupts import stop_requested
 from paraforge.models.checkpoint import is_copy, weights_only_state, write_checkpoint
 from paraforge.models.fairseq_compat import import_fairseq
+from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.ranks import join
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class TrainingRun:
 
         self.directory = directory
         self.settings = settings
+        self.parameters = NmtParameters.model_validate(settings["parameters"])
         torch.set_num_threads(settings["threads"])
         if settings["device"] != "cpu":
             torch.cuda.set_device(settings["device"])  # fairseq takes the current one
@@ -122,7 +124,7 @@ class TrainingRun:
         while self.finished is None:
             batches = iterators.GroupedIterator(
                 self.epochs.next_epoch_itr(fix_batches_to_gpus=False, shuffle=True),
-                self.settings["accumulate"] // self.ranks.count,
+                self.parameters.training.accumulate // self.ranks.count,
             )
             self.trainer.begin_epoch(self.epochs.epoch)
             for samples in batches:
@@ -173,7 +175,7 @@ class TrainingRun:
             self._own_tokens, asked_to_stop, self.ranks.first and self._is_late()
         )
         self.target_tokens += int(tokens)
-        every = self.settings["validate_every"]
+        every = self.parameters.validation.every_updates
         reason = self._limit(epoch_ended, late > 0)
         whole_pass = epoch_ended and self.epochs.epoch % self.settings["parts"] == 0
         if reason or (self.updates % every == 0 if every else whole_pass):
@@ -193,8 +195,8 @@ class TrainingRun:
 
     def _limit(self, epoch_ended: bool, late: bool) -> str | None:
         """The limit that this update reached, if any."""
-        epochs = self.settings["maximum_epochs"]
-        if self.updates >= self.settings["maximum_updates"]:
+        epochs = self.parameters.training.maximum_epochs
+        if self.updates >= self.parameters.training.maximum_updates:
             return "maximum_updates"
         if late:
             return "maximum_minutes"
@@ -203,8 +205,8 @@ class TrainingRun:
         return None
 
     def _is_late(self) -> bool:
-        limit = self.settings["maximum_seconds"]
-        return bool(limit and self.seconds() >= limit)
+        limit = self.parameters.training.maximum_minutes
+        return limit is not None and self.seconds() >= 60 * limit
 
     def _validations_since_best(self) -> int:
         scores = [row["bleu"] for row in self.history]
@@ -223,7 +225,7 @@ class TrainingRun:
         impatient = False
         if self.ranks.first:
             self._score(aggregated.get_smoothed_values())
-            patience = self.settings["patience"]
+            patience = self.parameters.validation.patience
             impatient = bool(patience) and self._validations_since_best() >= patience
         return self.ranks.totals(impatient)[0] > 0
 
@@ -238,11 +240,9 @@ class TrainingRun:
         scores = evaluate(
             snapshot,
             self.directory,
-            (self.settings["source_language"], self.settings["target_language"]),
-            lstm=self.settings["kind"] == "lstm",
-            beam=self.settings["beam"],
+            self.parameters,
+            beam=self.parameters.validation.beam,
             threads=self.settings["threads"] * self.ranks.count,
-            maximum_tokens=self.settings["maximum_tokens"],
         )
         torch.set_num_threads(self.settings["threads"])  # an engine may have set its own
         row = {
@@ -264,7 +264,8 @@ class TrainingRun:
     def _forget_snapshots(self) -> None:
         """Keep what the end may need: the best weights and the last few."""
         best = max(self.history, key=lambda row: row["bleu"])["update"]
-        wanted = {int(row["update"]) for row in self.history[-self.settings["average"] :]} | {int(best)}
+        last = self.history[-self.parameters.validation.average :]
+        wanted = {int(row["update"]) for row in last} | {int(best)}
         for path in (self.directory / "snapshots").glob("update-*.pt"):
             if int(path.stem.rpartition("-")[2]) not in wanted:
                 path.unlink(missing_ok=True)

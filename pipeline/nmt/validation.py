@@ -12,6 +12,7 @@ from paraforge.engines import open_translator
 from paraforge.errors import InputError
 from paraforge.models.conversion import CHECKPOINT_FILE, convert_fairseq
 from paraforge.models.model import TranslationModel
+from paraforge.nmt.parameters import NmtParameters
 from paraforge.shards.store import read_parquet
 from paraforge.text.units import load_processor
 
@@ -73,14 +74,7 @@ def translate_pieces(
 
 
 def evaluate(
-    checkpoint: Path,
-    directory: Path,
-    languages: tuple[str, str],
-    *,
-    lstm: bool,
-    beam: int,
-    threads: int,
-    maximum_tokens: int,
+    checkpoint: Path, directory: Path, parameters: NmtParameters, *, beam: int, threads: int
 ) -> Scores:
     """Translate the held-out rows with a checkpoint and score them; the loss is of the same rows.
 
@@ -89,16 +83,17 @@ def evaluate(
     checkpoint: of weights alone.
     directory: of the training, with dictionaries, subwords and held-out rows; what an engine reads goes to
         ``validation`` in it.
-    languages: codes in the dictionaries' names. lstm: whether it is one. beam: beam size.
-    threads: CPU threads. maximum_tokens: of a hypothesis; a longer one is cut.
+    parameters: of the training; a hypothesis of more than ``maximum_tokens`` is cut.
+    beam: beam size. threads: CPU threads.
     """
+    languages = (parameters.source_language, parameters.target_language)
     held_out = read_parquet(directory / "held_out.parquet")
     sources, references = held_out["source_text"].to_pylist(), held_out["reference"].to_pylist()
     pieces = load_processor(directory / "source.spm").encode(sources, out_type=str)
     # A model that has hardly begun to learn repeats itself to the end: that end had better be near.
-    longest = min(2 * max(map(len, pieces)) + 10, maximum_tokens)
+    longest = min(2 * max(map(len, pieces)) + 10, parameters.maximum_tokens)
     folder = directory / "validation"
-    if not lstm:
+    if parameters.architecture.kind != "lstm":
         convert_fairseq(checkpoint, directory, folder, *languages)
         found = translate_pieces(folder, pieces, beam=beam, threads=threads, maximum_tokens=longest)
         return score_hypotheses(load_processor(directory / "target.spm").decode(found), references)

@@ -54,10 +54,6 @@ class WorkDirectory:
     def _record_file(self, key: str) -> Path:
         return self.path / f"{key}.json"
 
-    def has(self, key: str) -> bool:
-        """Whether a shard with this key is there, whole or not: a look at names alone."""
-        return self._record_file(key).is_file() and self.file(key).is_file()
-
     def find(self, key: str) -> ShardRecord | None:
         """The finished shard with this key, or None if it is missing, damaged, truncated or another's. The
         whole file is read: its SHA-256, its footer's key and its row count have to be right."""

@@ -11,6 +11,7 @@ import pytest
 
 from paraforge.errors import InputError
 from paraforge.nmt import validation
+from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.validation import Scores, evaluate, score_hypotheses
 from paraforge.shards.store import read_parquet
 from paraforge.text.units import load_processor
@@ -51,9 +52,11 @@ def test_what_cannot_be_scored(hypotheses: list[str], references: list[str]) -> 
         score_hypotheses(hypotheses, references)
 
 
-def score(directory: Path, **changes: Any) -> Scores:
-    options: dict[str, Any] = {"lstm": False, "beam": 3, "threads": 1, "maximum_tokens": 30, **changes}
-    return evaluate(directory / "fairseq" / "checkpoint.pt", directory, ("cs", "en"), **options)
+def score(directory: Path, beam: int = 3, threads: int = 1, **changes: Any) -> Scores:
+    parameters = NmtParameters.model_validate({"maximum_tokens": 30, **changes})
+    return evaluate(
+        directory / "fairseq" / "checkpoint.pt", directory, parameters, beam=beam, threads=threads
+    )
 
 
 def test_evaluation(directory: Path) -> None:
@@ -64,7 +67,7 @@ def test_evaluation(directory: Path) -> None:
 
 def test_fairseq_gives_the_scores_of_ctranslate2(directory: Path) -> None:
     """What CTranslate2 does not run is decoded by fairseq; of what both run, both find the same."""
-    assert score(directory, lstm=True, beam=1) == score(directory, beam=1)
+    assert score(directory, architecture={"kind": "lstm"}, beam=1) == score(directory, beam=1)
 
 
 def test_hypotheses_are_bounded_by_the_sources(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from paraforge.planning.simulation import (
     Cluster,
-    average,
     best_task_size,
     compare_task_sizes,
     expected,
@@ -99,11 +98,10 @@ def test_without_failures_there_is_a_formula(
 def test_devices_that_wait_are_taken_away_too() -> None:
     """Twenty devices for ten tasks: those that wait are taken, and paid for only while they are there."""
     cluster = Cluster(20, 20, 1, start_seconds=30, preemption_hours=0.2, return_seconds=60)
-    runs = [simulate(50_000, 5000, cluster, seed) for seed in range(1, 101)]
-    one = average(runs)
+    one = expected(50_000, 5000, cluster, runs=100)
     work = 50_000 / 20 / 3600
     parts = one.lost_hours + one.task_hours + one.start_hours + one.idle_hours + work
     assert one.device_hours == pytest.approx(parts, rel=0.01)
     # Each device has a life of 0.2 hours, then 60 seconds of absence: so many ends in so many hours.
-    expected = cluster.devices * one.hours / (0.2 + 60 / 3600)
-    assert one.interruptions == pytest.approx(expected, rel=0.1)
+    ends = cluster.devices * one.hours / (0.2 + 60 / 3600)
+    assert one.interruptions == pytest.approx(ends, rel=0.1)
