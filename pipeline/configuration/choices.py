@@ -32,26 +32,14 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Change:
-    """A value that differs, as text; ``default`` where it is not given."""
-
-    key: str
-    old: str
-    new: str
-
-    def __str__(self) -> str:
-        return f"{self.key}: {self.old} -> {self.new}"
-
-
-@dataclass(frozen=True)
 class Configured:
     """A params.yaml that is to be written.
 
     text: all of it. content: its sections. parameters: the same, checked.
     choices: what it was composed from, earlier choices included.
     forgotten: earlier values that a group that was chosen now takes the place of.
-    edited: values that were edited by hand and are kept.
-    changes: what differs from the file that was there; None where there was none.
+    edited: values that were edited by hand and are kept, each as `KEY: OLD -> NEW`, `default` if not given.
+    changes: what differs from the file that was there, likewise; None where there was none.
     """
 
     text: str
@@ -59,8 +47,8 @@ class Configured:
     parameters: Parameters
     choices: list[str]
     forgotten: list[str]
-    edited: list[Change]
-    changes: list[Change] | None
+    edited: list[str]
+    changes: list[str] | None
 
 
 def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool = False) -> Configured:
@@ -76,7 +64,7 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     chosen, forgotten = _joined(configs, earlier, overrides)
     new = yaml.safe_load(compose(configs, chosen))
     content: dict[str, Any] = new
-    edited: list[Change] = []
+    edited: list[str] = []
     if current:
         old = {name: value for name, value in current.items() if _checksum(value) != checksums.get(name)}
         content, edited = _with_edits(_recomposed(configs, earlier), old, new, _named(configs, overrides))
@@ -184,10 +172,10 @@ def _recomposed(configs: Path, earlier: Sequence[str]) -> dict[str, Any]:
 
 def _with_edits(
     base: Mapping[str, Any], current: Mapping[str, Any], new: Mapping[str, Any], named: set[Key]
-) -> tuple[dict[str, Any], list[Change]]:
+) -> tuple[dict[str, Any], list[str]]:
     """``new`` with the edited values of ``current``, which differ from ``base`` where ``new`` does not."""
     before, after = dict(_leaves(base)), dict(_leaves(new))
-    edited: list[Change] = []
+    edited: list[str] = []
     result = dict(after)
     sections = {name: dict(_leaves({name: value})) for name, value in current.items()}
     for name, leaves in sections.items():
@@ -225,7 +213,7 @@ def _nested(leaves: Mapping[Key, Any], sections: Sequence[str]) -> dict[str, Any
     return result
 
 
-def _changes(old: Any, new: Any, key: Key = ()) -> Iterator[Change]:
+def _changes(old: Any, new: Any, key: Key = ()) -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for name in {**old, **new}:
             yield from _changes(old.get(name, _ABSENT), new.get(name, _ABSENT), (*key, str(name)))
@@ -233,12 +221,12 @@ def _changes(old: Any, new: Any, key: Key = ()) -> Iterator[Change]:
         yield _change(key, old, new)
 
 
-def _change(key: Key, old: Any, new: Any) -> Change:
+def _change(key: Key, old: Any, new: Any) -> str:
     """A change in words; of two lists, the elements that only one of them has."""
     if isinstance(old, list) and isinstance(new, list):
         alone = [one for one in old if one not in new], [one for one in new if one not in old]
         old, new = alone if any(alone) else (old, new)
-    return Change(".".join(key), _shown(old), _shown(new))
+    return f"{'.'.join(key)}: {_shown(old)} -> {_shown(new)}"
 
 
 def _shown(value: Any) -> str:

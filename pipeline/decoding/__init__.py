@@ -1,1 +1,1 @@
-"""Translation engines: the Translator protocol, batching, and the engines themselves."""
+"""The Translator protocol, batching, and what a remote server is asked."""

@@ -54,7 +54,7 @@ def export_model(directory: Path, output: Path, format: Format) -> None:
             _write_static(model, target)
             usage, library = _code(_IMPORT, "SentenceTransformer"), _LIBRARY
         else:
-            _write_own(directory, model, target)
+            _write_own(directory, target)
             usage = "Needs Paraforge in addition to sentence-transformers:\n\n" + _code(
                 _IMPORT, "SentenceTransformer", ", trust_remote_code=True"
             )
@@ -125,7 +125,7 @@ def _write_static(model: SentenceModel, target: Path) -> None:
     _write_modules(target, place.name, _STATIC)
 
 
-def _write_own(directory: Path, model: SentenceModel, target: Path) -> None:
+def _write_own(directory: Path, target: Path) -> None:
     place = target / "0_ParaforgeEncoder"
     place.mkdir()
     for file in sorted(directory.iterdir()):

@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 
 from filelock import FileLock
@@ -24,16 +23,6 @@ from paraforge.nmt.training_run import TrainingRun, report
 ORPHAN_SECONDS = 600.0  # longer than an update and a validation take
 
 
-@contextmanager
-def only_writer(directory: Path, rank: int) -> Iterator[None]:
-    """Wait until processes whose parent was killed have noticed, so that no two write here."""
-    if rank > 0:
-        yield
-        return
-    with FileLock(directory / "trainer.lock", timeout=ORPHAN_SECONDS):
-        yield
-
-
 def main(directory: Path, rank: int = 0) -> int:
     """Train what ``directory/settings.json`` says, as one of its processes; returns the exit code."""
     # What libraries print must not mix with the reports.
@@ -43,7 +32,9 @@ def main(directory: Path, rank: int = 0) -> int:
     # fairseq is older than the libraries under it, which say so on every occasion.
     warnings.simplefilter("ignore")
     try:
-        with graceful_interrupts(), only_writer(directory, rank):
+        # Processes whose parent was killed are given time to notice, so that no two write here.
+        lock = FileLock(directory / "trainer.lock", timeout=ORPHAN_SECONDS) if rank == 0 else nullcontext()
+        with graceful_interrupts(), lock:
             run = TrainingRun(directory, read_json(directory / "settings.json"), rank)
             if rank == 0:
                 report(event="start", update=run.updates, history=run.history)

@@ -1,1 +1,1 @@
-"""Neural machine translation: vocabularies, training, conversion, engines and the translate step."""
+"""Distinct sentences, the translation memory, tasks, and the stage translate."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,10 @@ from paraforge.translation.sentences import EngineChoice
 from paraforge.versions import TRANSLATE
 
 
-def rows_step(
-    choice: EngineChoice,
-    places: Path,
-    hypotheses: Hypotheses | None,
-    remembered: Remembered | None,
-) -> Step:
+def rows_step(choice: EngineChoice, hypotheses: Hypotheses | None, remembered: Remembered | None) -> Step:
     """The step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
 
-    choice: engine with options and model. places: shards with the number of each row's sentence.
-    hypotheses: of all sentences; None where there is none.
+    choice: engine with options and model. hypotheses: of all sentences; None where there is none.
     remembered: what translated the sentences, and how many were known, for the index; None likewise.
     """
     notes = {}

@@ -134,7 +134,7 @@ def translate(
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
             run = _run(choice, corpus, resources, workplace.workers, found, parameters.sentences_per_task)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses")
-        step = rows_step(choice, distinct.places, hypotheses, found)
+        step = rows_step(choice, hypotheses, found)
         run_step(step, [ingested, distinct.places], output, resources)
         finish_tasks(work.path, open_memory(choice, resources) if found else None, found)
         work.note_used(["calibration", "distinct", "tasks"])

@@ -103,7 +103,7 @@ def _split(path: Path, block: LineBlock, places: Mapping[str, int], width: int, 
     fields = pc.split_pattern(block.lines, "\t")
     widths = fields.value_lengths().to_numpy()
     starts = fields.offsets.to_numpy()[:-1]
-    texts = {name: _column(fields.values, starts, widths, place, width) for name, place in places.items()}
+    texts = {name: _column(fields.values, starts, widths, place) for name, place in places.items()}
     rows = Block(block.numbers, texts, reason_codes(block))
     ragged = (widths != width) & (rows.codes == 0)
     if ragged.any():
@@ -121,9 +121,7 @@ def _split(path: Path, block: LineBlock, places: Mapping[str, int], width: int, 
     return rows
 
 
-def _column(
-    values: pa.Array, starts: NDArray[np.int32], widths: NDArray[np.int32], place: int, width: int
-) -> pa.Array:
+def _column(values: pa.Array, starts: NDArray[np.int32], widths: NDArray[np.int32], place: int) -> pa.Array:
     """Field ``place`` of each row; empty where the row has no such field."""
     missing = widths <= place
     if not missing.any():

@@ -45,7 +45,7 @@ BOTH_WAYS = pa.schema(
         # Mean log-probability of a token of the first minus that of the second, both by the model in float32,
         # natural logarithm; 0 where they are the same, null where one is empty.
         pa.field("loss", pa.float64()),
-        # 1 where only the second is empty, a loop or hopelessly improbable, -1 where only the first is.
+        # 1 where only the second is empty, a loop or hopeless, -1 where only the first is, else 0.
         pa.field("ruined", pa.int8()),
     ]
 )
