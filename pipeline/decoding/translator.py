@@ -51,10 +51,6 @@ class DecodingOptions(Section):
             raise ValueError(f"nbest is {self.nbest}, the beam only {self.beam}")
         return self
 
-    def description(self) -> dict[str, Any]:
-        """The options as JSON values."""
-        return self.model_dump()
-
     def with_changes(self, **changes: Any) -> DecodingOptions:
         """The same options but for some."""
         return DecodingOptions.model_validate({**self.model_dump(), **changes})
@@ -207,7 +203,7 @@ def fingerprint_of(
 ) -> str:
     """Fingerprint of a translator: engine's name, fingerprint of weights and vocabulary, options, and the
     engine's own settings where they are not as by default."""
-    content = {"engine": engine, "weights": weights, "options": options.description()}
+    content = {"engine": engine, "weights": weights, "options": options.model_dump()}
     return hash_json({**content, "settings": settings} if settings else content)
 
 

@@ -174,7 +174,7 @@ def plan_json(plan: Plan, compared: Sequence[tuple[int, Outcome]] | None) -> dic
     facts: Facts = plan.facts
     found: dict[str, Any] = {
         "engine": plan.choice.engine,
-        "options": plan.choice.options.description(),
+        "options": plan.choice.options.model_dump(),
         "model": plan.choice.weights,
         "device": plan.device,
         "facts": asdict(facts),

@@ -55,7 +55,7 @@ class EngineChoice:
         settings = recorded_settings(self.engine, self.settings) if self.settings else {}
         return {
             "engine": self.engine,
-            **self.options.description(),
+            **self.options.model_dump(),
             **({"settings": settings} if settings else {}),
         }
 

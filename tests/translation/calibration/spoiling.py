@@ -18,8 +18,8 @@ def spoil_int8(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[str], str]) -> 
     honest = ctranslate2.CTranslate2Translator.translate
     init = ctranslate2.CTranslate2Translator.__init__
 
-    def remember(self: Any, model: Any, options: Any, placement: Any) -> None:
-        init(self, model, options, placement)
+    def remember(self: Any, model: Any, options: Any, placement: Any, settings: Any) -> None:
+        init(self, model, options, placement, settings)
         self.kind = options.compute_type
 
     def translated(self: Any, sentences: Iterable[str]) -> Iterator[Hypotheses]:
