@@ -127,13 +127,9 @@ def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> It
     marker = _marker(metadata)
     if marker is not None and isinstance(value, str | Path):
         yield NamedFile(key, str(value), marker)
-    elif isinstance(value, BaseModel):
-        if isinstance(annotation, type) and isinstance(value, annotation):
-            for name, field in type(value).model_fields.items():
-                yield from _named(getattr(value, name), field.annotation, field.metadata, f"{key}.{name}")
-        else:
-            # Of a union of models, the one that it is.
-            yield from _named(value, type(value), (), key)
+    elif isinstance(value, BaseModel):  # of a union of models, the one that it is
+        for name, field in type(value).model_fields.items():
+            yield from _named(getattr(value, name), field.annotation, field.metadata, f"{key}.{name}")
     elif typing.get_origin(annotation) is typing.Annotated:
         kind, *inner = typing.get_args(annotation)
         yield from _named(value, kind, inner, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from paraforge.errors import InputError
@@ -20,6 +21,7 @@ _CODES = (
     "wo wol, xh xho, yi yid, yo yor, zh zho, zu zul"
 )
 THREE_LETTERS: dict[str, str] = {pair[:2]: pair[3:] for pair in _CODES.split(", ")}
+_TAG = re.compile(r"__.+__|>>.+<<|<2.+>|[a-z]{2,3}_[A-Z]([A-Za-z]|[A-Za-z]{3})", re.DOTALL)
 # NLLB names members of these macrolanguages.
 _MEMBERS = {
     "ara": "arb", "aze": "azj", "fas": "pes", "kur": "kmr", "lav": "lvs", "mlg": "plt", "mon": "khk",
@@ -36,7 +38,7 @@ def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
     Raises InputError: several tokens fit (``zho_Hans``, ``zho_Hant``), and only the user knows which.
     """
     words = vocabulary if isinstance(vocabulary, (set, frozenset, dict)) else set(vocabulary)
-    if _is_tag(language) and language in words:
+    if _TAG.fullmatch(language) and language in words:
         return language
     three = THREE_LETTERS.get(language, language)
     codes = dict.fromkeys((language, three, _MEMBERS.get(three, three)))
@@ -44,7 +46,7 @@ def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
         for code in codes:
             if form.format(code) in words:
                 return form.format(code)
-    found = sorted(word for word in words if _is_tag(word) and word.partition("_")[0] in codes)
+    found = sorted(word for word in words if _TAG.fullmatch(word) and word.partition("_")[0] in codes)
     if len(found) > 1:
         raise InputError(
             f"the model has several tokens for the language {language!r}: {', '.join(found)}",
@@ -55,20 +57,4 @@ def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
 
 def language_tokens(vocabulary: Iterable[str]) -> list[str]:
     """All tokens of a vocabulary that look like names of languages, sorted."""
-    return sorted(word for word in vocabulary if _is_tag(word))
-
-
-def _is_tag(word: str) -> bool:
-    """``__cs__``, ``>>ces<<``, ``<2cs>``, ``ces_Latn``, ``cs_CZ``."""
-    for left, right in (("__", "__"), (">>", "<<"), ("<2", ">")):
-        if word.startswith(left) and word.endswith(right):
-            return len(word) > len(left) + len(right)
-    code, line, rest = word.partition("_")
-    return (
-        bool(line)
-        and code.isascii()
-        and code.islower()
-        and len(code) in (2, 3)
-        and len(rest) in (2, 4)
-        and (rest.isalpha() and rest[0].isupper())
-    )
+    return sorted(word for word in vocabulary if _TAG.fullmatch(word))
