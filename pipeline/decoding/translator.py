@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -135,6 +135,16 @@ class Placement:
     threads: int = 1
     batch_tokens: int = 0
     graphs: bool = False
+
+    def kind_and_number(self, sees_gpu: Callable[[], object]) -> tuple[str, int]:
+        """``cpu`` or ``cuda``, and the device's number; ``auto`` is a GPU where the engine sees one. Raises
+        InputError: no device has this name."""
+        name, _, number = self.device.partition(":")
+        if name == "auto":
+            return ("cuda" if sees_gpu() else "cpu"), 0
+        if name not in ("cpu", "cuda") or (number and not number.isdecimal()):
+            raise InputError(f"no device is called '{self.device}'", remedy="Say auto, cpu, cuda or cuda:0.")
+        return name, int(number or 0)
 
 
 @dataclass(frozen=True)

@@ -61,22 +61,12 @@ def _usual_batch_tokens(device: str, options: DecodingOptions) -> int:
     return _CPU_INT8_BATCH_TOKENS if small else _CPU_BATCH_TOKENS
 
 
-def _device(placement: Placement) -> tuple[str, int]:
-    library = _library()
-    name, _, number = placement.device.partition(":")
-    if name == "auto":
-        return ("cuda", 0) if library.get_cuda_device_count() else ("cpu", 0)
-    if name not in _AUTOMATIC or (number and not number.isdecimal()):
-        raise InputError(f"no device is called '{placement.device}'", remedy="Say auto, cpu, cuda or cuda:0.")
-    return name, int(number or 0)
-
-
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     """Replace compute type ``auto`` by the fastest of the device, and refuse one that it does not have.
 
     Raises InputError: the device has no such compute type, or there is no such device."""
     library = _library()
-    device, number = _device(placement)
+    device, number = placement.kind_and_number(library.get_cuda_device_count)
     try:
         supported = library.get_supported_compute_types(device, number)
     except (RuntimeError, ValueError) as error:
@@ -107,7 +97,7 @@ class CTranslate2Translator:
         """Load a model; there are no settings. Raises InputError: it is damaged, or of another kind."""
         library = _library()
         folder = model.folder(NAME)
-        device, number = _device(placement)
+        device, number = placement.kind_and_number(library.get_cuda_device_count)
         replicas = placement.threads if device == "cpu" else 1
         self._pieces = SentencePieces(model, options)
         try:

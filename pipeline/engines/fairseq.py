@@ -26,6 +26,7 @@ from paraforge.decoding.translator import (
 )
 from paraforge.errors import InputError
 from paraforge.models.model import TranslationModel
+from paraforge.torch_search.devices import device_of
 
 NAME = "fairseq"
 LIBRARIES: Final = ("fairseq", "torch")
@@ -99,10 +100,7 @@ class FairseqTranslator:
         import torch
         from fairseq.sequence_generator import SequenceGenerator
 
-        if placement.device == "auto":
-            self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        else:
-            self._device = torch.device(placement.device)
+        self._device = device_of(placement)
         if self._device.type == "cpu":
             torch.set_num_threads(max(1, placement.threads))
         network.eval()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
@@ -141,14 +140,9 @@ class _NpyFile:
     def work(path: Path, block: TextBlock, source: str) -> int:
         _, vectors = _vectors(block, source)
         place = _NPY_HEADER_BYTES + (block.first_line - 1) * vectors.shape[1] * vectors.itemsize
-        descriptor = os.open(path, os.O_WRONLY)
-        try:
-            view = vectors.astype("<f4", copy=False).data.cast("B")
-            while view:
-                written = os.pwrite(descriptor, view, place)
-                view, place = view[written:], place + written
-        finally:
-            os.close(descriptor)
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(vectors.astype("<f4", copy=False).data)
         return block.lines
 
     def take(self, result: int) -> int:

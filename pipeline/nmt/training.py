@@ -15,8 +15,9 @@ from paraforge.nmt.binarisation import PreparedBitext, prepare_bitext
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.processes import LOG, follow, training_processes
 from paraforge.nmt.ranks import rank_count
-from paraforge.shards.resources import Resources, cpu_has_bfloat16
+from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
+from paraforge.torch_search.devices import fast_type
 
 logger = logging.getLogger(__name__)
 
@@ -152,12 +153,9 @@ def precision(wanted: str, device: str) -> str:
     """Of matrix products: what was asked for, or bfloat16 where the processor multiplies it."""
     if wanted != "auto":
         return wanted
-    if device.startswith("cuda"):
-        import torch
+    import torch
 
-        # torch.cuda.is_bf16_supported() is true of GPUs that can only imitate it: before Ampere.
-        return "bfloat16" if torch.cuda.get_device_capability(device) >= (8, 0) else "float32"
-    return "bfloat16" if cpu_has_bfloat16() else "float32"
+    return "bfloat16" if fast_type(torch.device(device)) == "bfloat16" else "float32"
 
 
 def write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:

@@ -16,16 +16,12 @@ def device_of(placement: Placement) -> torch.device:
     """The device by its number: of a mere ``cuda`` torch makes no current device. Raises InputError: there is
     no such device."""
     torch = require("torch", "translation")
-    name, _, number = placement.device.partition(":")
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise InputError(f"no device is called '{placement.device}'", remedy="Say auto, cpu, cuda or cuda:0.")
-    if name == "cuda" and int(number or 0) >= torch.cuda.device_count():
+    name, number = placement.kind_and_number(torch.cuda.is_available)
+    if name == "cuda" and number >= torch.cuda.device_count():
         raise InputError(
             f"torch sees no device '{placement.device}'", remedy="Run paraforge doctor, or say cpu."
         )
-    return torch.device(name, int(number or 0)) if name == "cuda" else torch.device(name)
+    return torch.device(name, number) if name == "cuda" else torch.device(name)
 
 
 def make_current(device: torch.device) -> None:
