@@ -71,7 +71,7 @@ def watched_connection() -> Iterator[None]:
 def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int = 1) -> Iterator[Client]:
     """A Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the block."""
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     if resources.scheduler is not None:
         try:
@@ -95,7 +95,7 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
     }
     with (
         dask.config.set(options),
-        LocalCluster(
+        _local_cluster(
             n_workers=workers,
             threads_per_worker=at_once,
             processes=True,
@@ -109,6 +109,23 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
         Client(cluster) as client,
     ):
         yield client
+
+
+@contextlib.contextmanager
+def _local_cluster(**options: Any) -> Iterator[Any]:
+    from distributed import LocalCluster, Status
+
+    cluster = LocalCluster(**options)
+    try:
+        yield cluster
+    finally:
+        try:
+            cluster.close()
+        except AssertionError:
+            # Dask cannot end a worker that died a moment ago and is just being started again. It has given
+            # that one up now, and ends the others and the scheduler when asked once more.
+            cluster.status = Status.running
+            cluster.close()
 
 
 class Workers:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import repeat, takewhile
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from paraforge.interrupts import check_interrupt
-from paraforge.shards.resources import Resources
+
+if TYPE_CHECKING:
+    from paraforge.shards.resources import Resources
 
 PieceT = TypeVar("PieceT")
 ResultT = TypeVar("ResultT")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from distributed import CancelledError
+from distributed import CancelledError, Status
 from distributed.comm import CommClosedError
+from distributed.nanny import WorkerProcess
 
 from paraforge.errors import IncompleteError
 from paraforge.shards.cluster import connect, is_numbered, watched_connection, worker_number
@@ -33,3 +34,20 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_outside_of_a_cluster_there_is_one_process() -> None:
     assert (worker_number(), is_numbered()) == (0, True)
+
+
+def test_a_cluster_ends_although_a_worker_is_being_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = WorkerProcess.kill
+    refused: list[str] = []
+
+    async def kill(process: Any, *arguments: Any, **options: Any) -> None:
+        await ended(process, *arguments, **options)
+        if not refused:
+            refused.append("once")
+            raise AssertionError("can only join a started process")
+
+    monkeypatch.setattr(WorkerProcess, "kill", kill)
+    with connect(Resources(), 2) as client:
+        assert client.submit(sum, [1, 2]).result() == 3
+        cluster = client.cluster
+    assert refused and cluster.status is Status.closed and cluster.scheduler.status is Status.closed
