@@ -42,7 +42,9 @@ def test_a_page_is_what_the_data_give(page: Path) -> None:
 
 @pytest.mark.parametrize(("name", "limit"), [("results", 3000), ("papers", 5000)])
 def test_a_page_is_short_enough_to_read(name: str, limit: int) -> None:
-    assert len((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split()) < limit
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    # The lines of a table are not words.
+    assert sum(any(map(str.isalnum, part)) for part in text.split()) < limit
 
 
 def test_every_table_of_the_papers_that_was_run_is_shown() -> None:
