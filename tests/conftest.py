@@ -31,7 +31,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 # Importing and collecting leaves no garbage; see pytest_collection_finish.
 gc.disable()
 # Thousands of files are written, and none has to outlive a power cut.
-os.fsync = lambda descriptor: None
+os.fsync = lambda fd: None
 
 
 # What workers of Dask and processes that are killed run.

@@ -103,7 +103,7 @@ def serve(place: Path) -> None:
         importlib.import_module("tests.forked").fork_trainings()
     sys.path.pop(0)
     ask_dvc_with(place / "python")
-    os.fsync = lambda descriptor: None  # as in tests/conftest.py
+    os.fsync = lambda fd: None  # as in tests/conftest.py
     gc.freeze()
     gc.enable()
     signal.signal(signal.SIGCHLD, _reap)
@@ -134,7 +134,7 @@ def ask_dvc_with(python: Path) -> None:
     """From now on DVC is asked by this program whether it can read a dvc.lock."""
     from paraforge.shards import dvc_files
 
-    dvc_files.sys = SimpleNamespace(executable=str(python))  # type: ignore[attr-defined]
+    vars(dvc_files)["sys"] = SimpleNamespace(executable=str(python))
 
 
 def _listener(path: Path) -> socket.socket:
