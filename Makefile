@@ -52,7 +52,7 @@ tests: setup
 	python -m pytest -n auto --dist worksteal
 
 results: setup
-	python -m benchmarks.results
+	python -m benchmarks.pages
 
 experiments: setup
 	python -m experiments run $(TABLE)

@@ -10,24 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks import results
-from benchmarks.results import (
-    Finding,
-    Measurement,
-    Paper,
-    Table,
-    _findings,
-    _table,
-    append,
-    latest,
-    read,
-    render,
-)
+from benchmarks import pages
+from benchmarks.pages import Finding, Table, _findings, _table, render
+from benchmarks.results import Measurement, Paper, append, latest, read
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "results").glob("*.jsonl"))
-# Benchmarks that measure nothing: one builds a vocabulary map, the other is the recorder.
-NOT_MEASURING = {"shortlist.py", "results.py"}
+# What measures nothing: one builds a vocabulary map, the others record and show.
+NOT_MEASURING = {"shortlist.py", "results.py", "pages.py"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -35,9 +25,9 @@ def test_lines_are_measurements(path: Path) -> None:
     assert read(path)
 
 
-@pytest.mark.parametrize("page", results.PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.stem)
 def test_a_page_is_what_the_data_give(page: Path) -> None:
-    assert page.read_text(encoding="utf-8") == render(results.PAGES[page]), "run 'make results'"
+    assert page.read_text(encoding="utf-8") == render(pages.PAGES[page]), "run 'make results'"
 
 
 @pytest.mark.parametrize(("name", "limit"), [("results", 3000), ("papers", 5000)])
@@ -155,6 +145,6 @@ def test_the_check_of_the_page_fails_where_it_differs(
     page = tmp_path / "papers.md"
     description = ROOT / "results" / "papers.yaml"
     page.write_text(render(description).replace(" is ", " was ", 1))
-    monkeypatch.setattr(results, "PAGES", {page: description})
-    monkeypatch.setattr("sys.argv", ["results", "--check"])
-    assert results.main() == 1
+    monkeypatch.setattr(pages, "PAGES", {page: description})
+    monkeypatch.setattr("sys.argv", ["pages", "--check"])
+    assert pages.main() == 1
