@@ -186,10 +186,15 @@ def record(
     if row.wants_corpus:
         again += [part for path in corpora for part in ("--corpus", "/".join(path.parts[-2:]))]
     for label in found[0]:
-        columns = {figure: [one[label][figure] for one in found] for figure in found[0][label]}
+        # A figure that a seed lacks is left out: it may be of a group that is empty there.
+        columns: dict[str, list[Any]] = {
+            figure: [one.get(label, {}).get(figure) for one in found] for figure in found[0][label]
+        }
         whole = {figure: values for figure, values in columns.items() if None not in values}
         means = {
-            figure: values[0] if {*values} == {int(values[0])} else round(statistics.fmean(values), 2)
+            figure: values[0]
+            if len({*values}) == 1 and isinstance(values[0], int)
+            else round(statistics.fmean(values), 2)
             for figure, values in whole.items()
         }
         spread = {
@@ -201,7 +206,7 @@ def record(
         if row.encoder is not None:
             configuration["sources"] = ", ".join(row.pairs.get("sources") or ["all"])
         title = f"{row.name}, {label}" if label else row.name
-        if any(
+        if not means or any(
             one.configuration == {"name": title, **configuration} and one.figures == means for one in known
         ):
             continue

@@ -73,6 +73,20 @@ def test_rows_are_recorded_once_with_mean_and_deviation(data: Path, monkeypatch:
     assert read(data / "results" / "small.jsonl") == lines
 
 
+def test_figures_that_a_seed_lacks_are_left_out(data: Path) -> None:
+    """Whole numbers that all seeds have stay whole; others are means to two decimals."""
+    table, rows = read_table("small")
+    found: list[dict[str, dict[str, Any]]] = [
+        {"a": {"pairs": 60, "words": 3, "r": 0.123, "odd": 1.0}, "b": {"r": 1.0}, "c": {"r": 2.0}},
+        {"a": {"pairs": 60, "words": 4, "r": 0.123, "odd": None}, "c": {}},
+    ]
+    program.record("small", table, rows[0], found, [])
+    (line,) = read(data / "results" / "small.jsonl")
+    assert line.configuration["name"] == "word, 1, a"
+    assert line.figures == {"pairs": 60, "words": 3.5, "r": 0.12} and line.deviations == {"words": 0.71}
+    assert isinstance(line.figures["pairs"], int)
+
+
 def test_one_cell_alone_is_the_same_and_records_nothing(data: Path) -> None:
     said = run(data / "work", "--row", "word, continued", "--seed", "2")
     assert not (data / "results").exists()
