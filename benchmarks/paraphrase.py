@@ -184,9 +184,8 @@ def record_curve(model: Paraphraser, name: str, text: str, sources: Sequence[str
     """Append similarity against overlap, as the stage measures it."""
     for row in control_curve(model, sources):
         asked = ", ".join(f"{control} {bucket}" for control, bucket in row.pop("asked").items() if bucket)
-        figures = {figure: value for figure, value in row.items() if value is not None}
         label = ", ".join((text, name, asked or "beam"))
-        append("paraphrase_curve", label, figures, model=name, text=text, sentences=len(sources))
+        append("paraphrase_curve", label, row, model=name, text=text, sentences=len(sources))
 
 
 def main(

@@ -191,7 +191,7 @@ class Browser:
         if self.wrong is None:
             return []
         rows = np.flatnonzero(self.wrong.passing(counted.rules))
-        if {"paraphrase_score"} <= self.scales.keys() & set(self.wrong.table.column_names):
+        if "paraphrase_score" in self.scales and "paraphrase_score" in self.wrong.table.column_names:
             score = self.wrong.values[self.corpus.layout.scores.index("paraphrase_score")]
             rows = rows[np.argsort(-score[rows], kind="stable")]
         return [self._shown_pair(pair) for pair in self.wrong.table.take(rows[:SHOWN_PAIRS]).to_pylist()]

@@ -147,20 +147,13 @@ def check(
         return
 
     from paraforge.cli.settings import column_pair
-    from paraforge.decoding.translator import DecodingOptions, Placement
     from paraforge.shards.resources import available_cores
     from paraforge.translation.calibration.check import loss_on_bitext
 
     pair = column_pair(columns)
+    placement = Placement(threads=threads or available_cores())
     with graceful_interrupts():
-        loss = loss_on_bitext(
-            model,
-            bitext,
-            DecodingOptions(beam=beam, compute_type=compute_type),
-            Placement(threads=threads or available_cores()),
-            columns=pair,
-            sentences=count,
-        )
+        loss = loss_on_bitext(model, bitext, options, placement, columns=pair, sentences=count)
     typer.echo(f"{loss}, beam {beam}")
     if not loss.within(limit):
         typer.echo(f"not shown to be within the limit, {limit:g} nats a token: a run would use float32")

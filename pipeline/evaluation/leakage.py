@@ -64,7 +64,7 @@ class LeakageReport:
 
 class LeakageFilter:
     """Looks for training pairs in test sets. Either sentence counts; both sides are compared as
-    `paraforge.selection.decontamination` does: letters and digits alone, lower-cased.
+    `paraforge.selection.filters.decontamination` does: letters and digits alone, lower-cased.
 
         leakage = LeakageFilter.of_files([Path("sts")])
         blocks = leakage(blocks)            # lazily; leakage.report is complete when they are used up

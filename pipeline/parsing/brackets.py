@@ -19,7 +19,7 @@ def top_two_levels(tree: str) -> str:
     A wrapper that has only the sentence (``ROOT``, ``TOP``, no label) is not the root. Function tags and
     indices (``NP-SBJ-1``, ``NP=2``) are cut off, and empty elements (``-NONE-``) left out, as parsers do.
 
-    Raises ValueError: the brackets do not match, a pair of them is empty, or there is more or less than one
+    Raises ValueError: the brackets do not match, have nothing in them, or there is more or less than one
     tree.
     """
     root, children = _levels(tree)
@@ -80,7 +80,8 @@ def skeleton(tree: str) -> str:
     Punctuation beside phrases is ``(.)``, ``(,)`` or ``(:)``, as in the Penn treebank; quotes and brackets
     are left out; other words beside phrases are ``(X)``, several in a row a single one.
 
-    Raises ValueError: as :func:`top_two_levels`, or its brackets are nested more than 200 deep.
+    Raises ValueError: as :func:`top_two_levels`, a phrase has nothing in it, or brackets are nested more than
+    200 deep.
     """
     depths = accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in tree)
     if max(depths, default=0) > _DEEPEST:
@@ -115,7 +116,7 @@ def _loose(word: str) -> str:
 
 def template_of(tree: str) -> str:
     """The top two levels of a tree as a template: ``(S (NP) (VP) (.))``. Raises ValueError: as
-    :func:`top_two_levels`."""
+    :func:`skeleton`."""
     root, *labels = top_two_levels(skeleton(tree)).split()
     return f"({' '.join([root, *(f'({label})' for label in labels)])})"
 

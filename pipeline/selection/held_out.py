@@ -28,7 +28,8 @@ def read_test_sentences(
         header: whether the first line names the columns. Implied by a column given by name.
 
     Raises:
-        InputError: the file is missing, not UTF-8, truncated, or a line lacks a column; with file and line.
+        InputError: the file is missing, empty, not UTF-8, truncated, or a line lacks a column or is too long;
+            with file and line.
     """
     wanted = list(columns) or (list(_STS_COLUMNS) if format == "sts" else [])
     if not path.exists():
