@@ -44,7 +44,7 @@ def main(
         estimates.append(np.concatenate([_estimates(one.values, one.pairs.gold) for one in compared]))
     gold = np.concatenate([one.pairs.gold for one in compared])
     texts = [text for one in compared for text in zip(one.pairs.first, one.pairs.second, strict=True)]
-    lengths, unknown, names = _words(models[0], [" ".join(pair) for pair in texts])
+    lengths, unknown, names = _words(models[0], texts)
     gap = np.abs(estimates[0] - estimates[1])
     errors = [np.abs(estimate - gold) for estimate in estimates]
     nearer = errors[0] < errors[1]
@@ -78,17 +78,19 @@ def _estimates(values: npt.NDArray[np.float64], gold: npt.NDArray[np.float64]) -
 
 
 def _words(
-    model: SentenceModel, texts: list[str]
+    model: SentenceModel, pairs: list[tuple[str, str]]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[list[str]]]:
-    """Words of each text, and how many and which of them the model does not know."""
-    tokens = tokenize_column(pa.array(texts, pa.string()))
+    """Words of each pair, and how many and which of them the model does not know."""
+    # Each sentence by itself: before a small letter a full stop would stay with its word.
+    tokens = tokenize_column(pa.array([text for pair in pairs for text in pair], pa.string()))
+    pair_of = tokens.row_numbers // 2
     known = np.array([word in model.vocabularies[WORD] for word in tokens.vocabulary])
     lacking = ~known[tokens.ids]
-    unknown = np.bincount(tokens.row_numbers, weights=lacking, minlength=len(tokens)).astype(np.int64)
-    names: list[list[str]] = [[] for _ in texts]
+    unknown = np.bincount(pair_of, weights=lacking, minlength=len(pairs)).astype(np.int64)
+    names: list[list[str]] = [[] for _ in pairs]
     for place in np.flatnonzero(lacking).tolist():
-        names[tokens.row_numbers[place]].append(tokens.vocabulary[tokens.ids[place]])
-    return tokens.lengths, unknown, names
+        names[pair_of[place]].append(tokens.vocabulary[tokens.ids[place]])
+    return tokens.lengths.reshape(-1, 2).sum(axis=1), unknown, names
 
 
 if __name__ == "__main__":

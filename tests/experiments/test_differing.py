@@ -60,3 +60,13 @@ def test_the_nearer_model_and_its_unknown_words(
     }
     shown = capsys.readouterr().out
     assert f"unknown: {names[-1]}" in shown and shown.count("judged") == 1
+
+
+def test_words_are_those_of_each_sentence_by_itself(tmp_path: Path) -> None:
+    """Of "base. red" alone Moses' rules make two words, as an abbreviation's full stop comes before a small
+    letter."""
+    model(tmp_path / "words", {"red": 0.5})
+    opened = SentenceModel.open(tmp_path / "words")
+    lengths, unknown, names = differing._words(opened, [("base.", "red"), ("A base", "red blue.")])
+    assert lengths.tolist() == [3, 5] and unknown.tolist() == [1, 3]
+    assert names == [["."], ["a", "blue", "."]]
