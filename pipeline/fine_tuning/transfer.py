@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -232,10 +233,11 @@ def _split(task: Task, train: Examples, development: Examples | None, test: Exam
 
 
 def _figures(split: Split, fitted: Fitted) -> dict[str, Any]:
+    defined = math.isfinite(fitted.development_score)
     chosen = {
         **fitted.parameters.model_dump(exclude_defaults=True),
         "epoch": fitted.epoch,
-        "development_score": fitted.development_score,
+        "development_score": fitted.development_score if defined else None,
     }
     if split.kind == "classification":
         right = fitted.predictions == np.array(split.test.labels)

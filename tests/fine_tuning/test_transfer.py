@@ -127,6 +127,18 @@ def test_scores_of_all_variants() -> None:
     assert scores == fine_tune_transfer(make_model(), tasks, variants, seed=3, folds=3)
 
 
+def test_a_development_score_that_is_not_defined_is_none(tmp_path: Path) -> None:
+    """Nothing correlates with judgements that are all alike, and JSON has no -Infinity."""
+    alike = related(10, 2)
+    development = Examples(alike.first, alike.second, ["3"] * 10)
+    task = Task("SICK-R", "relatedness", related(20, 1), development, related(30, 3), "test")
+    variants = [Variant("fine-tuned", (FineTuningParameters(epochs=2),))]
+    for _ in range(2):  # trained, and read from what is kept
+        (score,) = fine_tune_transfer(make_model(), [task], variants, 1, kept=tmp_path)
+        assert score.chosen == [{"epochs": 2, "epoch": 1, "development_score": None}]
+        assert score.pearson is not None
+
+
 def test_kept_fits_are_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = [
         Task("MR", "classification", sentiment(60, 1)),

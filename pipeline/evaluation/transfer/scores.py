@@ -20,7 +20,7 @@ class TransferScore:
     repeated: test examples that are in the training set too; without a split, examples that repeat an earlier
         one. They make a score look better than it is.
     training: `fixed`, or how the encoder was trained for the task. chosen: if so, for each fold the settings
-        that differ from the defaults, the best epoch and its development score.
+        that differ from the defaults, the best epoch and its development score, None where none is defined.
     """
 
     name: str
