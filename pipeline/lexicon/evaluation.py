@@ -127,7 +127,7 @@ def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int
     words = pq.read_table(lexicon.path / WORDS, columns=["word"])
     vocabulary = set(words.filter(pc.is_in(words["word"], listed))["word"].to_pylist())
     known = sum(first in vocabulary and second in vocabulary for first, second in pairs)
-    shared: dict[str, list[float]] = {name: [] for name in ("reference", *SCORES)}
+    shared: dict[Pair, list[float | None]] = {}
     hits = dict.fromkeys(ranks, 0)
     shown = dict.fromkeys(ranks, 0)
     for path in lexicon.files:
@@ -136,21 +136,25 @@ def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int
                 inside = batch.filter(pc.is_in(batch["word"], listed))
                 columns = (inside[name].to_pylist() for name in inside.schema.names)
                 for word, other, rank, *scores in zip(*columns, strict=True):
-                    found = pairs.get((min(word, other), max(word, other)))
-                    if found is not None and word < other:  # every entry is there in both directions
-                        for name, value in zip(shared, (sum(found) / len(found), *scores), strict=True):
-                            shared[name].append(np.nan if value is None else value)
+                    pair = (min(word, other), max(word, other))
+                    if pair in pairs:
+                        # Both directions have the same scores; one may be beyond ``maximum_paraphrases``.
+                        shared.setdefault(pair, scores)
                     for limit in ranks:
                         if rank <= limit:
                             shown[limit] += 1
-                            hits[limit] += found is not None
-    values = {name: np.array(column) for name, column in shared.items()}
+                            hits[limit] += pair in pairs
+    gold = np.array([sum(pairs[pair]) / len(pairs[pair]) for pair in shared])
+    scored = np.array(list(shared.values()), dtype=np.float64).reshape(-1, len(SCORES))
     return Agreement(
         len(pairs),
         known,
-        len(shared["reference"]),
+        len(shared),
         {limit: round(hits[limit] / shown[limit], 4) if shown[limit] else 0.0 for limit in ranks},
-        {name: _rho(values["reference"], values[name]) if reference.scored else None for name in SCORES},
+        {
+            name: _rho(gold, values) if reference.scored else None
+            for name, values in zip(SCORES, scored.T, strict=True)
+        },
     )
 
 
