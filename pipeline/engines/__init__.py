@@ -27,8 +27,8 @@ class EngineModule(Protocol):
     Also, where they are needed, ``SETTINGS``, its own settings as a subclass of
     :class:`~paraforge.decoding.translator.EngineSettings`; ``MODEL_FREE = True`` if it needs no model;
     ``REMOTE = True`` if it computes nothing on this machine: then one process asks for all sentences;
-    ``weights(model, settings)``, SHA-256 of weights and vocabulary, or of the settings of an engine without a
-    model, if that is not the model's fingerprint, or something is to be checked first;
+    ``weights(model, settings)`` if something else than the model's fingerprint, or of an engine without a
+    model the hash of its settings, is to name the weights in keys, or something is to be checked first;
     ``remembered_as(settings)`` if something else than model and options names its set of the memory;
     ``recorded_settings(settings)`` if keys and manifests are to have other settings than all of them.
 

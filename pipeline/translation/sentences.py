@@ -23,6 +23,7 @@ from paraforge.engines import (
     recorded_settings,
 )
 from paraforge.errors import IncompleteError, InputError
+from paraforge.files import hash_json
 from paraforge.models.model import TranslationModel, open_model
 from paraforge.models.subwords import libraries as subword_libraries
 from paraforge.shards.cluster import is_numbered, worker_number
@@ -98,7 +99,7 @@ def choose_engine(
         opened.folder(engine)
         # Here, not by each worker: how long a hypothesis may be is in the key of its shard.
         options = limited_options(options, opened)
-    weights = "" if opened is None else opened.fingerprint
+    weights = hash_json(settings) if opened is None else opened.fingerprint
     if (own_weights := getattr(module, "weights", None)) is not None:
         weights = own_weights(opened, settings)
     return EngineChoice(engine, options, settings, weights, None if opened is None else opened.path.resolve())

@@ -30,10 +30,6 @@ def resolve(options, placement):
     return options
 
 
-def weights(model, settings):
-    return hash_json(settings)
-
-
 def open_engine(model, options, placement, settings):
     return Echo(options, settings_of(SETTINGS, NAME, settings, options))
 
@@ -59,6 +55,12 @@ chosen = TranslateParameters.model_validate({"engine": "echoing", "echoing": {"t
 translator = open_translator(chosen.engine, None, chosen.options(), None, chosen.settings())
 print(json.dumps([result.hypotheses[0].text for result in translator.translate(["a b", "c"])]))
 print("`times`" in parameters_markdown())
+from pathlib import Path
+from paraforge.shards.resources import Resources
+from paraforge.translation.sentences import choose_engine
+
+chosen = [choose_engine("echoing", Path(), chosen.options(), {"times": n}, Resources()) for n in (1, 2, 2)]
+print(len({json.dumps(one.description()) for one in chosen}))
 try:
     TranslateParameters.model_validate({"engine": "echoing", "echoing": {"times": 9}})
 except ValueError as error:
@@ -69,9 +71,10 @@ except ValueError as error:
 def test_an_engine_from_outside_the_package(tmp_path: Path) -> None:
     install(tmp_path, "engines", "echoing", ENGINE)
     (tmp_path / "in.txt").write_text("pes spí\n")
-    texts, documented, checked = run(tmp_path, RUN).stdout.splitlines()
+    texts, documented, remembered, checked = run(tmp_path, RUN).stdout.splitlines()
     assert json.loads(texts) == ["a a b b", "c c"]
     assert (documented, checked) == ("True", "True")
+    assert remembered == "2"  # sets of the memory, one for each of the settings
     arguments = ["translate", "in.txt", "-", "--engine", "echoing", "--setting", "times=2"]
     assert run(tmp_path, COMMAND, *arguments).stdout == "1\t0\t-1.000000\tpes pes spí spí\n"
 
