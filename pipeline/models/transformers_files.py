@@ -107,7 +107,7 @@ class WeightFiles:
     """Weights of a directory, file by file: their shapes, and single ones by name."""
 
     def __init__(self, path: Path) -> None:
-        """Read the names. Raises InputError: a file is damaged, or a pickle wants to run code."""
+        """Read names and shapes. Raises InputError: a file is damaged, or a pickle wants to run code."""
         self._files: dict[str, Path] = {}
         self._shapes: dict[str, Sequence[int]] = {}
         self._loaded: dict[Path, Any] = {}
@@ -149,5 +149,6 @@ class WeightFiles:
         return self._loaded[file][name]
 
     def rows(self, name: str) -> int | None:
-        """Rows of a tensor, or None if there is none of this name."""
-        return self._shapes[name][0] if name in self._shapes else None
+        """Rows of a tensor, or None if there is none of this name, or it is a single number."""
+        shape = self._shapes.get(name)
+        return shape[0] if shape else None
