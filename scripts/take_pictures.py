@@ -54,7 +54,7 @@ def wait_for(address: str, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while True:
         try:
-            with urllib.request.urlopen(address, timeout=5):  # noqa: S310
+            with urllib.request.urlopen(address, timeout=5):  # noqa: S310 - of this script's own servers
                 return
         except (urllib.error.URLError, ConnectionError):
             if time.monotonic() > end:

@@ -85,7 +85,7 @@ def _add(rules: Rules, corpus: PreparedCorpus, one: FilterParameters) -> None:
     built: Filter | None = None
     if not one.needs_all_pairs and set(one.columns()) <= set(corpus.layout.columns):
         # The rest of AcceptedPairs is for filters that need all pairs, which are not asked here.
-        built = one.prepare(_NoPairs())  # type: ignore[arg-type]
+        built = one.prepare(_NoPairs())  # type: ignore[arg-type]  # only column_names
     if isinstance(built, ScoreFilter) and set(built.columns) <= set(corpus.layout.scores):
         _add_score_filter(rules, corpus, built)
         return

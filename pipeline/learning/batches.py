@@ -156,9 +156,9 @@ def bag_mean(rows: Tensor, bags: Bags) -> Tensor:
 
     rows: (rows, dimension), the table that `bags.ids` count in.
     """
-    return _BagMean.apply(rows, bags)  # type: ignore[no-untyped-call]
+    return _BagMean.apply(rows, bags)  # type: ignore[no-untyped-call]  # of torch
 
 
 def take_rows(rows: Tensor, bags: Bags) -> Tensor:
     """The vector of every token, (tokens, dimension), in the order of `bags.ids`."""
-    return _TakeRows.apply(rows, bags)  # type: ignore[no-untyped-call]
+    return _TakeRows.apply(rows, bags)  # type: ignore[no-untyped-call]  # of torch

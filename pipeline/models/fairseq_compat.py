@@ -104,12 +104,12 @@ def _hashable_dataclasses() -> Iterator[None]:
         def wrap(decorated: type) -> type:
             made = decorate(decorated)
             if made.__module__.partition(".")[0] == "fairseq" and made.__hash__ is None:
-                made.__hash__ = object.__hash__  # type: ignore[assignment]
+                made.__hash__ = object.__hash__  # type: ignore[assignment]  # None until now
             return made
 
         return wrap if cls is None else wrap(cls)
 
-    dataclasses.dataclass = dataclass  # type: ignore[assignment]
+    dataclasses.dataclass = dataclass  # type: ignore[assignment]  # overloaded
     try:
         yield
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import repeat, takewhile
@@ -21,8 +21,8 @@ ResultT = TypeVar("ResultT")
 
 def _in_window(
     pool: Executor, work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], ahead: int
-) -> Iterator[ResultT]:
-    """What ``work`` gives for each piece, in order; the pool has ``ahead`` further ones in hand."""
+) -> Generator[ResultT, None, None]:
+    """What ``work`` gives for each piece, in order, while the pool has the next ``ahead`` of them."""
     window: deque[Future[ResultT]] = deque()
     try:
         for piece in pieces:
@@ -88,11 +88,12 @@ def prefetched(
     """
     end: Any = object()
     with ThreadPoolExecutor(1, "prefetch", start) as pool:
+        # The one thread takes an item at each turn, so they come in their order.
         found = _in_window(pool, lambda _: next(items, end), repeat(None), depth)
         try:
             yield takewhile(lambda item: item is not end, found)
         finally:
-            found.close()  # type: ignore[attr-defined]  # a generator: nothing more is begun
+            found.close()  # nothing more is begun
 
 
 def threads_for(resources: Resources, rows: int) -> int:

@@ -87,7 +87,7 @@ def packed_lstm(
     weight_input: (4 H, dimension), weight_state: (4 H, H), bias: (4 H,); gates in torch's order.
     reverse: from each sentence's last token to its first. products: type of matrix products, e.g. bfloat16.
     """
-    return _PackedLstm.apply(inputs, batch_sizes, weight_input, weight_state, bias, reverse, products)  # type: ignore[no-untyped-call]
+    return _PackedLstm.apply(inputs, batch_sizes, weight_input, weight_state, bias, reverse, products)  # type: ignore[no-untyped-call]  # of torch
 
 
 def _steps(batch_sizes: list[int], reverse: bool) -> list[_Step]:

@@ -43,7 +43,7 @@ class VectorParameters(Section):
     )
 
     if TYPE_CHECKING:
-        kind: str
+        kind: str  # which subclasses declare: each has its own names
 
     def network(self, table: Tensor) -> Encoder:
         """The encoder over initial vectors, (vocabulary, dimension); its other parameters start at random

@@ -62,7 +62,7 @@ def margin_loss(embeddings: Tensor, pairs: int, margin: float = 0.4) -> Tensor:
     """
     if len(embeddings) not in (3 * pairs, 4 * pairs) or pairs < 1:
         raise ValueError(f"{len(embeddings)} embeddings are neither 3 nor 4 times {pairs} pairs")
-    return _MarginLoss.apply(embeddings, pairs, margin)  # type: ignore[no-untyped-call]
+    return _MarginLoss.apply(embeddings, pairs, margin)  # type: ignore[no-untyped-call]  # of torch
 
 
 LOSS = Loss(
