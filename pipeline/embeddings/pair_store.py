@@ -111,6 +111,7 @@ def build_pair_store(
     Memory holds one block of pairs and the distinct units. A pair with a side that has no unit is left out
     and counted; InputError where no pair is left.
 
+    limits: of each unit's vocabulary, unless the unit has a fixed one.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)

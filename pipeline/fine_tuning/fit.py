@@ -247,7 +247,8 @@ def _fit(
         projection = None
         if parameters.projection is not None:
             projection = nn.Linear(copied.dimension, parameters.projection, bias=False)
-            nn.init.uniform_(projection.weight, -(bound := copied.dimension**-0.5), bound, generator)
+            bound = copied.dimension**-0.5
+            nn.init.uniform_(projection.weight, -bound, bound, generator)
         network = TaskNetwork(copied.encoder, pairs, sentences, over, projection)
         training = FineTuning(network, sentences, targets, parameters, generator)
         done = 0

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 # With no more blocks than this, starting processes takes longer than embedding.
 _BLOCKS_IN_PROCESS: Final = 6
-_NPY_HEADER_BYTES: Final = 128
+_NPY_HEADER_BYTES: Final = len(npy_header((0, 0)))
 _SUFFIXES: Final = (".npy", ".parquet")
 
 Vectors = npt.NDArray[np.float32]

@@ -69,8 +69,10 @@ def open_or_build(open_: Callable[[], Store], build: Callable[[], Store]) -> Sto
 
 
 def write_curve(path: Path, over: str, counted: str, history: Iterable[Mapping[str, Any]]) -> None:
-    """Write loss and development score of a history as CSV, over what `counted` is the history's name of and
-    `over` the file's."""
+    """Write the loss and the development score of each entry of a history as CSV.
+
+    over: name of the first column, which has the entries' `counted`: how far the training was.
+    """
     rows = [
         {
             over: entry[counted],

@@ -21,6 +21,7 @@ _CODES = (
     "wo wol, xh xho, yi yid, yo yor, zh zho, zu zul"
 )
 THREE_LETTERS: dict[str, str] = {pair[:2]: pair[3:] for pair in _CODES.split(", ")}
+# __cs__, >>ces<<, <2cs>, ces_Latn, cs_CZ
 _TAG = re.compile(r"__.+__|>>.+<<|<2.+>|[a-z]{2,3}_[A-Z]([A-Za-z]|[A-Za-z]{3})", re.DOTALL)
 # NLLB names members of these macrolanguages.
 _MEMBERS = {

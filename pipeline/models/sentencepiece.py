@@ -1,4 +1,4 @@
-"""SentencePiece vocabularies: training and loading them, and fairseq's dictionary of them."""
+"""SentencePiece vocabularies: training them, their pieces, and fairseq's dictionaries of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of different lengths, one after the other: where each begins, and which numbers some of them have."""
+"""Rows of different lengths stored end to end: where each begins, and the positions of some of them."""
 
 from __future__ import annotations
 

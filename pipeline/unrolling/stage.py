@@ -26,7 +26,8 @@ def build_decoders(
     Raises what `train_decoders` raises, and InputError where there is no source of a name.
     """
     text: list[RunningText] = [
-        SentenceFile(**file.model_dump() | {"path": Path(expand(file.path))}) for file in parameters.files
+        SentenceFile(Path(expand(file.path)), file.format, file.sentence_column, file.document_columns)
+        for file in parameters.files
     ]
     if parameters.sources:
         text.append(References(ingested, tuple(parameters.sources)))
