@@ -11,13 +11,15 @@ from paraforge.markdown import Code, code, escape, table
 
 
 def describe_encoder(parameters: EncoderParameters) -> str:
-    """One line: `concatenation(average of word 300, average of trigram 300)`."""
+    """One line: `concatenation(average of word 300, lstm of word 300 to 300 (pooling max))`."""
     if isinstance(parameters, CombinationParameters):
         return f"{parameters.kind}({', '.join(describe_encoder(part) for part in parameters.parts)})"
     output = getattr(parameters, "output_dimension", None)
-    return f"{parameters.kind} of {parameters.unit} {parameters.dimension}" + (
-        f" to {output}" if output is not None else ""
-    )
+    to = "" if output is None else f" to {output}"
+    chosen = parameters.model_dump(include={"pooling", "directions"}, exclude_defaults=True)
+    others = ", ".join(f"{name} {value}" for name, value in chosen.items())
+    text = f"{parameters.kind} of {parameters.unit} {parameters.dimension}{to}"
+    return f"{text} ({others})" if others else text
 
 
 def model_card(

@@ -11,10 +11,16 @@ import pytest
 
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.build import build_encoder
-from paraforge.embeddings.encoders.parameters import AverageParameters, CombinationParameters
+from paraforge.embeddings.encoders.parameters import (
+    AverageParameters,
+    CombinationParameters,
+    LstmParameters,
+    VectorParameters,
+)
 from paraforge.embeddings.initial import random_table
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import InputError
+from paraforge.inference.card import describe_encoder
 from paraforge.inference.export import export_model
 from paraforge.scoring.vectors import WordVectors
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
@@ -104,6 +110,22 @@ def test_word2vec_is_read_back(tmp_path: Path) -> None:
     make_model().save(tmp_path / "mixed")
     with pytest.raises(InputError, match="this model has 2 tables of words"):
         export_model(tmp_path / "mixed", tmp_path / "vectors.txt", "word2vec")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "line"),
+    [
+        (AverageParameters(unit="trigram"), "average of trigram 300"),
+        (LstmParameters(kind="blstm", output_dimension=150), "blstm of word 300 to 150"),
+        (LstmParameters(kind="lstm", pooling="max"), "lstm of word 300 to 300 (pooling max)"),
+        (
+            LstmParameters(kind="blstm", pooling="max", directions="concatenation"),
+            "blstm of word 300 to 300 (pooling max, directions concatenation)",
+        ),
+    ],
+)
+def test_a_card_says_what_the_encoder_is(parameters: VectorParameters, line: str) -> None:
+    assert describe_encoder(parameters) == line
 
 
 def test_safetensors_come_with_a_card(tmp_path: Path) -> None:
