@@ -28,7 +28,8 @@ def _byte_set(members: bytes) -> BoolArray:
 _IS_WORD: Final = _byte_set(_WORD_BYTES)
 _IS_SPACE_OR_CONTROL: Final = _byte_set(bytes(range(0x21)))
 _IS_HIGH: Final = _byte_set(bytes(range(0x80, 0x100)))
-# PAD_NOT_ISALNUM parts each of these from its word, and COMMA_SEPARATE_1, _2 or _3 the comma, in any context.
+# PAD_NOT_ISALNUM separates each of these from its word, COMMA_SEPARATE_1, _2 or _3 the comma, in any
+# context.
 _IS_MARK: Final = _byte_set(b',?!;:)"')
 _STARTS: Final = np.zeros(256, dtype=np.int64)
 _STARTS[list(b"abcdefghijklmnopqrstuvwxyz")] = moses.Following.LOWER
