@@ -85,14 +85,13 @@ def prepare_pairs(
     )[:32]
     directory = root / f"pairs-{key}"
     if not (directory / _RECORD).is_file():
-        leakage = LeakageFilter(tests)
-        first = _FirstPass(dataset, parameters, leakage)
+        first = _FirstPass(dataset, parameters, LeakageFilter(tests))
         parses = None if parser is None else parse_sentences(first.to_parse(), parser, resources)
         controls = first.controls(parses)
         with replaced_directory(directory) as temporary:
             folders = [temporary, *([temporary / _PARSES] if controls.labels else [])]
             writers = [ShardWriter(folder, _SCHEMA) for folder in folders]
-            counts = _write(dataset, parameters, leakage, first, controls, parses, writers)
+            counts = _write(dataset, parameters, first, controls, parses, writers)
             for writer in writers:
                 writer.close({"step": "paraphraser"})
             report = asdict(counts)
@@ -231,7 +230,6 @@ class _FirstPass:
 def _write(
     dataset: Dataset,
     parameters: ParaphraserParameters,
-    leakage: LeakageFilter,
     first: _FirstPass,
     controls: Controls,
     parses: Parses | None,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 CASES = ("nom", "gen", "dat", "acc", "loc", "ins")
-NUMBERS = ("s", "p")
 
 # Genders: m = masculine animate, i = masculine inanimate, f, n.
 PARADIGM_GENDER = {

@@ -109,7 +109,7 @@ class SlotFiller:
         if slot.kind == "you":
             return pick(generator, [pronoun for pronoun in PRONOUNS if pronoun.agreement.person == 2])
         if slot.kind == "subject":
-            return self._subject(slot, generator)
+            return self._subject(generator)
         if slot.kind == "person":
             return self._person(slot, generator)
         if slot.kind == "noun":
@@ -120,7 +120,7 @@ class SlotFiller:
             return Digits(pick(generator, slot.tags.split(",")))
         return pick(generator, self._entries(slot.kind, slot.tags))  # type: ignore[return-value]  # no noun
 
-    def _subject(self, slot: Slot, generator: random.Random) -> Filling:
+    def _subject(self, generator: random.Random) -> Filling:
         if generator.random() < 0.5:
             return pick(generator, PRONOUNS)
         noun = pick(generator, self._entries("noun", pick(generator, ("name", "kin", "kin", "role"))))
