@@ -77,20 +77,18 @@ def run(
                     bench.figures(cell, rows)
                     for cell in cells(name, [one], (one.seeds or table.seeds) if seed is None else [seed])
                 ]
+                if seed is None:
+                    record(name, table, one, found, bench.corpora)
+                elif found[0]:
+                    typer.echo(f"{one.name}, seed {seed}: {found[0]}")
             except Interrupted:
                 raise
             except ParaforgeError as error:
                 failed.append(error.exit_code)
                 typer.echo(f"{name}, {one.name}: failed: {error}", err=True)
-                continue
             except Exception:  # the other rows are worth having whatever is wrong with this one
                 failed.append(1)
                 typer.echo(f"{name}, {one.name}: failed:\n{traceback.format_exc()}", err=True)
-                continue
-            if seed is None:
-                record(name, table, one, found, bench.corpora)
-            elif found[0]:
-                typer.echo(f"{one.name}, seed {seed}: {found[0]}")
     if failed:
         typer.echo(f"{len(failed)} rows failed; the same command tries them again", err=True)
         raise typer.Exit(failed[0])

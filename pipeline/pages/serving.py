@@ -45,7 +45,7 @@ class Listening:
 def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
     """Serve what ``make`` makes until Ctrl-C or SIGTERM.
 
-    Raises InputError: the address cannot be had.
+    Raises InputError: the address cannot be listened on.
     MissingPackageError: the extra ``annotate`` is not installed.
     """
     waitress = require("waitress", EXTRA)

@@ -192,15 +192,18 @@ def test_a_row_that_fails_says_why_and_the_others_run(data: Path) -> None:
         {**overlap, "name": "broken", "commands": broken},
         {**overlap, "name": "crashing", "commands": crashing},
         {**overlap, "name": "without figures", "commands": [["python", "-m", "this"]]},
+        {**overlap, "name": "not a number", "scores": {"": str(data / "words.json")}},
         overlap,
     ]
+    (data / "words.json").write_text('{"figures": {"best": "w1"}}')
     (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": rows}))
     done = CliRunner().invoke(program.app, ["run", "small", "--work", str(data / "work")])
     assert done.exit_code
     assert "small, broken: failed" in done.output and "no-such-model" in done.output
     assert "python -m experiments.no_such_module ended with 1" in done.output
     assert "small, without figures: failed" in done.output and "scores.json" in done.output
-    assert "3 rows failed" in done.output
+    assert "small, not a number: failed" in done.output
+    assert "4 rows failed" in done.output
     assert {line.configuration["name"] for line in read(data / "results" / "small.jsonl")} == {"overlap"}
 
 
