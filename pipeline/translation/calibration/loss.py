@@ -58,7 +58,8 @@ class QuantisationLoss:
     compute_type: of the quantised model. sentences: in the sample.
     identical: share of them (0-1) whose best hypothesis is the same.
     loss: nats a token by which float32 finds its own hypotheses more probable, on average.
-    bound: the loss is below this with a confidence of 95 %.
+    bound: the loss is below this with a confidence of 95 %. Both are None where fewer than two sentences have
+        a hypothesis in both types.
     ruined: share of sentences (0-1) that are ruined in the quantised type alone, minus the share that are in
         float32 alone.
     ruined_bound: that share is below this with a confidence of 95 %.
@@ -68,8 +69,8 @@ class QuantisationLoss:
     compute_type: str
     sentences: int
     identical: float
-    loss: float
-    bound: float
+    loss: float | None
+    bound: float | None
     ruined: float
     ruined_bound: float
     chrf_float32: float | None = None
@@ -77,14 +78,18 @@ class QuantisationLoss:
 
     def within(self, limit: float) -> bool:
         """Whether it is shown that less than ``limit`` is lost, and less than one sentence in a hundred."""
-        return self.sentences >= MINIMUM and self.bound < limit and self.ruined_bound < _RUINED
+        little = self.bound is not None and self.bound < limit
+        return self.sentences >= MINIMUM and little and self.ruined_bound < _RUINED
 
     def __str__(self) -> str:
         against = "" if self.chrf is None else f"; chrF {self.chrf:.2f}, in float32 {self.chrf_float32:.2f}"
+        lost = "a loss that cannot be measured"
+        if self.loss is not None:
+            lost = f"a loss of {self.loss:.4f} nats a token, at most {self.bound:.4f}"
         return (
-            f"{self.compute_type} compared with float32 on {self.sentences} sentences: a loss of "
-            f"{self.loss:.4f} nats a token, at most {self.bound:.4f}; {max(0.0, self.ruined):.1%} of the "
-            f"sentences ruined, at most {self.ruined_bound:.1%}; {self.identical:.1%} the same{against}"
+            f"{self.compute_type} compared with float32 on {self.sentences} sentences: {lost}; "
+            f"{max(0.0, self.ruined):.1%} of the sentences ruined, at most {self.ruined_bound:.1%}; "
+            f"{self.identical:.1%} the same{against}"
         )
 
 
@@ -140,8 +145,11 @@ def measure_loss(
     full, quantised, ruined = (found[name].to_pylist() for name in ("float32", "quantised", "ruined"))
     losses = found["loss"].to_numpy()
     losses = losses[np.isfinite(losses)]
-    error = float(losses.std(ddof=1)) / math.sqrt(len(losses)) if len(losses) > 1 else math.inf
-    loss = float(losses.mean()) if len(losses) else math.inf
+    loss = bound = None
+    if len(losses) > 1:
+        error = float(losses.std(ddof=1)) / math.sqrt(len(losses))
+        loss = round(float(losses.mean()), 6)
+        bound = round(float(losses.mean()) + _SIGMAS * error, 6)
     count = found.num_rows
     worse, better = (sum(sign == one for one in ruined) for sign in (1, -1))
     # Paired shares with half an observation more in each cell (Agresti and Min 2005): none seen is not none.
@@ -152,8 +160,8 @@ def measure_loss(
         compute_type=compute_type,
         sentences=count,
         identical=round(same / count, 4),
-        loss=round(loss, 6),
-        bound=round(loss + _SIGMAS * error, 6),
+        loss=loss,
+        bound=bound,
         ruined=round((worse - better) / count, 4),
         ruined_bound=round(difference + _SIGMAS * spread, 6),
         chrf_float32=None if references is None else round(_chrf(full, references), 4),

@@ -112,6 +112,7 @@ def test_what_loses_too_much_is_translated_in_float32(
     assert loss is not None
     assert loss.compute_type == "int8"
     assert loss.sentences == 200
+    assert loss.bound is not None and loss.loss is not None
     assert loss.bound > loss.loss > 0.5
     assert loss.ruined > 0.5
     assert loss.chrf is not None
@@ -124,6 +125,20 @@ def test_what_loses_too_much_is_translated_in_float32(
     # Shards of a run that asked for float32 at once are the same ones.
     again, _ = run(tmp_path / "checked", corpus, tiny_ctranslate2, parameters("float32"))
     assert again.sentences_from_memory == again.sentences
+
+
+@pytest.mark.usefixtures("large")
+def test_a_compute_type_that_says_nothing_is_not_relied_on(
+    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No pair of hypotheses has a loss then, and what is known of it is kept all the same."""
+    spoil_int8(monkeypatch, lambda text: "")
+    report, _ = run(tmp_path, corpus, tiny_ctranslate2, parameters())
+    assert report.compute_type == "float32" and report.calibration is not None
+    found = report.calibration.loss
+    assert found is not None and found.loss is found.bound is None and found.ruined > 0.9
+    assert "a loss that cannot be measured" in str(found)
+    assert check._measured(next((tmp_path / "work").rglob("loss.json")).parent) is not None
 
 
 def test_a_small_corpus_is_translated_in_float32_without_a_sample(
