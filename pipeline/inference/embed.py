@@ -57,6 +57,7 @@ def embed_file(
 
     Raises:
         InputError: no such file, not UTF-8 (with the line), no model, or an output of another kind.
+        IncompleteError: a worker process died; nothing is written.
         Interrupted: SIGTERM or Ctrl-C; nothing is written.
     """
     if output.suffix not in _SUFFIXES:

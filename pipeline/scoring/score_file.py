@@ -76,6 +76,7 @@ def score_file(
 
     Raises:
         InputError: the input cannot be read, a column is missing, a line has too few columns.
+        IncompleteError: a worker process died; nothing is written.
         Interrupted: SIGTERM or Ctrl-C; nothing is written.
     """
     require_regular(input_path)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import repeat, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from paraforge.errors import IncompleteError
 from paraforge.interrupts import check_interrupt
 
 if TYPE_CHECKING:
@@ -47,12 +50,26 @@ def in_processes(
 
     work: importable, as pieces and results are picklable. pieces: taken as they are needed.
     start: called with ``arguments`` in every process before its first piece; importable. workers: processes.
+
+    Raises Interrupted: Ctrl-C or SIGTERM arrived and ended a process; IncompleteError: a process died.
     """
     # Processes are spawned: Arrow's and torch's threads do not survive a fork.
-    with ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), initializer=start, initargs=arguments
-    ) as pool:
-        yield from _in_window(pool, work, pieces, 2 * workers)
+    context = multiprocessing.get_context("spawn")
+    try:
+        with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(start, arguments)) as pool:
+            yield from _in_window(pool, work, pieces, 2 * workers)
+    except BrokenProcessPool as error:
+        check_interrupt()  # which a process that was just starting did not survive
+        raise IncompleteError(
+            "a worker process died, perhaps of too little memory: run fewer of them (--workers)"
+        ) from error
+
+
+def _begin(start: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    # A terminal sends Ctrl-C to all of its processes: the parent sees to it, and has the last word.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    start(*arguments)
 
 
 def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> Iterator[ResultT]:
