@@ -3,6 +3,7 @@ trainings of the tests. tests/nmt/test_training.py starts them in the usual way.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -12,7 +13,7 @@ import time
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -24,11 +25,14 @@ class Forked:
     """What `paraforge.nmt.processes` asks of a `subprocess.Popen`."""
 
     def __init__(self, command: list[str], **options: Any) -> None:
+        directory, rank = Path(command[-2]), int(command[-1])
         reading, writing = os.pipe()
+        # A signal waits until the child handles it as a training does: the handlers here are not its own.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
         self.pid = os.fork()
         if self.pid == 0:
-            os.close(reading)
-            _train(Path(command[-2]), int(command[-1]), writing, **options)
+            _train(directory, rank, writing, mask, **options)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(writing)
         self.stdout = os.fdopen(reading, encoding="utf-8")
         self.returncode: int | None = None
@@ -54,17 +58,29 @@ class Forked:
         os.kill(self.pid, signal.SIGKILL)
 
 
-def _train(directory: Path, rank: int, writing: int, *, env: dict[str, str], **options: Any) -> None:
+def _train(
+    directory: Path,
+    rank: int,
+    writing: int,
+    mask: set[signal.Signals],
+    *,
+    env: dict[str, str],
+    **options: Any,
+) -> NoReturn:
     """Become a training process."""
     code = 1
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for number, file in enumerate((null, writing if rank == 0 else null, options["stderr"].fileno())):
             os.dup2(file, number)
-        os.close(writing)
+        # In a program that is started nothing else stays open, which would keep a pipe or a lock.
+        for number in [int(path.name) for path in Path("/dev/fd").iterdir()]:
+            if number > 2 and number != null:
+                os.dup2(null, number, inheritable=False)
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, "rww"[number]) for number in range(3))
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         logging.getLogger().handlers.clear()
         os.environ.clear()
         os.environ.update(env)
@@ -75,8 +91,10 @@ def _train(directory: Path, rank: int, writing: int, *, env: dict[str, str], **o
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        # Whatever goes wrong, a second process must not continue with the tests.
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 
