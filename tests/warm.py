@@ -77,6 +77,7 @@ def programs() -> Path:
             _start(place)
             user.connect(str(place / "users"))
     atexit.register(user.close)  # a reference to it, which keeps it open until then
+    os.register_at_fork(after_in_child=user.close)  # who is forked may live longer
     return place
 
 
@@ -110,7 +111,7 @@ def serve(place: Path) -> None:
     listener, users = _listener(place / "socket"), _listener(place / "users")
     os.write(1, b"ready\n")
     using = [users.accept()[0]]
-    while using:
+    while using or not _left(place, users):
         for ready in select.select([listener, users, *using], [], [])[0]:
             if ready is users:
                 using.append(users.accept()[0])
@@ -125,9 +126,17 @@ def serve(place: Path) -> None:
                         one.close()
                     _run(connection)
                 connection.close()
-    shutil.rmtree(place)
-    Path(f"{place}.lock").unlink(missing_ok=True)
     os._exit(0)
+
+
+def _left(place: Path, users: socket.socket) -> bool:
+    """Remove the programs, unless somebody has come since the last user went."""
+    with FileLock(f"{place}.lock"):
+        if select.select([users], [], [], 0)[0]:
+            return False
+        shutil.rmtree(place)
+        Path(f"{place}.lock").unlink(missing_ok=True)
+    return True
 
 
 def ask_dvc_with(python: Path) -> None:
