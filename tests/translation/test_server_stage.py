@@ -64,31 +64,18 @@ def test_a_dead_server_an_interrupt_and_a_resumed_run(
     configure_logging("translate", tmp_path / "logs")
     stop = threading.Event()
     monkeypatch.setattr(interrupts, "_stop", stop)
+    server.behave = usual
+    server.at = {40: server.die, 60: stop.set}
     try:
-
-        def dying(sentence: str, body: Json, nth: int) -> Reply:
-            if len(server.bodies) == 40:
-                threading.Thread(target=server.die).start()
-            return usual(sentence, body, nth)
-
-        server.behave = dying
         with pytest.raises(EngineError) as error:
             run(tmp_path)
         assert error.value.exit_code == 1 and not (tmp_path / "translated").exists()
-
-        def stopping(sentence: str, body: Json, nth: int) -> Reply:
-            if len(server.bodies) == 60:
-                stop.set()
-            return usual(sentence, body, nth)
-
-        server.behave = stopping
         server.start()
         with pytest.raises(Interrupted):
             run(tmp_path)
         stop.clear()
-        server.behave = usual
         resumed = run(tmp_path)
-        assert sum(server.asked.values()) <= len(SENTENCES) + 8
+        assert sum(server.asked.values()) <= len(SENTENCES) + 4
     finally:
         configure_logging("translate", None)
         logging.getLogger().setLevel(logging.WARNING)
@@ -113,19 +100,13 @@ def test_a_file_continues_after_the_server_has_died(server: FakeServer, tmp_path
     source.write_text("".join(f"{one}\n" for one in SENTENCES), encoding="utf-8")
     arguments = ["translate", str(source), str(output), "--engine", "server", "--set", "model=m"]
     arguments += ["--set", "patience_seconds=0.3", "--set", "concurrency=4"]
-
-    def dying(sentence: str, body: Json, nth: int) -> Reply:
-        if len(server.bodies) == 40:
-            threading.Thread(target=server.die).start()
-        return usual(sentence, body, nth)
-
-    server.behave = dying
+    server.behave = usual
+    server.at[40] = server.die
     assert command(arguments) == 1
     assert not output.exists() and len(list(tmp_path.glob("out.tsv.*.answers/*"))) == 1
-    server.behave = usual
     server.start()
     assert command(arguments) == 5  # one sentence has failed
-    assert sum(server.asked.values()) <= len(SENTENCES) + 8
+    assert sum(server.asked.values()) <= len(SENTENCES) + 4
     lines = output.read_text(encoding="utf-8").splitlines()
     assert [line.split("\t")[3] for line in lines[:4]] == [*map(translation_of, SENTENCES[:3]), ""]
     assert len(lines) == len(SENTENCES) and not list(tmp_path.glob("*.answers"))

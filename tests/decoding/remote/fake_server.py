@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -20,7 +21,9 @@ Json = dict[str, Any]
 
 @dataclass
 class Reply:
-    """What the server sends: JSON, or text as it is; status 0 hangs up."""
+    """What the server sends after so many seconds: JSON, or text as it is; status 0 hangs up.
+
+    After infinitely many seconds it sends nothing: it waits until the client has gone."""
 
     body: Json | str = ""
     status: int = 200
@@ -54,16 +57,22 @@ def translated(sentence: str, body: Json) -> Reply:
 
 
 class FakeServer:
-    """Counts what it is asked; ``behave(sentence, body, nth time)`` gives the reply, None the usual one."""
+    """Counts what it is asked; ``behave(sentence, body, nth time)`` gives the reply, None the usual one.
+
+    ``at[n]()`` is called when the n-th request has come, before another is counted or this one is answered. A
+    dead server counts and answers nothing.
+    """
 
     def __init__(self) -> None:
         self.behave: Callable[[str, Json, int], Reply | None] = lambda sentence, body, nth: None
+        self.at: dict[int, Callable[[], object]] = {}
         self.asked: Counter[str] = Counter()
         self.bodies: list[Json] = []
         self.headers: list[dict[str, str]] = []
         self.under_way = 0
         self.most_under_way = 0
         self.lock = threading.Lock()
+        self.alive = False
         self.http: ThreadingHTTPServer | None = None
         self.port = 0
 
@@ -96,9 +105,11 @@ class FakeServer:
 
         self.http = Http(("127.0.0.1", self.port), Handler)
         self.port = self.http.server_port
+        self.alive = True
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
     def die(self) -> None:
+        self.alive = False
         if self.http is not None:
             self.http.shutdown()
             self.http.server_close()
@@ -107,22 +118,26 @@ class FakeServer:
     def reply(self, handler: BaseHTTPRequestHandler, body: Json) -> None:
         sentence = body["messages"][-1]["content"]
         with self.lock:
+            if not self.alive:
+                self.send(handler, Reply(status=0))
+                return
             self.bodies.append(body)
             self.headers.append({name.lower(): value for name, value in handler.headers.items()})
             self.asked[sentence] += 1
-            number = self.asked[sentence]
+            number = body.get("attempt", self.asked[sentence])
             self.under_way += 1
             self.most_under_way = max(self.most_under_way, self.under_way)
+            if event := self.at.get(len(self.bodies)):
+                event()
         found = self.behave(sentence, body, number) or translated(sentence, body)
-        if found.seconds:
+        if found.seconds < math.inf:
             time.sleep(found.seconds)
+        else:
+            with suppress(OSError):
+                handler.connection.recv(1)
         with self.lock:
             self.under_way -= 1
-        if self.http is None:
-            handler.close_connection = True
-            handler.connection.close()
-            return
-        self.send(handler, found)
+        self.send(handler, found if self.alive and found.seconds < math.inf else Reply(status=0))
 
     def send(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
         if not reply.status:
