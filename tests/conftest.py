@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from paraforge import logs
@@ -28,6 +29,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
 # Tensors are small here, and other tests run on the other cores: threads would only wait for one another.
 os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+# A machine that is slow or busy is no fault of what is tested.
+_SLOW = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=_SLOW)
+hypothesis.settings.load_profile("patient")
 # Importing and collecting leaves no garbage; see pytest_collection_finish.
 gc.disable()
 # Thousands of files are written, and none has to outlive a power cut.

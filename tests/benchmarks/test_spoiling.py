@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.spoiling import SPOILINGS
@@ -41,7 +41,6 @@ def test_another_sentence_has_a_similar_length() -> None:
     assert len(set(rows.tolist())) >= len(rows) - 1
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y y", "z z z"])), min_size=1),
     st.integers(0, 3),
@@ -93,7 +92,6 @@ def test_nothing_can_be_spoilt_of_a_blank(kind: str) -> None:
     assert SPOILINGS[kind](["a", "b", "c"], ["", "x y", "z"], 1)[0] == ""
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1),
     st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1),
@@ -103,7 +101,6 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order(right: list[float], w
     assert area(np.array(right), np.array(wrong)) == pytest.approx(in_order / len(right) / len(wrong))
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([0.0, 0.25, 1.0]), st.integers(1, 4)), min_size=1),
     st.lists(st.tuples(st.sampled_from([0.0, 0.25, 1.0]), st.integers(1, 4)), min_size=1),

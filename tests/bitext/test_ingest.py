@@ -44,7 +44,7 @@ def test_rows(tmp_path: Path) -> None:
 word = st.sampled_from(["", "a", "b", "c", "aa", "á", " a", "x" * 30])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     files=st.lists(st.lists(st.tuples(word, word), min_size=1, max_size=40), min_size=1, max_size=3),
     dropped=st.sets(st.integers(0, 39), max_size=5),

@@ -40,7 +40,7 @@ def lines_of(number: int) -> str:
 
 
 @given(st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), min_size=2, max_size=4))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_after_edits_of_the_files_only_new_content_is_read_and_the_bytes_are_those_of_a_fresh_run(
     tmp_path_factory: pytest.TempPathFactory, states: list[list[int]]
 ) -> None:

@@ -79,7 +79,7 @@ VIEWS = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(VIEWS, st.booleans())
 def test_selection_with_the_section_shown_keeps_the_same(
     corpus: PreparedCorpus, root: Path, view: View, equal_lengths: bool

@@ -118,7 +118,7 @@ def test_what_the_command_says_where_there_is_nothing_to_see(
         run_command("browse", tmp_path / "corpus", "--kept-only")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=2, max_size=50), st.booleans())
 def test_scales_hold_all_scores_in_few_round_bins(numbers: list[float], integer: bool) -> None:
     values = np.array([round(number) if integer else number for number in numbers], np.float32)

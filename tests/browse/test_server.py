@@ -261,7 +261,7 @@ class TestOddCorpora:
 BOUND = st.none() | st.integers(-1000, 1000).map(lambda number: number / 1000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_a_link_reproduces_the_view(browser: Browser, data: st.DataObject) -> None:
     def interval() -> Interval:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.embeddings import mega_batches
@@ -17,7 +17,6 @@ SENTENCES = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), min_si
 
 
 @given(SENTENCES)
-@settings(deadline=None)
 def test_identity_is_equality_of_sequences(sentences: list[list[int]]) -> None:
     identity = sentence_identity(_bags(sentences))
     for k, first in enumerate(sentences):

@@ -22,7 +22,7 @@ def _embeddings(pairs: int, dimension: int, seed: int) -> torch.Tensor:
 
 
 @given(pairs=st.integers(2, 40), two_sided=st.booleans(), seed=st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_max_is_the_most_similar_sentence_of_another_pair(pairs: int, two_sided: bool, seed: int) -> None:
     embeddings = _embeddings(pairs, 8, seed)
     chosen = choose_negatives(embeddings, pairs, two_sided=two_sided)
@@ -30,7 +30,7 @@ def test_max_is_the_most_similar_sentence_of_another_pair(pairs: int, two_sided:
 
 
 @given(pairs=st.integers(3, 30), kinds=st.integers(3, 20), seed=st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) -> None:
     texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
     forbidden = ForbiddenCandidates(pairs, texts)
@@ -40,7 +40,7 @@ def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) ->
 
 
 @given(pairs=st.integers(1, 30), kinds=st.integers(1, 20), seed=st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_many_repeats_are_looked_up_as_few_are(pairs: int, kinds: int, seed: int) -> None:
     texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
     listed = ForbiddenCandidates(pairs, texts)
@@ -120,7 +120,7 @@ def test_mix_takes_max_half_of_the_time_and_else_any_candidate_equally_often() -
 
 
 @given(pairs=st.integers(2, 12), kinds=st.integers(4, 12), seed=st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_random_candidates_are_allowed_ones(pairs: int, kinds: int, seed: int) -> None:
     texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
     forbidden = ForbiddenCandidates(pairs, texts)

@@ -42,7 +42,7 @@ texts = st.text("abcd", min_size=1, max_size=6)
 
 
 @given(st.lists(st.tuples(texts, texts), min_size=6, max_size=30), st.integers(0, 99), st.integers(1, 30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_negatives_are_the_nearest_allowed_texts(pairs: list[tuple[str, str]], seed: int, cut: int) -> None:
     parts = [block(pairs[first : first + cut]) for first in range(0, len(pairs), cut)]
     order = _drawn(parts, len(pairs), np.random.default_rng(seed))

@@ -24,7 +24,6 @@ def _lists(bags: Bags) -> list[list[int]]:
     return [bags.ids[a:b].tolist() for a, b in pairwise(borders)]
 
 
-@settings(deadline=None)
 @given(SENTENCES, st.lists(st.integers(0, 100), max_size=10))
 def test_select_takes_sentences_in_any_order_and_repeatedly(
     sentences: list[list[int]], picks: list[int]
@@ -34,7 +33,6 @@ def test_select_takes_sentences_in_any_order_and_repeatedly(
     assert _lists(selected) == [sentences[k] for k in indices]
 
 
-@settings(deadline=None)
 @given(SENTENCES)
 def test_compact_renumbers_without_changing_sentences(sentences: list[list[int]]) -> None:
     bags, rows = _bags(sentences).compact()
@@ -47,7 +45,7 @@ def test_compact_renumbers_without_changing_sentences(sentences: list[list[int]]
 
 
 @given(SENTENCES, st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_look_ups_and_their_gradients_against_plain_indexing(
     sentences: list[list[int]], compact: bool
 ) -> None:

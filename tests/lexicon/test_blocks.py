@@ -12,7 +12,7 @@ from paraforge.lexicon.pair_table import COUNTERS
 from paraforge.lexicon.row_counts import triangle
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 5_000), min_size=1, max_size=300), st.integers(1_000, 100_000))
 def test_every_row_with_increments_is_in_one_block(increments: list[int], memory: int) -> None:
     rows = np.array(increments, np.int64)

@@ -21,7 +21,7 @@ def _flat(rows: list[list[int]], kind: type = np.int32) -> tuple[np.ndarray, np.
     return np.array([word for row in rows for word in row], kind), offsets
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(sentences)
 def test_a_word_counts_once_a_sentence(rows: list[list[int]]) -> None:
     expected = Counter(word for row in rows for word in set(row))
@@ -29,7 +29,7 @@ def test_a_word_counts_once_a_sentence(rows: list[list[int]]) -> None:
     assert counts.tolist() == [expected[word] for word in range(10)]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(sentences)
 def test_ranks_are_distinct_ascending_and_without_dropped_words(rows: list[list[int]]) -> None:
     ranks = np.array([3, 1, 4, pair_table.DROPPED, 5, 9, 2, 6, pair_table.DROPPED, 0], np.uint32)
@@ -38,7 +38,7 @@ def test_ranks_are_distinct_ascending_and_without_dropped_words(rows: list[list[
     assert [found[a:b].tolist() for a, b in itertools.pairwise(offsets)] == expected
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(st.sets(st.integers(0, 9), max_size=7), st.sets(st.integers(0, 9), max_size=7)), max_size=6

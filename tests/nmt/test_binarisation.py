@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.errors import InputError
@@ -57,7 +57,6 @@ def read_part(part: Path, split: str, language: str) -> list[list[int]]:
     return [dataset[index].tolist() for index in range(len(dataset))]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(), min_size=1))
 def test_equal_sentences_have_equal_values(sentences: list[str]) -> None:
     values = held_out_values(pa.chunked_array([pa.array(sentences * 2, pa.string())]))
@@ -65,7 +64,6 @@ def test_equal_sentences_have_equal_values(sentences: list[str]) -> None:
     assert ((values >= 0) & (values < 1)).all()
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**7), st.integers(1, 10_000))
 def test_at_most_a_tenth_is_held_out(rows: int, wanted: int) -> None:
     assert 0 <= held_out_threshold(rows, wanted) <= 0.1

@@ -52,7 +52,7 @@ def test_link_grammar() -> None:
 
 
 @needs_link_parser
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.lists(st.text(max_size=25), min_size=1, max_size=4))
 def test_whatever_the_text_every_sentence_has_its_own_answer(texts: list[str]) -> None:
     known = "A man is riding a horse."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.planning.simulation import (
@@ -85,7 +85,6 @@ def test_large_corpora_are_simulated_in_part() -> None:
     assert compare_task_sizes(10**6, Cluster(1, 1, preemption_hours=0.5), (1000, 4000), runs=1)[-1][0] == 1000
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2000), st.integers(1, 300), st.integers(1, 9), st.floats(0.5, 500), st.floats(0, 3))
 def test_without_failures_there_is_a_formula(
     sentences: int, size: int, devices: int, rate: float, task_seconds: float

@@ -12,7 +12,7 @@ SHARDS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SHARDS, st.integers(1, 300))
 def test_every_shard_is_in_one_file_of_each_kind(shards: list[tuple[int, int]], limit: int) -> None:
     rows, kept = [n for n, _ in shards], [k for _, k in shards]

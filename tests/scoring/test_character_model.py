@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.scoring import character_model
@@ -43,7 +43,6 @@ def model(words: dict[str, int]) -> CharacterModel:
     return CharacterModel(pa.array(list(words), pa.string()), np.array(list(words.values()), dtype=np.int64))
 
 
-@settings(deadline=None)
 @given(WORDS, st.lists(st.text("abčd𝒳", max_size=8), min_size=1))
 def test_definition(words: dict[str, int], asked: list[str]) -> None:
     asked = [*asked, *words]

@@ -33,7 +33,7 @@ TEXTS = st.lists(st.text(st.sampled_from("ab é😀."), max_size=40), min_size=2
 
 
 @given(TEXTS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_against_slices(texts: list[str]) -> None:
     half = len(texts) // 2
     references, translations = texts[:half], texts[half : 2 * half]

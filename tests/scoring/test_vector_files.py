@@ -158,7 +158,7 @@ def test_nothing_is_left_behind_by_a_wrong_file(tmp_path: Path) -> None:
         WordVectors.open(tmp_path / "table")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300) | st.text("the 0123.-\n\r\t é", max_size=200).map(str.encode))
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     directory = tmp_path_factory.mktemp("any")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -81,7 +81,6 @@ def check(found: Verdict, rows: list[Row], minimum: Minimum) -> None:
         assert found.suggested is None
 
 
-@settings(deadline=None)
 @given(ROWS, st.sampled_from([-0.25, 0.1, 0.5]), st.booleans())
 def test_the_whole_and_every_source(rows: list[Row], value: float, included: bool) -> None:
     minimum = Minimum(value, included)
@@ -93,7 +92,6 @@ def test_the_whole_and_every_source(rows: list[Row], value: float, included: boo
         check(verdict, own[name], minimum)
 
 
-@settings(deadline=None)
 @given(ROWS, st.sampled_from([0.0, 0.01, 0.1, 0.5, 0.99]))
 def test_a_minimum_lets_no_more_pass_and_no_lower_one_would_do(rows: list[Row], share: float) -> None:
     assume(any(row[2] is not None for row in rows))
@@ -149,7 +147,6 @@ def test_a_few_pairs_that_are_all_in_order_are_no_proof() -> None:
     assert found is not None and (found.value, found.high) == (1.0, 1.0) and found.low < 0.6
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_bands_hold_all_pairs(rows: list[Row]) -> None:
     found = bands(wrong_pairs(rows), "cosine")

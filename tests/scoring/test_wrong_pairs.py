@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.embeddings.paragram import TRAINED_ON_NAME
@@ -129,7 +129,6 @@ def test_a_killed_run_is_taken_up_to_the_same_bytes(
     assert again.read_bytes() == whole.read_bytes()
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 10**9), max_size=60))
 def test_every_source_has_its_share(sources: dict[str, int]) -> None:
     sizes = sample_sizes(sources)

@@ -35,7 +35,7 @@ def ngrams(sentence: str, order: int) -> set[tuple[str, ...]]:
     return {tuple(words[start : start + order]) for start in range(len(words) - order + 1)}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(SENTENCES, SENTENCES, st.integers(1, 4))
 def test_ngrams_are_found_exactly(known: list[str], sentences: list[str], order: int) -> None:
     expected: set[tuple[str, ...]] = set().union(*(ngrams(one, order) for one in known))

@@ -40,7 +40,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     VALUES, st.lists(st.integers(0, 120), max_size=4), st.integers(2, 12), st.sampled_from([0, 5, 1 << 20])
 )
@@ -63,7 +63,7 @@ def test_large_corpus_with_heavy_ties() -> None:
     assert np.bincount(found)[1:].tolist() == [20_000] * 10
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(VALUES)
 def test_keys_sort_as_values_and_come_back(values: Any) -> None:
     keys = ordered_keys(values)

@@ -34,7 +34,7 @@ def drawn(table: pa.Table, cuts: list[int], size: int, seed: int = 1) -> set[tup
     return set(chosen)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 300), st.integers(1, 320), st.integers(0, 5), st.lists(st.integers(0, 300), max_size=5))
 def test_the_sample_is_the_smallest_keys_whatever_the_shards(
     rows: int, size: int, seed: int, cuts: list[int]

@@ -83,7 +83,7 @@ def run(parameters: Any, table: pa.Table, root: Path, sizes: list[int], workers:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(FILTERS, st.sampled_from([[], ["paraphrase_score"]]), st.integers(100, 600))
 def test_any_filters_over_any_shards(filters: list[Any], required: list[str], shard_rows: int) -> None:
     """Rows in = kept + rejected + failed, and each row's fate is that of the row-by-row oracle."""

@@ -37,7 +37,7 @@ def assert_ranks(ranker: GroupRanker, numbers: list[int | None]) -> None:
     assert first.tolist() == expected_first
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     numbers=st.lists(st.none() | st.integers(0, 12), max_size=60),
     cuts=st.lists(st.integers(0, 60), max_size=4),

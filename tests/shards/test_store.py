@@ -15,7 +15,7 @@ from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, write_index, write_shard
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(pieces=st.lists(st.integers(0, 17), max_size=8), rows_per_shard=st.integers(1, 12))
 def test_shards_depend_on_the_rows_alone(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[int], rows_per_shard: int

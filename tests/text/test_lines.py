@@ -38,7 +38,7 @@ texts = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lines=texts,
     suffix=st.sampled_from(sorted(COMPRESSORS)),

@@ -20,7 +20,7 @@ def ngrams(words: list[str], order: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[first : first + order]) for first in range(len(words) - order + 1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(WORDS, WORDS), max_size=8), st.integers(1, 5))
 def test_against_counters(rows: list[tuple[list[str], list[str]]], highest: int) -> None:
     columns = tokenize_columns(*(pa.array([" ".join(row[side]) for row in rows]) for side in (0, 1)))

@@ -88,7 +88,7 @@ def test_all_cases_in_one_column() -> None:
     check([text for text, _ in CASES])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8))
 def test_any_unicode(texts: list[str]) -> None:
     check(texts)
@@ -101,7 +101,7 @@ PIECES = (  # noqa: SIM905
 ).split(" ")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", "", " ", " ", "  "])), max_size=10),

@@ -74,7 +74,7 @@ def edited(texts: list[str], size: int, edit: str, dice: random.Random) -> tuple
 
 
 @given(TEXTS, EDITS)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_edits_translate_what_was_never_seen_and_give_what_a_fresh_run_gives(
     tmp_path_factory: pytest.TempPathFactory,
     seen: list[str],

@@ -104,7 +104,7 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.integers(1, 9), st.integers(1, 7), st.integers(1, 3), st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_row_gets_what_its_sentence_alone_would(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[Row],

@@ -81,7 +81,7 @@ rows = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=rows, rows_per_shard=st.integers(1, 9))
 def test_documents_end_at_every_gap(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], rows_per_shard: int

@@ -28,7 +28,7 @@ def read(
 text = st.text(st.characters(blacklist_categories=["Cs"]), max_size=15)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     rows=st.lists(st.tuples(text, text), min_size=1),
     suffix=st.sampled_from(sorted(COMPRESSORS)),

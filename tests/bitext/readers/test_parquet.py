@@ -38,7 +38,7 @@ KINDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     rows=st.lists(st.tuples(text, text), min_size=1),
     kind=st.sampled_from(KINDS),

@@ -39,7 +39,7 @@ text = st.text(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(text, text), min_size=1), suffix=st.sampled_from(sorted(COMPRESSORS)))
 def test_round_trip(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], suffix: str

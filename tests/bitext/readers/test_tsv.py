@@ -31,7 +31,7 @@ def read(
 field = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\n\r\ufeff"), max_size=15)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(field, field, field), min_size=1), suffix=st.sampled_from(sorted(COMPRESSORS)))
 def test_round_trip(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], suffix: str

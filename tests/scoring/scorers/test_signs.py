@@ -84,7 +84,7 @@ def values(scored: dict[str, Any]) -> list[Any]:
     return list(column.to_pylist())
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAIRS, st.integers(0, 3))
 def test_unknown_and_copied_words(rows: list[Row], counted: int) -> None:
     counts = counts_of(rows[:counted])
@@ -150,7 +150,7 @@ def slow_share(text: str) -> float:
     return sum(found) / sum(letters) if sum(letters) else 0.0
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAIRS, st.lists(st.text("ab ", max_size=30), min_size=1, max_size=5))
 def test_repetition(rows: list[Row], odd: list[str]) -> None:
     rows = [*rows, *((odd[0], text, None) for text in odd)]
@@ -176,7 +176,7 @@ def test_what_counts_as_repeated(text: str, share: float) -> None:
     assert values(Repetition()(pairs_of([(text, text, None)]))) == [0]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAIRS)
 def test_character_score(rows: list[Row]) -> None:
     counts = counts_of(rows)
@@ -199,7 +199,7 @@ def test_character_score(rows: list[Row]) -> None:
             assert score == pytest.approx(other - one, rel=1e-5, abs=1e-6)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAIRS, st.data())
 def test_length_surprise(rows: list[Row], data: st.DataObject) -> None:
     usual = {"long": (0.5, 0.1), "": (-0.1, 0.3)}
