@@ -18,6 +18,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tests.page_server import PATIENCE
+
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -30,7 +32,6 @@ FLAGS = (
     "--disable-sync",
     "--window-size=1200,900",
 )
-PATIENCE = 60  # seconds; machines that run tests are busy
 
 
 @contextmanager

@@ -112,10 +112,16 @@ def _chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture
 def chrome(_chromium: Chrome) -> Chrome:
-    """A headless Chromium: of usual size, in no colour scheme, with nothing in its logs."""
+    """A headless Chromium: of usual size, in no colour scheme, without touch, cookies or anything in its
+    logs, whatever the test before it did or left undone."""
     _chromium.get("about:blank")
-    _chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    _chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    for command, arguments in (
+        ("Emulation.clearDeviceMetricsOverride", {}),
+        ("Emulation.setEmulatedMedia", {"features": []}),
+        ("Emulation.setTouchEmulationEnabled", {"enabled": False}),
+        ("Network.clearBrowserCookies", {}),
+    ):
+        _chromium.execute_cdp_cmd(command, arguments)
     for name in ("browser", "performance"):
         _chromium.get_log(name)
     return _chromium

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Mapping
 from types import TracebackType
 
+PATIENCE = 60  # seconds; machines that run tests are busy
+
 
 class PageServer:
     """A command that serves pages, in a process of its own, to be killed."""
@@ -33,19 +35,19 @@ class PageServer:
         found = re.search(r"http://[^/]+:(\d+)/", line)
         if found is None:
             self.process.kill()
-            self._reader.join(5)
+            self._reader.join(PATIENCE)
             raise AssertionError(f"the server did not start: {line}{''.join(self.errors)}")
         self.address, self.port = found[0], int(found[1])
 
     def kill(self) -> None:
         """SIGKILL: no handler runs, nothing is closed."""
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
 
     def terminate(self) -> int:
         """SIGTERM, as a service manager sends it; gives the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE)
 
     def __enter__(self) -> PageServer:
         return self
@@ -58,7 +60,7 @@ class PageServer:
     ) -> None:
         if self.process.poll() is None:
             self.kill()
-        self._reader.join(5)
+        self._reader.join(PATIENCE)
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()

@@ -11,7 +11,7 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 from paraforge.annotation.draw import BandFigures, Draw, DrawnPair, Origin
 from paraforge.statistics.counts import Moments
-from tests.page_server import PageServer
+from tests.page_server import PATIENCE, PageServer
 
 NASTY = "<script>document.title = 'owned'</script> & \"quoted\" <b>bold</b>"
 
@@ -60,7 +60,7 @@ class PlainBrowser:
         return self._read(Request(url, urlencode({"token": self.token, **fields}).encode()))
 
     def _read(self, request: Request) -> str:
-        with self._opener.open(request, timeout=20) as reply:
+        with self._opener.open(request, timeout=PATIENCE) as reply:
             page = reply.read().decode()
             self.url = reply.url
         found = re.search(r'name="token" value="([^"]+)"', page)
