@@ -61,7 +61,8 @@ def empty_object(path: Path) -> None:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small project of two sources, and so of two shards, of which every stage has been run.
 
-    The sample's five files are no others: it writes each that is not as it should be (tests/sample).
+    The sources are files: what the format ``sample`` does with its own, once damaged, is tested in
+    tests/sample.
     """
 
     def make(project: Path) -> None:

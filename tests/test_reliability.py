@@ -117,7 +117,8 @@ def test_workers_give_the_same_files(finished_project: Path, tmp_path: Path) -> 
     parameters["resources"] |= {"workers": 2, "in_process_rows": 0}
     write_parameters(project, parameters)
     run("dvc", "repro", "publish", cwd=project)
-    assert published(project) == published(finished_project)
+    for place in ("data", "models/paragram"):  # what every stage has written
+        assert digests(project / place) == digests(finished_project / place)
 
 
 @pytest.mark.slow
@@ -131,8 +132,7 @@ def test_a_second_writer_names_the_first(finished_project: Path, tmp_path: Path)
     first = subprocess.Popen(["python", "-m", "stages.translate"], cwd=project, env=environment())
     try:
         holder = project / "work" / "translate-sentences" / "holder.json"
-        deadline = time.monotonic() + 60
-        while not holder.exists() and time.monotonic() < deadline:
+        while first.poll() is None and not holder.exists():
             time.sleep(0.1)
         second = run("python", "-m", "stages.translate", cwd=project, expect=4)
         assert f"process {first.pid} on " in second.stderr

@@ -73,6 +73,7 @@ def test_repair(option: str, project: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("project")
 def test_everything_as_json() -> None:
     found = json.loads(run_command("doctor", "--json").stdout)
     assert {one["section"] for one in found} >= {"machine", "packages", "engines", "devices"}

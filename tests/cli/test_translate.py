@@ -129,9 +129,7 @@ def test_sigterm_finishes_the_batch_and_exits_with_130(tmp_path: Path, tiny_ctra
         stderr=subprocess.PIPE,
     ) as process:
         part = tmp_path / "out.tsv.part"
-        for _ in range(300):
-            if part.exists():
-                break
+        while process.poll() is None and not part.exists():
             time.sleep(0.1)
         time.sleep(0.5)
         process.send_signal(signal.SIGTERM)

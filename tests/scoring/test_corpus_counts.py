@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.scoring import corpus_counts
@@ -51,7 +51,6 @@ def usable(rows: list[Row]) -> list[Row]:
     return [row for row in rows if None not in row[1:3] and row[3:] == (None, None)]
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_words_are_those_of_the_references_that_are_scored(rows: list[Row]) -> None:
     expected = Counter(
@@ -65,7 +64,6 @@ def test_words_are_those_of_the_references_that_are_scored(rows: list[Row]) -> N
     assert counts.words.to_pylist() == sorted(expected, key=str.encode)
 
 
-@settings(deadline=None)
 @given(ROWS, st.integers(1, 4))
 def test_the_same_however_the_corpus_is_cut(rows: list[Row], size: int) -> None:
     one, other = counts_of(rows, size).table(), counts_of(rows, len(rows) + 1).table()
@@ -133,7 +131,7 @@ def write(path: Path, rows: list[Row]) -> Path:
     return path
 
 
-def test_counted_once_and_half_a_file_is_not_believed(
+def test_counted_once_and_the_same_with_any_number_of_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[Row] = [("a", f"the cat {n % 4}{'x' * (n % 3)}", "the cat", None, None) for n in range(20)]
@@ -141,11 +139,14 @@ def test_counted_once_and_half_a_file_is_not_believed(
     resources = Resources(work=tmp_path / "work", workers=1)
     path, key = count_corpus(corpus, resources)
     assert CorpusCounts.open(path).table().equals(counts_of(rows).table())
-    whole = path.read_bytes()
+    others = Resources(work=tmp_path / "others", workers=3, in_process_rows=0)
+    again, same = count_corpus(corpus, others)
+    assert (again.read_bytes(), same) == (path.read_bytes(), key)
     with monkeypatch.context() as patch:
         patch.setattr(corpus_counts, "count_shard", None)
         assert count_corpus(corpus, resources) == (path, key)
-    path.write_bytes(whole[:-20])
+    # Half a file is not believed.
+    path.write_bytes(path.read_bytes()[:-20])
     assert count_corpus(corpus, resources) == (path, key)
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == again.read_bytes()
     assert count_corpus(write(tmp_path / "longer", rows * 2), resources)[1] != key
