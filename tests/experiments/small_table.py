@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
 from experiments import __main__ as program
+from tests.here import run_command
 
 SMALL: dict[str, Any] = {
     "title": "Small",
@@ -40,8 +39,5 @@ SMALL: dict[str, Any] = {
 
 
 def run(work: Path, *arguments: str) -> str:
-    done = CliRunner().invoke(
-        program.app, ["run", "small", "--work", str(work), "--threads", "1", *arguments]
-    )
-    assert done.exit_code == 0, done.output
-    return done.output
+    arguments = ("run", "small", "--work", str(work), "--threads", "1", *arguments)
+    return str(run_command(*arguments, app=program.app).output)

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from experiments import curve
-from paraforge.cli import app
 from paraforge.unrolling.model import DecoderModel
+from tests.here import run_command
 from tests.unrolling.corpus import random_documents
 
 
@@ -27,8 +26,7 @@ def test_a_curve_has_what_each_evaluation_found(tmp_path: Path, decoder: str) ->
     ]  # fmt: skip
     for year in ("2012", "2013", "2014"):
         command += ["--test", str(tmp_path / f"{year}.pairs.tsv")]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
+    run_command(*command)
     curve.main(tmp_path / "model", tmp_path / "figures.json")
     labels = json.loads((tmp_path / "figures.json").read_text())["labels"]
     history = DecoderModel.open(tmp_path / "model").about["history"]

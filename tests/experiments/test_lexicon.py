@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from typer.testing import CliRunner
 
 from experiments import lexicon as experiment
 from experiments.pairs import FILES
@@ -19,6 +18,7 @@ from paraforge.lexicon.extraction import extract_lexicon
 from paraforge.lexicon.lookup import Lexicon
 from paraforge.lexicon.parameters import LexiconFilters, LexiconParameters
 from paraforge.shards.resources import Resources
+from tests.here import run_command
 from tests.lexicon.corpora import zipf_corpus
 
 WORDS = [f"w{number}" for number in range(60)]
@@ -57,8 +57,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_figures_are_those_of_counting_by_hand(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiment, "BANDS", (1, 60, 200, 1 << 62))
-    done = CliRunner().invoke(experiment.app, ["judge", str(data / "lexicon"), str(data / "figures.json")])
-    assert done.exit_code == 0, done.output
+    run_command("judge", data / "lexicon", data / "figures.json", app=experiment.app)
     labels = json.loads((data / "figures.json").read_text())["labels"]
     assert list(labels) == [
         "all words", "in 1 to 59 sentences", "in 60 to 199 sentences", "in 200 sentences and more",
@@ -109,8 +108,7 @@ def _numbers(values: tuple[float, ...]) -> npt.NDArray[np.float64]:
 
 
 def test_pairs_of_every_source_are_a_line_each(data: Path) -> None:
-    done = CliRunner().invoke(experiment.app, ["pairs", "ppdb", str(data / "ppdb.tsv")])
-    assert done.exit_code == 0, done.output
+    run_command("pairs", "ppdb", data / "ppdb.tsv", app=experiment.app)
     lines = (data / "ppdb.tsv").read_text().splitlines()
     with gzip.open(data / "data" / FILES["ppdb"], "rt") as file:
         assert lines == [line.rstrip("\n") for line in file]
