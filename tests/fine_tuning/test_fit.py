@@ -20,7 +20,7 @@ from paraforge.evaluation.transfer.relatedness import SigmoidSoftmax, target_dis
 from paraforge.evaluation.transfer.tasks import Task
 from paraforge.fine_tuning.fit import FineTuning, Split, TaskNetwork, fine_tune
 from paraforge.fine_tuning.parameters import FineTuningParameters
-from tests.embeddings.test_encoders import PARAMETERS
+from tests.embeddings.equations import PARAMETERS
 from tests.fine_tuning.models import WORDS, make_model, related, sentiment, snapshot
 
 KINDS = ["word", "projection", "dan_2_tanh", "rnn_tanh", "identity_rnn", "lstm_last", "blstm", "addition"]

@@ -13,7 +13,7 @@ from paraforge.fine_tuning.start import average_as_encoder, start_model
 from paraforge.scoring.vectors import WordVectors
 from paraforge.text.idf import Background
 from paraforge.text.vocabulary import UNKNOWN
-from tests.embeddings.test_encoders import PARAMETERS
+from tests.embeddings.equations import PARAMETERS
 from tests.fine_tuning.models import make_model, snapshot
 
 TRAINING = ["word1x word2x new", "word1x new word3x", "rare", ""]
