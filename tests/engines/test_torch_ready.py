@@ -9,18 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from paraforge.decoding.translator import DecodingOptions, Hypotheses, Placement
-from paraforge.engines import open_translator
+from paraforge.decoding.translator import DecodingOptions
 from paraforge.models.importing import import_model
 from paraforge.text.units import load_processor
+from tests.engines import tiny_models
+from tests.engines.tiny_models import agree, run
 from tests.models.ready import make_marian, write_m2m100, write_marian, write_nllb, write_opus_mt
-from tests.models.tiny import bitext
 
-SENTENCES = [source for source, _ in bitext(30, seed=5, longest=9)]
-
-
-def run(engine: str, model: Path, options: DecodingOptions) -> list[Hypotheses]:
-    return list(open_translator(engine, model, options, Placement("cpu")).translate(SENTENCES))
+SENTENCES = tiny_models.SENTENCES[:30]
 
 
 @pytest.mark.parametrize(
@@ -29,13 +25,9 @@ def run(engine: str, model: Path, options: DecodingOptions) -> list[Hypotheses]:
 def test_ready_models_give_what_ctranslate2_gives(write: Callable[[Path], Path], tmp_path: Path) -> None:
     import_model(write(tmp_path / "given"), tmp_path / "nmt")
     options = DecodingOptions(beam=4, nbest=3, maximum_target_tokens=12)
-    expected = run("ctranslate2", tmp_path / "nmt", options)
-    found = run("torch", tmp_path / "nmt", options)
-    for one, other in zip(expected, found, strict=True):
-        assert [h.text for h in one.hypotheses] == [h.text for h in other.hypotheses]
-        for a, b in zip(one.hypotheses, other.hypotheses, strict=True):
-            assert a.score == pytest.approx(b.score, abs=1e-4)
-            assert (a.tokens, a.output_truncated) == (b.tokens, b.output_truncated)
+    expected = run("ctranslate2", tmp_path / "nmt", SENTENCES, options)
+    found = run("torch", tmp_path / "nmt", SENTENCES, options)
+    agree(expected, found)
     assert len({one.hypotheses[0].text for one in found}) > 5
 
 
@@ -47,7 +39,7 @@ def test_marian_models_give_what_transformers_generates(tmp_path: Path) -> None:
     model.final_logits_bias[:, 0] = 3.0  # so that hypotheses end
     model.save_pretrained(tmp_path / "given")
     import_model(tmp_path / "given", tmp_path / "nmt")
-    found = run("torch", tmp_path / "nmt", DecodingOptions(beam=4, maximum_target_tokens=20))
+    found = run("torch", tmp_path / "nmt", SENTENCES, DecodingOptions(beam=4, maximum_target_tokens=20))
     processor = load_processor(tmp_path / "given" / "source.spm")
     vocabulary = json.loads((tmp_path / "given" / "vocab.json").read_text(encoding="utf-8"))
     target = load_processor(tmp_path / "given" / "target.spm")

@@ -14,7 +14,7 @@ import yaml
 from paraforge.errors import InputError
 from paraforge.models.fidelity import Reference, check_fidelity, comparing, some_tokens
 from paraforge.models.importing import import_model
-from tests.engines.test_torch import write_variant
+from tests.engines.tiny_models import write_variant
 from tests.models.ready import (
     SENTENCES,
     make_marian,
