@@ -12,7 +12,7 @@ from paraforge.embeddings import mega_batches as module
 from paraforge.embeddings.mega_batches import mega_batches, mini_batches, split_on_device
 from paraforge.embeddings.schedule import Schedule
 from paraforge.learning.batches import Bags, offsets_of
-from tests.embeddings.test_objective import make_encoder, make_store, parameters
+from tests.embeddings.training import make_encoder, make_store, parameters
 
 CPU = torch.device("cpu")
 

@@ -1,9 +1,7 @@
-"""The training loop: against a plain oracle, under any split and any interruption."""
+"""The training loop against a plain oracle, under any split."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,14 +12,11 @@ import pyarrow as pa
 import pytest
 import torch
 from pydantic import TypeAdapter
-from safetensors.torch import load_file
 from torch import Tensor
 
-from paraforge import interrupts
 from paraforge.bitext.pair_blocks import PairBlock
-from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.build import build_encoder
-from paraforge.embeddings.encoders.parameters import EncoderParameters, named_encoder
+from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.mega_batches import mega_batches, mini_batches
 from paraforge.embeddings.negatives import choose_negatives
@@ -29,46 +24,9 @@ from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
 from paraforge.embeddings.schedule import Schedule
-from paraforge.errors import InputError, Interrupted
-from paraforge.learning.loop import Record
 from paraforge.text.units import Words
 from tests.embeddings import oracle
-
-WORDS = [f"w{number}" for number in range(40)]
-
-
-def make_store(directory: Path, pairs: int = 57, seed: int = 1) -> PairStore:
-    generator = np.random.default_rng(seed)
-
-    def sentences() -> list[str]:
-        return [" ".join(generator.choice(WORDS, size=generator.integers(1, 7))) for _ in range(pairs)]
-
-    block = PairBlock(pa.array(sentences()), pa.array(sentences()))
-    return build_pair_store(directory, [block], [Words()], VocabularyParameters(minimum_count=1))
-
-
-def make_encoder(store: PairStore, dtype: torch.dtype = torch.float64, dimension: int = 5) -> Average:
-    generator = torch.Generator().manual_seed(7)
-    return Average(torch.randn(len(store.vocabularies["word"]), dimension, dtype=dtype, generator=generator))
-
-
-def parameters(**values: Any) -> TrainingParameters:
-    default = {
-        "epochs": 2,
-        "batch_size": 8,
-        "mega_batch": 3,
-        "anneal": 0,
-        "learning_rate": 0.01,
-        "negative_precision": "float32",
-        "exclude_identical": False,
-    }
-    return TrainingParameters(**{**default, **values})
-
-
-def train(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, Record]:
-    encoder = make_encoder(store, options.pop("dtype", torch.float64))
-    record = encoder_trainer(encoder, store, settings, **options).run()
-    return encoder.table.detach(), record
+from tests.embeddings.training import make_encoder, make_repetitive_store, make_store, parameters, train
 
 
 def sentences_of(store: PairStore) -> list[list[int]]:
@@ -229,16 +187,6 @@ def test_gradients_are_taken_in_training_mode(tmp_path: Path) -> None:
     assert not encoder.training
 
 
-def make_repetitive_store(directory: Path, kinds: int = 3) -> PairStore:
-    """Mega-batches of it often hold pairs that are all the same, or half the same."""
-    generator = np.random.default_rng(2)
-    first, second = (generator.integers(kinds, size=61).tolist() for _ in range(2))
-    left, right = (pa.array([f"w{number} x" for number in side]) for side in (first, second))
-    return build_pair_store(
-        directory, [PairBlock(left, right)], [Words()], VocabularyParameters(minimum_count=1)
-    )
-
-
 @pytest.mark.parametrize(
     "changes", [{}, {"two_sided": False}, {"anneal": 2}, {"batch_size": 2, "mega_batch": 1}], ids=str
 )
@@ -255,31 +203,6 @@ def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dic
     assert state.seen == 2 * len(store)
     assert 0 < state.counts["passed_over"] < state.seen
     assert state.counts["empty_batches"] > 0
-
-
-@pytest.mark.parametrize("stop_after", [1, 4, 9])
-def test_resuming_after_passed_over_pairs_gives_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int
-) -> None:
-    store = make_repetitive_store(tmp_path / "pairs")
-    settings = parameters(batch_size=3, mega_batch=4, anneal=5, negatives="mix", exclude_identical=True)
-    expected, whole = train(store, settings)
-    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e-9}
-    stop = _StopAfter(stop_after)
-    monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: _interrupt(stop))
-    with pytest.raises(Interrupted):
-        train(store, settings, **options)
-    monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: None)
-    table, record = train(store, settings, **options)
-    assert torch.equal(table, expected)
-    assert record == whole
-
-
-def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path) -> None:
-    block = PairBlock(pa.array(["a b"] * 9), pa.array(["a c"] * 9))
-    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters())
-    with pytest.raises(InputError, match="nothing to learn: none of 18 pairs has a negative"):
-        train(store, parameters(exclude_identical=True))
 
 
 def test_deferred_updates_give_the_dense_result(tmp_path: Path) -> None:
@@ -346,212 +269,6 @@ def test_threads_change_no_bit(tmp_path: Path, updates: str, negatives: str) -> 
     tables = [train(store, settings, dtype=torch.float32, threads=threads)[0] for threads in (1, 2, 4)]
     assert torch.equal(tables[0], tables[1])
     assert torch.equal(tables[0], tables[2])
-
-
-class _StopAfter:
-    """Stands in for a signal that arrives in the midst of training."""
-
-    def __init__(self, calls: int) -> None:
-        self.calls = calls
-
-    def __call__(self) -> bool:
-        self.calls -= 1
-        return self.calls < 0
-
-
-@pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
-@pytest.mark.parametrize("stop_after", [0, 1, 4, 5])
-@pytest.mark.parametrize("average_after", [None, 0.4])
-def test_resuming_gives_the_same_bits(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    updates: str,
-    stop_after: int,
-    average_after: float | None,
-) -> None:
-    monkeypatch.setattr("paraforge.learning.loop.AVERAGE_EVERY", 2)
-    store = make_store(tmp_path / "pairs")
-    settings = parameters(
-        epochs=3, table_updates=updates, negatives="mix", anneal=3, average_after=average_after
-    )
-    scores = iter([0.1, 0.3, 0.2])
-    expected, whole = train(store, settings, evaluate=lambda encoder: next(scores))
-
-    scores = iter([0.1, 0.3, 0.2])
-    options: dict[str, Any] = {
-        "evaluate": lambda encoder: next(scores),
-        "checkpoints": tmp_path / "checkpoints",
-        "checkpoint_seconds": 1e-9,
-    }
-    encoder = make_encoder(store)
-    trainer = encoder_trainer(encoder, store, settings, **options)
-    stop = _StopAfter(stop_after)
-    monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: _interrupt(stop))
-    with pytest.raises(Interrupted):
-        trainer.run()
-    monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: None)
-    table, record = train(store, settings, **options)
-    assert torch.equal(table, expected)
-    assert dataclasses.asdict(record) == dataclasses.asdict(whole)
-    again, _ = train(store, settings, **options)  # finished: nothing more is done
-    assert torch.equal(again, expected)
-
-
-def _interrupt(stop: _StopAfter) -> None:
-    if stop():
-        raise Interrupted()
-
-
-def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    with pytest.raises(Interrupted), interrupts.graceful_interrupts():
-        interrupts._request_stop(15, None)
-        train(store, parameters(), checkpoints=tmp_path / "checkpoints")
-        pytest.fail("training did not stop")
-    assert list((tmp_path / "checkpoints").glob("updates-*/state.json"))
-
-
-def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    tables = []
-    scores = iter([0.1, 0.5, 0.4, 0.5, 0.9])
-
-    def evaluate(encoder: Encoder) -> float:
-        tables.append(encoder.get_parameter("table").detach().clone())
-        return next(scores)
-
-    table, record = train(store, parameters(epochs=5, patience=2), evaluate=evaluate)
-    assert [entry["score"] for entry in record.history] == [0.1, 0.5, 0.4, 0.5]
-    assert record.best_score == 0.5
-    assert torch.equal(table, tables[1])
-
-
-@pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
-def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: str
-) -> None:
-    monkeypatch.setattr("paraforge.learning.loop.AVERAGE_EVERY", 3)
-    store = make_store(tmp_path / "pairs", pairs=56)  # 7 updates an epoch, of 8 pairs each
-    changes = {"epochs": 3, "mega_batch": 1, "table_updates": updates, "average_after": 0.5}
-    encoder = make_encoder(store)
-    trainer = encoder_trainer(encoder, store, parameters(**changes))
-    seen: dict[int, Tensor] = {}
-
-    def observe(record: Record) -> None:
-        trainer.task.optimiser.synchronise()
-        seen[record.updates] = encoder.table.detach().clone()
-
-    trainer._observe = observe
-    trainer.run()
-    entered = [seen[12], seen[15], seen[18], seen[21]]  # half of 168 pairs: update 10.5
-    assert trainer.record.averaged == len(entered)
-    torch.testing.assert_close(encoder.table.detach(), torch.stack(entered).mean(0))
-
-    evaluated = []
-
-    def evaluate(encoder: Encoder) -> float:
-        evaluated.append(encoder.get_parameter("table").detach().clone())
-        return float(len(evaluated))
-
-    table, _ = train(store, parameters(**changes), evaluate=evaluate)
-    torch.testing.assert_close(evaluated[0], seen[7])
-    torch.testing.assert_close(evaluated[1], torch.stack(entered[:1]).mean(0))
-    torch.testing.assert_close(evaluated[2], torch.stack(entered).mean(0))
-    assert torch.equal(table, evaluated[2])
-
-
-def test_evaluation_between_epochs(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")  # 57 pairs, mega-batches of 24, 24, 9
-    settings = parameters(epochs=2, evaluate_every=40)
-    _, record = train(store, settings, evaluate=lambda encoder: 1.0)
-    assert [entry["pairs"] for entry in record.history] == [48, 81, 114]
-
-
-def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    train(store, parameters(), checkpoints=tmp_path / "checkpoints")
-    with pytest.raises(InputError, match="of another run"):
-        train(store, parameters(margin=0.5), checkpoints=tmp_path / "checkpoints")
-
-
-def test_a_vocabulary_larger_than_the_table_is_refused(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    rows = len(store.vocabularies["word"])
-    with pytest.raises(InputError, match=f"has {rows - 1} rows, the pairs' word vocabulary {rows}"):
-        encoder_trainer(Average(torch.zeros(rows - 1, 3)), store, parameters())
-    with pytest.raises(InputError, match="reads trigram units, the pairs have word"):
-        encoder_trainer(Average(torch.zeros(rows, 3), "trigram"), store, parameters())
-
-
-def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    encoder = make_encoder(store)
-    with torch.no_grad():
-        encoder.table[3, 1] = float("nan")
-    with pytest.raises(InputError, match="NaN or infinity"):
-        encoder_trainer(encoder, store, parameters())
-
-
-@pytest.mark.parametrize("learning_rate", [1e20, 1e38])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"loss": "softmax"},
-        {"optimiser": "adagrad"},
-        {"table_updates": "deferred"},
-        {"table_updates": "dense"},
-        {"negatives": "mix", "two_sided": False},
-        {"anneal": 0, "negative_precision": "float32", "exclude_identical": False},
-        {"lambda_words": 0.1, "clip": 1.0},
-        {"average_after": 0.5},
-        {"epochs": 1, "batch_size": 1000},  # a single update: no loss comes after it
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("evaluated", [True, False])
-def test_divergence_is_an_error_and_leaves_nothing(
-    tmp_path: Path, learning_rate: float, changes: dict[str, Any], evaluated: bool
-) -> None:
-    """The defaults but for what is named."""
-    store = make_store(tmp_path / "pairs", pairs=300)
-    settings = TrainingParameters.model_validate({"learning_rate": learning_rate, **changes})
-    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}
-    if evaluated:
-        options["evaluate"] = lambda encoder: float(encoder.table.sum())
-    with pytest.raises(InputError, match=r"diverged: .* not finite|diverged: the loss is") as caught:
-        train(store, settings, dtype=torch.float32, **options)
-    assert caught.value.exit_code == 2
-    assert "Lower training.learning_rate" in str(caught.value)
-    assert "\n" not in str(caught.value)
-    for path in (tmp_path / "checkpoints").glob("updates-*/*.safetensors"):
-        for value in load_file(path).values():
-            assert bool(value.isfinite().all())
-
-
-@pytest.mark.parametrize("kind", ["lstm", "dan", "rnn", "projection"])
-def test_divergence_of_compositional_parameters_is_an_error(tmp_path: Path, kind: str) -> None:
-    store = make_store(tmp_path / "pairs", pairs=300)
-    made: Any = TypeAdapter(EncoderParameters).validate_python(named_encoder(kind))
-    rows = len(store.vocabularies["word"])
-    encoder = build_encoder(made, lambda part, _: torch.randn(rows, part.dimension), seed=2)
-    with pytest.raises(InputError, match="the training diverged"):
-        encoder_trainer(encoder, store, TrainingParameters(learning_rate=1e38, epochs=2)).run()
-
-
-@pytest.mark.parametrize(
-    "scores", [[math.nan, 0.3, 0.2], [0.3, math.nan, 0.2], [math.nan] * 3, [math.inf, 0.3, 0]]
-)
-def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: list[float]) -> None:
-    store = make_store(tmp_path / "pairs")
-    given = iter(scores)
-    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints"}
-    _, record = train(store, parameters(epochs=3), evaluate=lambda encoder: next(given), **options)
-    finite = [score for score in scores if math.isfinite(score)]
-    assert record.best_score == (max(finite) if finite else None)
-    assert [entry["score"] for entry in record.history] == [
-        score if math.isfinite(score) else None for score in scores
-    ]
 
 
 def test_the_default_setting_is_that_of_the_definitions(
