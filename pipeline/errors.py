@@ -61,7 +61,16 @@ def describing(path: str | PathLike[str], what: str = "damaged", remedy: str | N
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{what}: {error!r}", path, remedy=remedy) from error
+        raise InputError(f"{what}: {_in_one_line(error)}", path, remedy=remedy) from error
+
+
+def _in_one_line(error: Exception) -> str:
+    problems = getattr(error, "errors", None)
+    if problems is None:
+        return repr(error)
+    first = problems()[0]  # pydantic's own text is a page
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
 def check_format(found: int, known: int, path: str | PathLike[str]) -> None:

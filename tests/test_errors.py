@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
+from pydantic import Field, model_validator
 
 from paraforge.errors import (
     ConfigurationError,
@@ -12,8 +14,10 @@ from paraforge.errors import (
     MissingPackageError,
     check_format,
     describe_os_error,
+    describing,
     require,
 )
+from paraforge.section import Section
 
 
 @pytest.mark.parametrize(
@@ -52,3 +56,31 @@ def test_a_format_is_one_that_this_version_knows() -> None:
     for unknown in (0, -1):
         with pytest.raises(InputError, match=r"this version reads 2$"):
             check_format(unknown, 2, "x")
+
+
+class Described(Section):
+    """What a file describes."""
+
+    size: int
+    parts: list[Described] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Described:
+        if len(self.parts) > self.size:
+            raise ValueError("too many parts")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({}, "x.json: damaged: KeyError('model')"),
+        ({"model": {"size": "three"}}, "x.json: damaged: size: Input should be a valid integer"),
+        ({"model": {"size": 2, "parts": [{"size": 2}, {}]}}, "x.json: damaged: parts.1.size: Field required"),
+        ({"model": {"size": 0, "parts": [{"size": 2}]}}, "x.json: damaged: Value error, too many parts"),
+    ],
+)
+def test_a_damaged_description_is_one_line(content: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError) as raised, describing("x.json"):
+        Described.model_validate(content["model"])
+    assert str(raised.value).startswith(text) and "\n" not in str(raised.value)
