@@ -105,6 +105,19 @@ def test_one_direction_cannot_be_concatenated() -> None:
         LstmParameters(kind="lstm", directions="concatenation")
 
 
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_what_a_fresh_encoder_says_depends_on_short_vectors(name: str) -> None:
+    """Biases that are longer than a sentence's vector would make all sentences alike: no training begins."""
+    encoder = build(name)
+    said = []
+    for factor in (0.001, -1.0):
+        with torch.no_grad():
+            for table in encoder.tables().values():
+                table.mul_(factor)
+        said.append(encoder(batch(SENTENCES)))
+    assert torch.cosine_similarity(*said).mean() < 0.5
+
+
 def test_identity_rnn_starts_as_the_mean() -> None:
     rnn, mean = build("identity_rnn"), build("word")
     torch.testing.assert_close(rnn(batch(SENTENCES)), mean(batch(SENTENCES)))

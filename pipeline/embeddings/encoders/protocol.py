@@ -84,10 +84,12 @@ class TableEncoder(Encoder):
         return rows.detach() + 0 * rows if self.fixed and tables is not None else rows
 
 
-def initialise_uniform(
-    parameters: Mapping[str, nn.Parameter], bound: float, generator: torch.Generator
-) -> None:
-    """Fill compositional parameters with uniform numbers in [-bound, bound], in the order of their names."""
+def initialise(parameters: Mapping[str, nn.Parameter], bound: float, generator: torch.Generator) -> None:
+    """Start compositional parameters: matrices uniform in [-bound, bound], in the order of their names;
+    biases and peepholes 0, as a bias of the size of a sentence's vector would make all sentences alike."""
     with torch.no_grad():
-        for name in sorted(parameters):
-            parameters[name].uniform_(-bound, bound, generator=generator)
+        for _, parameter in sorted(parameters.items()):
+            if parameter.dim() > 1:
+                parameter.uniform_(-bound, bound, generator=generator)
+            else:
+                parameter.zero_()
