@@ -118,6 +118,13 @@ def test_what_a_fresh_encoder_says_depends_on_short_vectors(name: str) -> None:
     assert torch.cosine_similarity(*said).mean() < 0.5
 
 
+@pytest.mark.parametrize("name", ["lstm_last", "lstm_last_no_gate"])
+def test_the_last_state_of_a_fresh_lstm_remembers_the_first_word(name: str) -> None:
+    encoder = build(name)
+    first, other = encoder(batch([[word, *[1] * 9] for word in (3, 8)]))
+    assert (first - other).norm() > 0.001 * first.norm()
+
+
 def test_identity_rnn_starts_as_the_mean() -> None:
     rnn, mean = build("identity_rnn"), build("word")
     torch.testing.assert_close(rnn(batch(SENTENCES)), mean(batch(SENTENCES)))

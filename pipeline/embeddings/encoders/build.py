@@ -14,7 +14,7 @@ from paraforge.embeddings.encoders.parameters import (
     EncoderParameters,
     VectorParameters,
 )
-from paraforge.embeddings.encoders.protocol import Encoder, TableEncoder, initialise
+from paraforge.embeddings.encoders.protocol import Encoder, TableEncoder
 from paraforge.errors import ConfigurationError
 
 MakeTable = Callable[[VectorParameters, int], Tensor]
@@ -22,8 +22,7 @@ MakeTable = Callable[[VectorParameters, int], Tensor]
 
 
 def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: int) -> Encoder:
-    """The encoder with fresh compositional parameters: matrices uniform in +-1/sqrt(output dimension), biases
-    0.
+    """The encoder with fresh compositional parameters, uniform in +-1/sqrt(output dimension), biases 0.
 
     make_table: gives the initial vectors of each table. Raises ConfigurationError where the parts of a sum
         differ in dimension, or initial vectors are not of the stated one.
@@ -49,8 +48,7 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
         encoder = part.network(table)
         if isinstance(encoder, TableEncoder):
             encoder.fixed = part.fixed
-        if not part.keeps_start:
-            initialise(encoder.composition(), 1 / math.sqrt(encoder.dimension), generator)
+        encoder.start(1 / math.sqrt(encoder.dimension), generator)
         return encoder
 
     return build(parameters)

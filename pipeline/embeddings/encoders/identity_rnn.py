@@ -26,11 +26,6 @@ class IdentityRnnParameters(VectorParameters):
         """The network with these dimensions."""
         return IdentityRnn(table, self.unit)
 
-    @property
-    def keeps_start(self) -> bool:
-        """It starts as the identity."""
-        return True
-
 
 class IdentityRnn(TableEncoder):
     """`h_t = W_x x_t + W_h h_(t-1) + b` with W_x = W_h = I and b = 0 at first; the last state divided by the
@@ -42,6 +37,9 @@ class IdentityRnn(TableEncoder):
         self.input_weight = nn.Parameter(torch.eye(dimension, dtype=table.dtype))
         self.state_weight = nn.Parameter(torch.eye(dimension, dtype=table.dtype))
         self.bias = nn.Parameter(torch.zeros(dimension, dtype=table.dtype))
+
+    def start(self, bound: float, generator: torch.Generator) -> None:
+        """It is made as the mean."""
 
     def anchors(self) -> dict[str, Tensor]:
         """Identity and zero: what the parameters start as."""

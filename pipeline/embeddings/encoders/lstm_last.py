@@ -51,6 +51,12 @@ class LastStateLstm(TableEncoder):
         """For the fingerprint of a training run."""
         return f"output_gate={self.output_gate}"
 
+    def start(self, bound: float, generator: torch.Generator) -> None:
+        """The forget gate's bias is 1, or the last state would know the last words alone: a full stop."""
+        super().start(bound, generator)
+        with torch.no_grad():
+            self.bias[self.dimension : 2 * self.dimension] = 1
+
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """(sentences, output dimension); 0 for a sentence without tokens."""
         bags = batch[self.unit]

@@ -46,14 +46,9 @@ class VectorParameters(Section):
         kind: str  # which subclasses declare: each has its own names
 
     def network(self, table: Tensor) -> Encoder:
-        """The encoder over initial vectors, (vocabulary, dimension); its other parameters start at random
-        unless `keeps_start`."""
+        """The encoder over initial vectors, (vocabulary, dimension); `Encoder.start` fills its other
+        parameters."""
         raise NotImplementedError
-
-    @property
-    def keeps_start(self) -> bool:
-        """Whether the compositional parameters start as `network` made them."""
-        return False
 
 
 class AverageParameters(VectorParameters):

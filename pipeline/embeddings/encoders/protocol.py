@@ -55,6 +55,18 @@ class Encoder(nn.Module):
         """The units that it reads, sorted."""
         return tuple(sorted(set(self.table_units().values())))
 
+    def start(self, bound: float, generator: torch.Generator) -> None:
+        """Compositional parameters before training: uniform in [-bound, bound], in the order of their names.
+
+        Biases are 0: one as long as a sentence's vector would make all sentences alike.
+        """
+        with torch.no_grad():
+            for name, parameter in sorted(self.composition().items()):
+                if name.rpartition(".")[2].startswith("bias"):
+                    parameter.zero_()
+                else:
+                    parameter.uniform_(-bound, bound, generator=generator)
+
     def anchors(self) -> dict[str, Tensor]:
         """Compositional parameters that training.lambda_composition pulls to these values and not to zero."""
         return {}
@@ -82,14 +94,3 @@ class TableEncoder(Encoder):
         rows = self.table if tables is None else tables[TABLE]
         # With a gradient of 0 no optimiser moves them.
         return rows.detach() + 0 * rows if self.fixed and tables is not None else rows
-
-
-def initialise(parameters: Mapping[str, nn.Parameter], bound: float, generator: torch.Generator) -> None:
-    """Start compositional parameters: matrices uniform in [-bound, bound], in the order of their names;
-    biases and peepholes 0, as a bias of the size of a sentence's vector would make all sentences alike."""
-    with torch.no_grad():
-        for _, parameter in sorted(parameters.items()):
-            if parameter.dim() > 1:
-                parameter.uniform_(-bound, bound, generator=generator)
-            else:
-                parameter.zero_()
