@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import repeat, takewhile
+from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from paraforge.errors import IncompleteError
@@ -69,7 +72,16 @@ def _begin(start: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     # A terminal sends Ctrl-C to all of its processes: the parent sees to it, and has the last word.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     start(*arguments)
+
+
+def _end_with_parent() -> None:
+    """Where the parent was killed, nobody takes what a worker gives, nor tells it to end."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> Iterator[ResultT]:
