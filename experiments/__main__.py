@@ -27,6 +27,7 @@ from experiments import commands, search, training
 from experiments.pairs import data_directory
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, Table, cells, names, read_table
+from paraforge import versions
 from paraforge.errors import Interrupted, ParaforgeError
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.interrupts import graceful_interrupts
@@ -122,6 +123,8 @@ class Bench:
         data = self.pool.store.fingerprint if cell.row.encoder is not None else _fingerprint()
         if cell.row.commands and cell.row.wants_corpus:
             data = hash_json([data, [str(path) for path in self.corpora]])
+        # A model that is trained otherwise by now is another one.
+        data = hash_json([data, versions.EMBEDDINGS, versions.DECODERS, versions.LEXICON])
         return self.work / "cells" / cell.key(data, needed)
 
     def best(self, table: str, row: Row, seed: int) -> Row:

@@ -23,6 +23,7 @@ from experiments import commands, tables, training
 from experiments.pairs import FILES
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, cells, names, read_table
+from paraforge import versions
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.parameters import TrainingParameters
@@ -109,6 +110,18 @@ def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
     assert one.key("other data", []) not in keys and one.key("data", ["another start"]) not in keys
     renamed = Cell("other", one.row.model_copy(update={"name": "x", "note": "y"}), one.seed, one.needs)
     assert renamed.key("data", []) == one.key("data", [])
+
+
+@pytest.mark.parametrize("step", ["EMBEDDINGS", "DECODERS", "LEXICON"])
+def test_models_that_are_trained_otherwise_by_now_are_trained_again(
+    data: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    _, rows = read_table("small")
+    bench = program.Bench(data / "work", [], 1)
+    before = [bench.place(cell, rows) for cell in cells("small", rows, [1])]
+    monkeypatch.setattr(versions, step, getattr(versions, step) + 1)
+    after = [bench.place(cell, rows) for cell in cells("small", rows, [1])]
+    assert not {*before} & {*after}
 
 
 def test_a_file_of_several_labels(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
