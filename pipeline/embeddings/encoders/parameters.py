@@ -31,7 +31,7 @@ class VectorParameters(Section):
         "SentencePiece pieces",
     )
     dimension: int = Field(300, ge=1, le=8192, description="of the vectors")
-    initial_scale: float = Field(0.01, gt=0, description="standard deviation of a random start")
+    initial_scale: float = Field(0.05, gt=0, description="standard deviation of a random start")
     initial_frequency: float | None = Field(
         None,
         gt=0,
@@ -55,7 +55,6 @@ class AverageParameters(VectorParameters):
     """Mean of the vectors: Word, Trigram (W16 Eq. 1, PN 4)."""
 
     kind: Literal["average"] = "average"
-    initial_scale: float = Field(0.05, gt=0, description="standard deviation of a random start")
     initial_frequency: float | None = Field(
         0.001,
         gt=0,
