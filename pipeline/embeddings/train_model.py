@@ -10,13 +10,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder
 from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
+from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.initial import initial_table, table_from_vectors
+from paraforge.embeddings.mega_batches import encode
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import PairStore, build_pair_store, open_pair_store
@@ -38,6 +42,10 @@ from paraforge.versions import EMBEDDINGS
 logger = logging.getLogger(__name__)
 
 _DIGITS = 8
+# Trained models have 0 to 0.4.
+_TOO_ALIKE = 0.95
+# Below, pairs are a try, and their sentences may well be alike.
+_FEW = 100
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,7 @@ class EmbeddingsReport:
         kept.
     history: one entry an evaluation or epoch.
     sets, years: Pearson and Spearman x 100 on the test sets, by name.
+    alike: mean cosine of different training sentences; near 1, the model says the same of all. None: too few.
     """
 
     signature: str
@@ -68,6 +77,7 @@ class EmbeddingsReport:
     sets: dict[str, dict[str, Any]]
     years: dict[str, dict[str, Any]]
     passed_over: int = 0
+    alike: float | None = None
 
 
 def train_named_model(
@@ -146,6 +156,7 @@ def train_model(
             leakage=leakage,
             pairs_per_second=trainer.rate,
             passed_over=record.counts["passed_over"],
+            alike=_alike(encoder, store),
             **found_by(trainer, model, data, begin),
         )
         model.save(
@@ -163,7 +174,15 @@ def train_model(
         open_model=SentenceModel.open,
         scratch=("pairs", "checkpoints"),
     )
-    return EmbeddingsReport(**report)
+    found = EmbeddingsReport(**report)
+    if found.alike is not None and found.alike > _TOO_ALIKE:
+        logger.warning(
+            "%s: different sentences have a mean cosine of %.3f: the model has learnt to say the same of all."
+            " Set a smaller training.learning_rate or a larger encoder.initial_scale",
+            description,
+            found.alike,
+        )
+    return found
 
 
 def _key(parameters: ModelParameters, data: TrainingData) -> str:
@@ -181,6 +200,16 @@ def _key(parameters: ModelParameters, data: TrainingData) -> str:
             "data": data.fingerprint(),
         }
     )
+
+
+def _alike(encoder: Encoder, store: PairStore) -> float | None:
+    """Mean cosine of the left sides of up to 1,000 pairs from all over the store, each with the next."""
+    if len(store) < _FEW:
+        return None
+    some = np.unique(np.linspace(0, len(store) - 1, 1000).astype(np.int64))
+    device = next(encoder.parameters()).device
+    vectors = normalize(encode(encoder, store.select(some), device)[: len(some)], dim=1)
+    return round(float((vectors[1:] * vectors[:-1]).sum(1).mean()), 4)
 
 
 def found_by(trainer: Trainer[Any, Any], model: Model, data: TrainingData, begin: float) -> dict[str, Any]:

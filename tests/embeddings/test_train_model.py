@@ -240,3 +240,17 @@ def _updates(work: Path) -> int:
         for path in work.glob("embeddings/*/checkpoints/updates-*/state.json")
     ]
     return max(found, default=0)
+
+
+@pytest.mark.parametrize(("tail", "warned"), [(0, False), (40, True)])
+def test_a_model_that_says_the_same_of_all_sentences_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, tail: int, warned: bool
+) -> None:
+    """A last state knows nothing but a long common end, and a loss of twice the margin does not say so."""
+    words = [f"word{number}" for number in range(30)]
+    ends = " and so on" * tail
+    pairs = [(f"{a} {b}{ends}", f"{b} {a}{ends}") for a in words[:15] for b in words[15:]]
+    parameters = model_parameters({"kind": "lstm_last", "dimension": 8, "output_dimension": 8})
+    report = train(tmp_path, parameters, data_of(write_pairs(tmp_path / "pairs.tsv", pairs)))
+    assert report.alike is not None
+    assert ("say the same of all" in caplog.text) == warned == (report.alike > 0.95)
