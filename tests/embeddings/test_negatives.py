@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.embeddings import negatives
-from paraforge.embeddings.negatives import STRIP, ForbiddenCandidates, _search_directly, choose_negatives
+from paraforge.embeddings.negatives import (
+    STRIP,
+    ForbiddenCandidates,
+    Precision,
+    _search_directly,
+    choose_negatives,
+)
 from tests.embeddings import oracle
 
 
@@ -65,11 +71,11 @@ def test_a_mega_batch_of_one_text_needs_little_memory() -> None:
 
 @pytest.mark.parametrize("pairs", [2, STRIP // 2, STRIP // 2 + 1, 3 * STRIP - 7])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_blocks_and_threads_change_nothing(pairs: int, precision: str) -> None:
+def test_blocks_and_threads_change_nothing(pairs: int, precision: Precision) -> None:
     embeddings = _embeddings(pairs, 16, pairs).float()
-    alone = choose_negatives(embeddings, pairs, precision=precision)  # type: ignore[arg-type]
+    alone = choose_negatives(embeddings, pairs, precision=precision)
     with ThreadPoolExecutor(3, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        shared = choose_negatives(embeddings, pairs, precision=precision, pool=pool)  # type: ignore[arg-type]
+        shared = choose_negatives(embeddings, pairs, precision=precision, pool=pool)
     assert torch.equal(alone, shared)
     anchors = torch.arange(2 * pairs)
     assert not (alone == anchors).any()

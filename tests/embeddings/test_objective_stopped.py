@@ -17,21 +17,11 @@ from paraforge.embeddings.objective import encoder_trainer
 from paraforge.errors import InputError, Interrupted
 from paraforge.learning.loop import Record
 from tests.embeddings.training import make_encoder, make_repetitive_store, make_store, parameters, train
+from tests.here import Countdown
 
 
-class _StopAfter:
-    """Stands in for a signal that arrives in the midst of training."""
-
-    def __init__(self, calls: int) -> None:
-        self.calls = calls
-
-    def __call__(self) -> bool:
-        self.calls -= 1
-        return self.calls < 0
-
-
-def _interrupt(stop: _StopAfter) -> None:
-    if stop():
+def _interrupt(stop: Countdown) -> None:
+    if stop.is_set():
         raise Interrupted()
 
 
@@ -43,7 +33,7 @@ def test_resuming_after_passed_over_pairs_gives_the_same_bits(
     settings = parameters(batch_size=3, mega_batch=4, anneal=5, negatives="mix", exclude_identical=True)
     expected, whole = train(store, settings)
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e-9}
-    stop = _StopAfter(stop_after)
+    stop = Countdown(stop_after)
     monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: _interrupt(stop))
     with pytest.raises(Interrupted):
         train(store, settings, **options)
@@ -79,7 +69,7 @@ def test_resuming_gives_the_same_bits(
     }
     encoder = make_encoder(store)
     trainer = encoder_trainer(encoder, store, settings, **options)
-    stop = _StopAfter(stop_after)
+    stop = Countdown(stop_after)
     monkeypatch.setattr("paraforge.learning.loop.check_interrupt", lambda: _interrupt(stop))
     with pytest.raises(Interrupted):
         trainer.run()

@@ -19,7 +19,7 @@ from paraforge.shards import libraries
 from paraforge.shards.store import read_parquet
 from paraforge.translation import assembly, memory
 from paraforge.translation.translate import TranslationReport
-from tests.decoding.test_finished_batches import Countdown
+from tests.here import Countdown
 from tests.translation.test_translate import Row, found, parameters, run, write_corpus
 
 CHOSEN = parameters(nbest=2, sentences_per_task=8, fake=Fake(fail_pattern="špatná", defects=0.3))

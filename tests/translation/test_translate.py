@@ -26,7 +26,7 @@ from paraforge.translation.distinct import find_distinct
 from paraforge.translation.hypotheses import HypothesisRows
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.translate import TranslationReport, translate
-from tests.decoding.test_finished_batches import Countdown
+from tests.here import Countdown
 
 # A row of a corpus: foreign side, why ingest refused it, translation that it came with.
 Row = tuple[str, str | None, str | None]
