@@ -25,7 +25,7 @@ import typer
 from benchmarks.results import Paper, append, directory, latest, read
 from experiments import commands, search, training
 from experiments.pairs import data_directory
-from experiments.pool import Pool
+from experiments.pool import Pool, alone
 from experiments.tables import Cell, Row, Table, cells, names, read_table
 from paraforge import versions
 from paraforge.errors import Interrupted, ParaforgeError
@@ -106,7 +106,6 @@ class Bench:
     def pool(self) -> Pool:
         """All training pairs, made when the first training wants them."""
         if self._pool is None:
-            (self.work / "pool").mkdir(parents=True, exist_ok=True)
             self._pool = Pool(self.work / "pool", self.corpora)
         return self._pool
 
@@ -141,23 +140,24 @@ class Bench:
         """Figures of a cell by label ('' of a trained model), from its directory or by running it."""
         directory = self.place(cell, rows)
         finished = directory / "figures.json"
-        if finished.is_file():
-            found: dict[str, dict[str, Any]] = read_json(finished)["figures"]
-            return found
-        needed = {}
-        for before in _before(cell, rows):
-            self.figures(before, rows)
-            needed[before.row.name] = self.place(before, rows)
-        directory.mkdir(parents=True, exist_ok=True)
-        typer.echo(f"{cell.table}: {cell.row.name}, seed {cell.seed}", err=True)
-        with graceful_interrupts():
-            if cell.row.encoder is not None:
-                start = needed[cell.row.start] if cell.row.start is not None else None
-                found = {"": training.train(cell, directory, self.pool, start, self.threads)}
-            else:
-                found = commands.run(cell, directory, needed, self.corpora, self.threads)
-        write_json(finished, {"table": cell.table, "row": cell.row.name, "seed": cell.seed, "figures": found})
+        if not finished.is_file():
+            needed = {}
+            for before in _before(cell, rows):
+                self.figures(before, rows)
+                needed[before.row.name] = self.place(before, rows)
+            with alone(directory), graceful_interrupts():
+                if not finished.is_file():
+                    typer.echo(f"{cell.table}: {cell.row.name}, seed {cell.seed}", err=True)
+                    whose = {"table": cell.table, "row": cell.row.name, "seed": cell.seed}
+                    write_json(finished, {**whose, "figures": self._run(cell, directory, needed)})
+        found: dict[str, dict[str, Any]] = read_json(finished)["figures"]
         return found
+
+    def _run(self, cell: Cell, directory: Path, needed: dict[str, Path]) -> dict[str, dict[str, Any]]:
+        if cell.row.encoder is None:
+            return commands.run(cell, directory, needed, self.corpora, self.threads)
+        start = needed[cell.row.start] if cell.row.start is not None else None
+        return {"": training.train(cell, directory, self.pool, start, self.threads)}
 
 
 def _before(cell: Cell, rows: list[Row]) -> Iterator[Cell]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from filelock import FileLock, Timeout
 
 from experiments.pairs import FILES, data_directory, paraphrases
 from experiments.tables import Pairs
@@ -20,7 +21,7 @@ from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.evaluation.leakage import LeakageFilter
-from paraforge.files import read_json, write_json
+from paraforge.files import hash_json, read_json, write_json
 from paraforge.scoring import general
 from paraforge.scoring.pairs import Pairs as ScoredPairs
 from paraforge.scoring.scorers.overlap import Overlap
@@ -46,23 +47,26 @@ class Pool:
     """
 
     def __init__(self, directory: Path, corpora: list[Path]) -> None:
-        """Open the pool in `directory`, made the first time.
+        """Open the pool of these corpora in `directory`, made the first time and where a file has changed.
 
         corpora: row-aligned shard directories with source, reference, translation, and perhaps a translation
             score; all pairs with a translation are taken, also those that selection refused.
         """
-        what = {"format": _FORMAT, "corpora": [str(path) for path in corpora]}
-        index = directory / "pool.json"
-        if not _is(index, what):
-            self._build(directory, corpora, what)
-        content = read_json(index)
+        files = [data_directory() / name for name in FILES.values()]
+        files += [path for place in (data_directory() / "sts", *corpora) for path in sorted(place.rglob("*"))]
+        what = [_FORMAT, [str(path) for path in corpora], [_size(path) for path in files]]
+        place = directory / hash_json(what)[:16]
+        with alone(place):
+            if not (place / "pool.json").is_file():
+                self._build(place, corpora)
+        content = read_json(place / "pool.json")
         self.names: list[str] = content["names"]
         self.leakage: list[str] = content["leakage"]
-        self.codes: npt.NDArray[np.int16] = np.load(directory / "codes.npy")
-        self.scores = {name: np.load(directory / f"{name}.npy") for name in SCORES}
-        self.store = PairStore(directory / "pairs")
+        self.codes: npt.NDArray[np.int16] = np.load(place / "codes.npy")
+        self.scores = {name: np.load(place / f"{name}.npy") for name in SCORES}
+        self.store = PairStore(place / "pairs")
 
-    def _build(self, directory: Path, corpora: list[Path], what: dict[str, Any]) -> None:
+    def _build(self, directory: Path, corpora: list[Path]) -> None:
         leakage = LeakageFilter.of_files([data_directory() / "sts"])
         names: list[str] = []
         codes: list[npt.NDArray[np.int16]] = []
@@ -96,7 +100,7 @@ class Pool:
         np.save(directory / "codes.npy", np.concatenate(codes))
         for name, values in scores.items():
             np.save(directory / f"{name}.npy", np.concatenate(values))
-        write_json(directory / "pool.json", {**what, "names": names, "leakage": leakage.report.lines()})
+        write_json(directory / "pool.json", {"names": names, "leakage": leakage.report.lines()})
 
     def choose(self, units: Collection[str], pairs: Pairs, seed: int = 1) -> tuple[PairStore, PairStore]:
         """The pairs that a row trains on, and up to 1,000 others of those it chooses from; cut into units."""
@@ -126,9 +130,24 @@ class Pool:
         return dict(zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True))
 
 
-def _is(index: Path, what: dict[str, Any]) -> bool:
-    known = read_json(index) if index.is_file() else {}
-    return all(known.get(key) == value for key, value in what.items())
+@contextmanager
+def alone(place: Path) -> Iterator[None]:
+    """Hold a directory, once no other process does: several may run tables in one place."""
+    place.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(place / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print(f"{place}: another process is at it; waiting", file=sys.stderr)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
 
 
 def _tenth(

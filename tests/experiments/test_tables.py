@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 import torch
 import yaml
+from filelock import AcquireReturnProxy, FileLock
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
@@ -28,6 +29,7 @@ from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.parameters import TrainingParameters
 from paraforge.errors import Interrupted
+from paraforge.files import write_json
 from paraforge.shards.store import ShardWriter
 from tests.experiments.small_table import SMALL, run
 
@@ -285,9 +287,7 @@ def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
     place = data / "data" / FILES["paranmt"]
     place.parent.mkdir()
     place.write_bytes(gzip.compress("".join(f"o\t{a}\t{b}\n" for a, b in rows).encode(), mtime=0))
-    work = data / "pool"
-    work.mkdir()
-    pool = Pool(work, [])
+    pool = Pool(data / "pool", [])
     for decile in (1, 5, 10):
         chosen, _ = pool.choose(
             ["word"], tables.Pairs(sources=["paranmt"], decile=decile, by="overlap_3"), seed=1
@@ -301,3 +301,46 @@ def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
     limited, others = pool.choose(["word"], tables.Pairs(sources=["ppdb"], limit=60))
     assert (len(limited), len(others)) == (60, 40)
     assert not {*limited._chosen} & {*others._chosen}
+
+
+def test_pools_of_other_pairs_do_not_touch_each_other(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was chosen before, and wherever making it was cut off."""
+    table = pa.table({"source": ["x"], "reference": ["the dog"], "translation": ["a dog"]})
+    writer = ShardWriter(data / "corpus", table.schema, 10)
+    writer.write(table)
+    writer.close({})
+    own = Pool(data / "pools", [])
+
+    def killed(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("experiments.pool.write_json", killed)
+        Pool(data / "pools", [data / "corpus"])
+    again = Pool(data / "pools", [])
+    assert (again.names, len(again.store), len(again.codes)) == (["ppdb"], 100, 100)
+    assert len(Pool(data / "pools", [data / "corpus"]).store) == 101
+    assert again.store.fingerprint == own.store.fingerprint == Pool(data / "pools", []).store.fingerprint
+    (data / "data" / FILES["ppdb"]).write_bytes(gzip.compress(b"one\tother\n", mtime=0))
+    assert len(Pool(data / "pools", []).store) == 1
+
+
+def test_two_runs_at_once_share_their_cells(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second waits for the figures of the first, and trains nothing."""
+    (row,) = (row for row in read_table("small")[1] if row.name == "word, 1")
+    place = program.Bench(data / "work", [], 1).place(Cell("small", row, 1, ()), [row])
+    place.mkdir(parents=True)
+    other = FileLock(place / "lock")
+    other.acquire()
+
+    class Waiting(FileLock):
+        def acquire(self, timeout: float | None = None) -> AcquireReturnProxy:
+            if timeout is None:
+                write_json(place / "figures.json", {"figures": {"": {"stsb_dev": 12.5}}})
+                other.release()
+            return super().acquire(timeout)
+
+    monkeypatch.setattr("experiments.pool.FileLock", Waiting)
+    said = run(data / "work", "--row", "word, 1", "--seed", "1")
+    assert "another process is at it" in said and "12.5" in said
+    assert not (place / "model").exists()
