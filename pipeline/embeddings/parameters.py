@@ -57,7 +57,7 @@ class TrainingParameters(Section):
         "its negatives are harder; without mega-batches",
     )
     negatives: Literal["max", "mix"] = Field(
-        "max", description="MAX, or MAX with probability 0.5 else uniform"
+        "max", description="MAX, or MAX with probability 0.5 else uniform; an rnn collapses under MAX"
     )
     negative_precision: Literal["float32", "bfloat16"] = Field(
         "bfloat16", description="of the products that negatives are chosen by; bfloat16 is 3 times as fast"
