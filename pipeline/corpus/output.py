@@ -150,8 +150,8 @@ def one_line(text: str) -> str:
 
 
 def _harmless(character: str) -> bool:
-    # Controls, and marks that turn the direction of what follows.
-    return character.isprintable() or unicodedata.category(character) in ("Zs", "Cf", "Mn", "Mc", "Me", "Co")
+    # Not "printable": this Python's tables may be older than the newest emoji.
+    return unicodedata.category(character) not in ("Cc", "Cs")
 
 
 def render_table(rows: Rows, limit: int, width: int, terminal: bool = False) -> tuple[str, bool]:

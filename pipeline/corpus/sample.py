@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
+_ROUNDING = 1e-5
 _BAND = re.compile(rf"\s*({_NUMBER})\s*(?:-|\.\.|,|:)\s*({_NUMBER})\s*")
 
 
@@ -36,8 +37,8 @@ class Band:
     def condition(self, column: str) -> str:
         """The band in SQL."""
         name = identifier(column)
-        below = "" if self.high == 1 else f" AND {name} <= CAST({self.high!r} AS FLOAT)"
-        return f"{name} > CAST({self.low!r} AS FLOAT){below}"
+        high = 1 + _ROUNDING if self.high == 1 else self.high
+        return f"{name} > CAST({self.low!r} AS FLOAT) AND {name} <= CAST({high!r} AS FLOAT)"
 
 
 def parse_band(text: str) -> Band:

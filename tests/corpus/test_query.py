@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given
+from hypothesis.strategies import characters, text
 
 from paraforge.corpus.database import open_database
 from paraforge.corpus.output import one_line
@@ -122,6 +124,13 @@ def test_an_amount_of_memory_that_is_none(corpus: Path) -> None:
 def test_terminals_are_not_steered_by_text() -> None:
     assert one_line("a\x1b[31mb\r\nc\td\u2028e") == "a\ufffd[31mb  c d e"
     assert one_line("žluťoučký 日本 👍🏽") == "žluťoučký 日本 👍🏽"
+
+
+@given(text(characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])))
+@example("🫨 \U0001fadf \ufdd0 \U0010ffff \u202e\u200d")
+def test_only_controls_and_line_ends_are_replaced_in_a_field(value: str) -> None:
+    """Characters that this Python does not know yet, such as the newest emoji, are text, too."""
+    assert one_line(value) == value
 
 
 def test_mistakes_in_sql_are_explained(corpus: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -52,9 +53,21 @@ def test_a_band_is_open_below_and_closed_above(corpus: Path) -> None:
     assert drawn.population == len(wanted)
 
 
-def test_scores_just_over_one_are_in_the_last_band(tmp_path: Path) -> None:
-    assert "<=" not in Band(0.8, 1.0).condition("paraphrase_score")
-    assert "<=" in Band(0.6, 0.8).condition("paraphrase_score")
+def test_scores_just_over_one_are_in_the_last_band() -> None:
+    condition = Band(0.8, 1.0).condition("score")
+    values = "(0.8::FLOAT), (0.9::FLOAT), (1.0000002::FLOAT), (1.1::FLOAT)"
+    found = duckdb.sql(f"SELECT {condition} FROM (VALUES {values}) AS pairs(score)").fetchall()
+    assert found == [(False,), (True,), (True,), (False,)]
+
+
+@pytest.mark.parametrize("score", ["reference_tokens", "translation_score", "overlap_1"])
+@pytest.mark.parametrize("band", [Band(-1, 0), Band(0, 1), Band(-9, 1), Band(1, 9)])
+def test_a_band_of_any_score_is_bounded_on_both_sides(corpus: Path, score: str, band: Band) -> None:
+    dataset = open_published(corpus)
+    values = pq.read_table(sorted(corpus.glob("*.parquet")))[score].drop_null().to_pylist()
+    wanted = sorted(value for value in values if band.low < value <= band.high)
+    drawn = sample_pairs(dataset, 10_000, 1, band, score)
+    assert sorted(drawn.pairs[score].to_pylist()) == wanted
 
 
 def test_the_seed_decides(corpus: Path) -> None:
