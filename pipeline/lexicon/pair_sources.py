@@ -21,6 +21,7 @@ from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_file
 from paraforge.interrupts import check_interrupt
 from paraforge.lexicon.parameters import LexiconFilters
+from paraforge.shards.column import holds_text
 from paraforge.shards.store import ShardView, ShardWriter, index_path, open_parquet, read_aligned, row_groups
 from paraforge.text.compression import open_bytes, refuse_binary
 from paraforge.text.lines import Reading
@@ -36,6 +37,7 @@ DECIDING_COLUMNS = (
     "failed",
     "rank",
 )
+_NUMBERS = ("paraphrase_score", "reference_tokens", "translation_tokens", "rank")
 TEXT_SCHEMA = pa.schema(
     [
         ("reference", pa.string()),
@@ -143,7 +145,9 @@ def _parquet_files(files: Sequence[Path], filters: LexiconFilters) -> PairSource
     columns: tuple[str, ...] = ()
     for path in files:
         with open_parquet(path) as file:
-            columns = _columns(file.schema_arrow.names, filters, path)
+            schema = file.schema_arrow
+            columns = _columns(schema.names, filters, path)
+            _check_types(schema, columns, path)
             pieces += [Piece((path,), rows, groups) for groups, rows in row_groups(file)]
     return PairSource(tuple(pieces), columns, hash_json([sha256_file(path) for path in files]))
 
@@ -156,6 +160,17 @@ def _columns(names: Sequence[str], filters: LexiconFilters, path: Path) -> tuple
         raise InputError(_NO_SCORE, path, remedy=_SCORE_REMEDY)
     deciding = [name for name in DECIDING_COLUMNS if name in names]
     return (*TEXT_COLUMNS, *deciding)
+
+
+def _check_types(schema: pa.Schema, columns: Sequence[str], path: Path) -> None:
+    for name in columns:
+        if schema.names.count(name) > 1:
+            raise InputError(f"more than one column {name!r}", path)
+        kind = schema.field(name).type
+        of_numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        wanted, right = ("numbers", of_numbers) if name in _NUMBERS else ("text", holds_text(kind))
+        if not right and not pa.types.is_null(kind):
+            raise InputError(f"column {name!r} is {kind}, not {wanted}", path)
 
 
 def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
@@ -217,7 +232,9 @@ def select_pairs(table: pa.Table, filters: LexiconFilters) -> Selected:
     for name in ("reference_tokens", "translation_tokens"):
         if name in names:
             drop("tokens", pc.fill_null(pc.greater(table[name], filters.maximum_tokens), False))
-    kept = table.select(TEXT_COLUMNS).filter(pa.array(keep))
+    # Arrow cannot filter strings of every layout.
+    texts = [table[name].cast(pa.large_string()) for name in TEXT_COLUMNS]
+    kept = pa.table(texts, list(TEXT_COLUMNS)).filter(pa.array(keep))
     references, translations = tokenize_columns(kept["reference"], kept["translation"])
     short = (references.lengths <= filters.maximum_tokens) & (translations.lengths <= filters.maximum_tokens)
     dropped["tokens"] += int((~short).sum())

@@ -100,7 +100,9 @@ class ShardCounts:
 
 def count_shard(table: Any) -> ShardCounts:
     """Count the rows that can be scored, of a table with `reference`, `translation` and perhaps `source`."""
-    rows = table.filter(usable_rows(table))
+    # Other columns may be of a type that Arrow cannot filter.
+    counted = table.select([name for name in COUNTED_COLUMNS if name in table.column_names])
+    rows = counted.filter(usable_rows(table))
     tokens = tokenize_column(rows["reference"])
     counts = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
     words = pa.table({"word": pa.array(tokens.vocabulary, pa.string()), "count": counts.astype(np.int64)})

@@ -26,6 +26,7 @@ from paraforge.scoring.pairs import FATE_COLUMNS, TEXT_COLUMNS
 from paraforge.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.scoring.scorer import Scorer
 from paraforge.scoring.wrong_pairs import draw_wrong_pairs, joined
+from paraforge.shards.column import holds_text
 from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.pool import in_processes
 from paraforge.shards.schema import COLUMNS
@@ -216,11 +217,11 @@ def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[An
                 if column not in names:
                     raise InputError(f"no column {column!r} for {name}; it has {', '.join(names)}", path)
                 kind = file.schema_arrow.field(column).type
-                if not _is_text(kind):
+                if not holds_text(kind):
                     raise InputError(f"column {column!r} for {name} is {kind}, not text", path)
             for name in _OTHER_TEXTS:
                 kind = file.schema_arrow.field(name).type if name in names else pa.string()
-                if not _is_text(kind) and not pa.types.is_null(kind):
+                if not holds_text(kind) and not pa.types.is_null(kind):
                     problem = f"column {name!r} is {kind}, not text"
                     raise InputError(problem, path, remedy="Rename it: a column of that name is read.")
             if not file.metadata.num_rows:
@@ -242,13 +243,8 @@ def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[An
         raise InputError(f"not a whole Parquet file: {one_line(error)}", path) from error
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
 def _with_plain_texts(table: Any) -> Any:
-    """The table with strings in the columns that are read, where these are dictionaries or empty."""
+    """The table with strings in the columns that are read, where these are of another layout or empty."""
     for place, field in enumerate(table.schema):
         if field.name in (*TEXT_COLUMNS, *_OTHER_TEXTS) and not pa.types.is_large_string(field.type):
             table = table.set_column(place, field.with_type(pa.string()), table[place].cast(pa.string()))

@@ -229,6 +229,50 @@ def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:
         extract(tmp_path, _shards(tmp_path / "bare", {"reference": ["a"], "translation": ["b"]}))
 
 
+LAYOUTS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())]
+
+
+@pytest.mark.parametrize("kind", LAYOUTS, ids=str)
+def test_strings_of_every_layout_give_the_same_lexicon(tmp_path: Path, kind: pa.DataType) -> None:
+    references, translations = zip(*zipf_corpus(60), strict=True)
+    texts = {"reference": list(references), "translation": list(translations)}
+    plain = pa.table({**texts, "paraphrase_score": [0.9] * 60})
+    pq.write_table(plain.slice(0, 50), tmp_path / "plain.parquet")
+    fates = {"rejected": [None] * 50 + ["x"] * 10}
+    other = {name: _as(pa.array(values, pa.string()), kind) for name, values in {**texts, **fates}.items()}
+    pq.write_table(pa.table({**other, "paraphrase_score": [0.9] * 60}), tmp_path / "other.parquet")
+    extract(tmp_path, tmp_path / "plain.parquet", output="plain")
+    report = extract(tmp_path, tmp_path / "other.parquet", output="other")
+    assert (report.rows, report.dropped["rejected"]) == (60, 10)
+    assert entries(tmp_path, "other").equals(entries(tmp_path, "plain"))
+
+
+def _as(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    return (
+        texts.cast(kind.value_type).dictionary_encode() if pa.types.is_dictionary(kind) else texts.cast(kind)
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "wanted"),
+    [
+        ("reference", [[b"\xff"]], "text"),
+        ("translation", [1], "text"),
+        ("paraphrase_score", ["0.5"], "numbers"),
+        ("rank", ["first"], "numbers"),
+        ("reference_tokens", [[1]], "numbers"),
+        ("rejected", [False], "text"),
+    ],
+)
+def test_columns_of_another_type_are_named(
+    tmp_path: Path, column: str, values: list[Any], wanted: str
+) -> None:
+    columns: dict[str, Any] = {"reference": ["a"], "translation": ["b"], "paraphrase_score": [0.5]}
+    pq.write_table(pa.table({**columns, column: values}), tmp_path / "pairs.parquet")
+    with pytest.raises(InputError, match=rf"column '{column}' is .*, not {wanted}"):
+        extract(tmp_path, tmp_path / "pairs.parquet")
+
+
 @pytest.mark.parametrize("rows", [0, 3])
 def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: int

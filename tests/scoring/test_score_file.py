@@ -81,8 +81,10 @@ def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
             "overlap_1": ["an old column"] * len(PAIRS),
             "mt": pa.array([t for _, t in PAIRS[:3]] + [None], pa.large_string()),
             "weight": [0.5] * len(PAIRS),
+            "note": pa.array(["of a layout that Arrow cannot filter"] * len(PAIRS), pa.string_view()),
         }
     )
+    table = table.set_column(0, "en", table["en"].cast(pa.string_view()))
     pq.write_table(table, tmp_path / "pairs.parquet")
     run(
         tmp_path / "pairs.parquet",
@@ -95,8 +97,8 @@ def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
         "mt",
     )
     scored = pq.read_table(tmp_path / "scored.parquet")
-    assert scored.column_names == ["reference", "translation", "weight", *SCORES]
-    assert scored["weight"].equals(table["weight"])
+    assert scored.column_names == ["reference", "translation", "weight", "note", *SCORES]
+    assert scored["weight"].equals(table["weight"]) and scored["note"].equals(table["note"])
     assert scored.select(SCORES).slice(0, 3).equals(expected(PAIRS[:3]))
     assert scored["overlap_1"].to_pylist()[3] is None
 

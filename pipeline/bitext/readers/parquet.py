@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from paraforge.bitext.block import REJECT_MALFORMED, Block, text_of
 from paraforge.bitext.source import ONLY, NamedColumnSource, Where
 from paraforge.errors import InputError, one_line
+from paraforge.shards.column import holds_text
 from paraforge.text.lines import Reading
 
 _BATCH_ROWS = 16_384
@@ -78,8 +79,7 @@ def _check(path: Path, schema: pa.Schema, name: str, column: str) -> tuple[str, 
         kind = kind.field(part).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
-    is_text = is_text or pa.types.is_large_binary(kind) or kind == pa.string_view()
+    is_text = holds_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     if name == "score" and not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         raise InputError(f"column {column!r} for the score is {kind}, not numbers", path)
     if name == "where" and pa.types.is_nested(kind):
