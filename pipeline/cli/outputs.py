@@ -31,6 +31,9 @@ _WHOLE_DIRECTORIES = {
     "table.json": ("words",),
 }
 
+# Not the names without underscore: other programs have files of these names.
+_DATASETS = ("_manifest.json", "_shards.json")
+
 
 @dataclass(frozen=True)
 class DirectoryKind:
@@ -83,7 +86,9 @@ class FileKind:
 
 def check_output_directory(output: Path, force: bool, *kinds: DirectoryKind) -> None:
     """Refuse to replace anything without `force`, and with it anything but an empty directory or one of these
-    kinds in which nothing else was put. Raises InputError: it exists; it is left as it is."""
+    kinds in which nothing else was put. Raises InputError: it exists; it is left as it is; or nothing can be
+    put there."""
+    _check_place(output)
     if not _exists(output, force):
         return
     found = [_refusal(output, kind) for kind in kinds] if output.is_dir() else ["not a directory"]
@@ -97,9 +102,12 @@ def check_output_file(output: Path | None, force: bool, kind: FileKind | None = 
     output: None is standard output, which is always right.
     kind: None where it is not known yet (the columns of a query): call again before writing.
 
-    Raises InputError: it exists; it is left as it is.
+    Raises InputError: it exists; it is left as it is; or nothing can be put there.
     """
-    if output is None or not _exists(output, force):
+    if output is None:
+        return
+    _check_place(output)
+    if not _exists(output, force):
         return
     if not output.is_file():
         _refuse(output, "not a file")
@@ -176,6 +184,21 @@ def numpy_array() -> FileKind:
             return file.read(6) == b"\x93NUMPY"
 
     return FileKind("an array of NumPy", is_one)
+
+
+def _check_place(output: Path) -> None:
+    """Refuse what is below a file, and anything new in a dataset, which readers would take for part of it and
+    the next publication would remove."""
+    for parent in output.absolute().parents:
+        if not parent.is_dir():
+            if parent.exists():
+                raise InputError("not a directory", parent, remedy="Give another name.")
+            continue
+        for mark in () if output.exists() else _DATASETS:
+            if _describes(parent / mark, _WHOLE_DIRECTORIES[mark]):
+                raise InputError(
+                    f"part of the directory that {mark} describes", output, remedy="Give another name."
+                )
 
 
 def _exists(output: Path, force: bool) -> bool:

@@ -155,3 +155,25 @@ def test_a_part_of_a_published_directory_is_not_replaced(mark: str, content: obj
 def test_a_file_that_only_has_the_name_of_a_description_describes_nothing(tmp_path: Path) -> None:
     (tmp_path / "sif.json").write_text('{"model": "models/sif", "kind": "SIF"}')
     check_output_file(tmp_path / "sif.json", True, json_object("an evaluation", "model", "kind"))
+
+
+@pytest.mark.parametrize("name", ["new.parquet", "below/new.parquet"])
+@pytest.mark.parametrize(
+    ("mark", "content"), [("_manifest.json", '{"files": []}'), ("_shards.json", '{"shards": []}')]
+)
+def test_nothing_new_is_put_into_a_dataset(tmp_path: Path, mark: str, content: str, name: str) -> None:
+    """Readers of the directory would take it for part of it, and the next 'dvc repro' would remove it."""
+    (tmp_path / mark).write_text(content)
+    with pytest.raises(InputError, match=f"part of the directory that {mark} describes"):
+        check_output_file(tmp_path / name, False)
+    with pytest.raises(InputError, match=f"part of the directory that {mark} describes"):
+        check_output_directory(tmp_path / name, True, MODEL)
+
+
+def test_nothing_is_put_below_a_file(tmp_path: Path) -> None:
+    (tmp_path / "notes").touch()
+    for output in (tmp_path / "notes" / "new", tmp_path / "notes" / "below" / "new"):
+        with pytest.raises(InputError, match="notes: not a directory"):
+            check_output_file(output, False)
+        with pytest.raises(InputError, match="notes: not a directory"):
+            check_output_directory(output, True, MODEL)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
 
 from paraforge.engines import open_translator
 from paraforge.errors import IncompleteError
+from paraforge.text.text_blocks import PIPE
 from paraforge.translation.text_file import read_sentences, translate_lines
 
 
@@ -42,3 +45,21 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
         translate_lines(open_translator("fake", None), read_sentences(source), tmp_path / name)
         outputs.append((tmp_path / name).read_bytes())
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\ufeffpes\nkočka\n",
+        "pes\r\nkočka\r\n",
+        "pes\n\nkočka",
+        "pes\u2028a\x85kočka\rtu\n",
+        "\ufeff\ufeffpes\r\r\n\r",
+    ],
+)
+def test_a_pipe_gives_the_sentences_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    (tmp_path / "in.txt").write_bytes(content.encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    assert list(read_sentences(PIPE)) == list(read_sentences(tmp_path / "in.txt"))
