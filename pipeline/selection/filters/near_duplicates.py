@@ -33,36 +33,8 @@ def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
     return near_duplicate_keys(pc.fill_null(rows.column("reference"), ""))
 
 
-# References ranked in memory, at 40 bytes each; more are ranked on disk.
+# Keys held in memory, 16 bytes each, before they are spread over many files.
 HELD_ROWS = 1_000_000
-
-
-class _HeldRanks:
-    """Ranks of few keys, in memory; asked as :class:`~paraforge.shards.groups.GroupRanker` is."""
-
-    def __init__(self, keys: npt.NDArray[np.uint64]) -> None:
-        order = np.lexsort((keys[:, 1], keys[:, 0]))
-        ordered = keys[order]
-        begins = np.ones(len(keys), bool)
-        begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-        starts = np.flatnonzero(begins)
-        self._earlier = np.empty(len(keys), np.int64)
-        self._earlier[order] = np.arange(len(keys)) - starts[np.cumsum(begins) - 1]
-
-    def earlier(self, start: int, stop: int) -> npt.NDArray[np.int64]:
-        return self._earlier[start:stop]
-
-
-class _StoredRanks:
-    """Ranks of many keys, on disk."""
-
-    def __init__(self, ranker: GroupRanker) -> None:
-        ranker.finish()
-        ranker.ranks(0, 0)  # opens its files before threads ask for them
-        self._ranker = ranker
-
-    def earlier(self, start: int, stop: int) -> npt.NDArray[np.int64]:
-        return self._ranker.ranks(start, stop)[0]
 
 
 @dataclass(frozen=True)
@@ -70,12 +42,12 @@ class NearDuplicates(NamedFilter):
     """Refuses a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
 
     name: the reason. per_reference: pairs kept of one reference.
-    ranks: of the references of the pairs that earlier filters accepted.
+    ranker: of the references of the pairs that earlier filters accepted.
     starts: for each shard, how many such pairs earlier shards have.
     """
 
     per_reference: int
-    ranks: _HeldRanks | _StoredRanks
+    ranker: GroupRanker
     starts: list[int] = field(default_factory=list)
 
     @property
@@ -86,7 +58,7 @@ class NearDuplicates(NamedFilter):
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.selection.filters.Filter`."""
         start = self.starts[shard]
-        earlier = self.ranks.earlier(start, start + rows.num_rows)
+        earlier, _ = self.ranker.ranks(start, start + rows.num_rows)
         return (earlier >= self.per_reference).astype(np.uint8)
 
 
@@ -105,18 +77,16 @@ def rank_references(
     for shard_keys in keys:
         starts.append(starts[-1] + len(shard_keys))
         held.append(shard_keys)
-        if starts[-1] > HELD_ROWS and ranker is None:
-            ranker = GroupRanker(directory)
-        if ranker is not None:
-            for waiting in held:
-                ranker.add(waiting)
-            held.clear()
-    ranks = (
-        _HeldRanks(np.concatenate([np.empty((0, 2), np.uint64), *held]))
-        if ranker is None
-        else _StoredRanks(ranker)
-    )
-    return NearDuplicates(name, per_reference, ranks, starts[:-1])
+        if starts[-1] > HELD_ROWS:
+            ranker = ranker or GroupRanker(directory)
+            while held:
+                ranker.add(held.pop(0))
+    ranker = ranker or GroupRanker(directory, expected_rows=starts[-1])
+    for shard_keys in held:
+        ranker.add(shard_keys)
+    ranker.finish()
+    ranker.ranks(0, 0)  # opens its files before threads ask for them
+    return NearDuplicates(name, per_reference, ranker, starts[:-1])
 
 
 class NearDuplicatesParameters(FilterParameters):
