@@ -70,6 +70,12 @@ def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Pa
     sync_directory(target.parent)
 
 
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file atomically; text is UTF-8."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
 @contextmanager
 def text_output(path: Path | None, keep: bool = False) -> Iterator[TextIO]:
     """Open a text for writing, UTF-8 with Unix line ends; a file (``.gz``: compressed) as by
@@ -125,9 +131,7 @@ def hash_json(value: Any) -> str:
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write a JSON file atomically, readable by people (indented, in the order given)."""
-    with atomic_path(path) as temporary:
-        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-        temporary.write_text(text + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_json_or_none(path: str | os.PathLike[str]) -> dict[str, Any] | None:

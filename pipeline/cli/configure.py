@@ -48,7 +48,7 @@ def configure(
     from paraforge.configuration.composition import choices, configs_directory
     from paraforge.configuration.inputs import INPUTS, link_inputs
     from paraforge.errors import ConfigurationError
-    from paraforge.files import atomic_path
+    from paraforge.files import write_whole
 
     configs = configs_directory(configs)
     if groups:
@@ -65,8 +65,7 @@ def configure(
     if show:
         typer.echo(found.text, nl=False)
         return
-    with atomic_path(output) as temporary:
-        temporary.write_text(found.text, encoding="utf-8")
+    write_whole(output, found.text)
     typer.echo("\n".join(_lines(found, output)))
     chosen = dict(one.split("=", 1) for one in found.choices)
     if chosen.get("corpus", "sample") != "sample" and "select" not in chosen:

@@ -18,7 +18,7 @@ from typing import Any
 import typer
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path
+from paraforge.files import write_whole
 
 _READ_BYTES = 1 << 16
 # A file in a directory with one of these, which has this key, is part of it, and is replaced by what makes
@@ -172,8 +172,7 @@ def write_or_print(text: str, output: Path | None) -> None:
     if output is None:
         typer.echo(text)
         return
-    with atomic_path(output) as temporary:
-        temporary.write_text(f"{text}\n", encoding="utf-8")
+    write_whole(output, f"{text}\n")
 
 
 def numpy_array() -> FileKind:

@@ -15,7 +15,7 @@ from typing import Any
 
 from paraforge.decoding.translator import Hypotheses, Hypothesis, Translator
 from paraforge.errors import ParaforgeError
-from paraforge.files import atomic_path, hash_json
+from paraforge.files import hash_json, write_whole
 from paraforge.shards.scheduler import report_rows
 
 # What a killed process may lose of a task that takes long.
@@ -69,8 +69,7 @@ class FinishedBatches:
         self._saved = time.monotonic()
         if self._path is not None and self._results:
             content = json.dumps(self._results).encode()  # of a shard, and rarely
-            with atomic_path(self._path) as temporary:
-                temporary.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+            write_whole(self._path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 def finished_batches() -> FinishedBatches:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path, text_output
+from paraforge.files import text_output, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -87,8 +87,7 @@ def train_vocabulary(
             f"no vocabulary of {size} pieces can be trained on {count} sentences: {detail}",
             remedy="Change vocabulary.size or vocabulary.character_coverage of its section.",
         ) from error
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(model.getvalue())
+    write_whole(path, model.getvalue())
 
 
 def pieces_of(processor: Any) -> list[str]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import yaml
 
 from paraforge.errors import IncompleteError, InputError
-from paraforge.files import atomic_path, hash_json, sha256_file
+from paraforge.files import hash_json, sha256_file, write_whole
 from paraforge.progress import progress
 from paraforge.publication.card import CARD_NAME, CONFIGS_NAME, dataset_card, file_configs
 from paraforge.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
@@ -259,10 +259,8 @@ class _Publication:
             )
         write_index(directory, records, {"step": STEP, "version": PUBLISH, "schema_version": SCHEMA_VERSION})
         manifest.write(directory)
-        with atomic_path(directory / CARD_NAME) as path:
-            path.write_text(dataset_card(manifest, statistics, self.parameters), encoding="utf-8")
-        with atomic_path(directory / CONFIGS_NAME) as path:
-            path.write_text(yaml.safe_dump(file_configs(manifest), sort_keys=False), encoding="utf-8")
+        write_whole(directory / CARD_NAME, dataset_card(manifest, statistics, self.parameters))
+        write_whole(directory / CONFIGS_NAME, yaml.safe_dump(file_configs(manifest), sort_keys=False))
         return manifest
 
     def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from paraforge import __version__
 from paraforge.corpus.differing_words import marked_words
-from paraforge.files import atomic_path
+from paraforge.files import write_whole
 from paraforge.publication.verdict_words import separations, verdict_words
 from paraforge.report.content import Content, gather
 from paraforge.report.curves import Curves
@@ -40,8 +40,7 @@ def write_report(
     """
     environment = _environment()
     content = gather(corpus, parameters, metrics, plots)
-    with atomic_path(output) as temporary:
-        temporary.write_text(render(content, environment), encoding="utf-8")
+    write_whole(output, render(content, environment))
     return content
 
 

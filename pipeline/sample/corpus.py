@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from paraforge.files import atomic_path
+from paraforge.files import write_whole
 from paraforge.sample.generator import SamplePair, generate
 
 SOURCES = ("sample-everyday", "sample-captions", "sample-news", "sample-software", "sample-handwritten")
@@ -15,8 +15,7 @@ def _write(path: Path, pairs: Iterable[SamplePair]) -> Path:
     content = "".join(f"{pair.cs}\t{pair.reference}\n" for pair in pairs).encode("utf-8")
     if path.is_file() and path.read_bytes() == content:
         return path  # an unchanged file keeps its time, so that nothing after it runs again
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(content)
+    write_whole(path, content)
     return path
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path
+from paraforge.files import write_whole
 from paraforge.scoring.vectors import FloatArray
 from paraforge.text.units import parts_of_words
 
@@ -111,8 +111,7 @@ class SubwordVectors:
             "parts": np.frombuffer("\n".join(self.parts).encode(), dtype=np.uint8),
             "unknown_length": np.array([self.unknown_length], dtype=np.float32),
         }
-        with atomic_path(path) as temporary:
-            temporary.write_bytes(save(tensors))
+        write_whole(path, save(tensors))
 
     @classmethod
     def open(cls, path: Path) -> SubwordVectors:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from paraforge.files import atomic_path
+from paraforge.files import write_whole
 from paraforge.markdown import code, escape, table
 from paraforge.publication.card import CARD_NAME, CONFIGS_NAME, configs, size_category
 from paraforge.publication.datasets import Dataset
@@ -54,10 +54,8 @@ def write_card(
         heading = "Columns" if name == "default" else f"Columns of {name}"
         parts.append(f"## {heading}\n\n`{pattern}`\n\n{table(['column', 'type', 'meaning'], rows)}")
     body = "\n\n".join(parts)
-    with atomic_path(directory / CARD_NAME) as path:
-        path.write_text(f"---\n{metadata}---\n\n{body}\n", encoding="utf-8")
-    with atomic_path(directory / CONFIGS_NAME) as path:
-        path.write_text(yaml.safe_dump(of_files, sort_keys=False), encoding="utf-8")
+    write_whole(directory / CARD_NAME, f"---\n{metadata}---\n\n{body}\n")
+    write_whole(directory / CONFIGS_NAME, yaml.safe_dump(of_files, sort_keys=False))
 
 
 def _of_corpus(directory: Path) -> dict[str, Any]:
