@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.errors import InputError
+from paraforge.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.shards.store import ShardView
 from paraforge.text import ppdb
 from paraforge.text.fields import finite_number
@@ -130,13 +131,9 @@ def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
     Raises InputError: no such shards, or no columns reference and translation.
     """
     view = ShardView(*directories)
-    fates = [name for name in ("rejected", "failed") if name in view.column_names]
-    sources = ["source"] if "source" in view.column_names else []
-    for table in view.tables(["reference", "translation", *sources, *fates]):
-        keep = pc.and_(pc.is_valid(table.column("reference")), pc.is_valid(table.column("translation")))
-        for name in fates:
-            keep = pc.and_(keep, pc.is_null(table.column(name)))
-        yield from blocks_of_sources(table.filter(keep), ("reference", "translation"))
+    others = [name for name in ("source", *FATE_COLUMNS) if name in view.column_names]
+    for table in view.tables([*TEXT_COLUMNS, *others]):
+        yield from blocks_of_sources(table.filter(usable_rows(table)), TEXT_COLUMNS)
 
 
 def _parse(

@@ -15,16 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.progress import progress
-from paraforge.scoring.pairs import (
-    FATE_COLUMNS,
-    LETTER,
-    TEXT_COLUMNS,
-    by_source,
-    log_length_ratios,
-    usable_rows,
-)
+from paraforge.scoring.pairs import LETTER, by_source, log_length_ratios
 from paraforge.shards.pool import in_order, threads_for
 from paraforge.shards.resources import Resources
+from paraforge.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.shards.store import ShardView
 from paraforge.shards.work import WorkDirectory, shard_key
 from paraforge.text.tokens import tokenize_column

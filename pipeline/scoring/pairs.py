@@ -16,19 +16,7 @@ from paraforge.text.ragged import IntArray
 from paraforge.text.tokens import TokenColumn, tokenize_columns
 
 HIGHEST_ORDER = 3
-TEXT_COLUMNS = ("reference", "translation")
-# Rows with a value in one of these were given up by an earlier step.
-FATE_COLUMNS = ("rejected", "failed")
 LETTER = r"\p{L}"
-
-
-def usable_rows(table: Any) -> Any:
-    """Whether each row has both texts and no earlier step gave it up: a pyarrow boolean array."""
-    usable = pc.and_(*(pc.is_valid(table[name]) for name in TEXT_COLUMNS))
-    for name in FATE_COLUMNS:
-        if name in table.column_names:
-            usable = pc.and_(usable, pc.is_null(table[name]))
-    return usable
 
 
 def by_source(sources: Any) -> Iterator[tuple[str, IntArray]]:

@@ -28,7 +28,7 @@ from paraforge.shards.column import column
 from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.shards.pool import in_order, threads_for
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import COLUMNS
+from paraforge.shards.schema import COLUMNS, TEXT_COLUMNS
 from paraforge.shards.step import Step, run_step
 from paraforge.shards.store import (
     ShardDirectory,
@@ -47,7 +47,6 @@ FEW: Final = 30
 """Sources with fewer drawn rows exchange their translations among each other."""
 RIGHT: Final = "right_"
 """Before a score's name: the score of the reference's own translation."""
-TEXTS: Final = ("reference", "translation")
 _TRAINED: Final = b"paraforge.trained_on_corpus"
 _SEED: Final = 1
 _ROWS_PER_SHARD: Final = 2_500
@@ -200,7 +199,7 @@ def _below_limits(view: Shards, limits: Mapping[str, float], index: int) -> pa.T
     lineage, both texts and the scores, with the key that they are drawn by."""
     lineage = [name for name in LINEAGE if name in view.column_names]
     scores = [name for name in judged_scores() if name in view.column_names]
-    rows = view.read(index, [*lineage, *TEXTS, "reference_tokens", *scores])
+    rows = view.read(index, [*lineage, *TEXT_COLUMNS, "reference_tokens", *scores])
     rows = rows.filter(pc.is_valid(rows["reference_tokens"])).drop_columns("reference_tokens")
     keys = sampling_keys(rows.select(lineage), _SEED)
     names = rows["source"].combine_chunks().dictionary_encode()
@@ -226,7 +225,7 @@ def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
     others = np.full(rows.num_rows, -1, np.int64)
     for parts in groups.values():
         places = np.concatenate(parts)
-        references, translations = (rows[name].take(places).to_pylist() for name in TEXTS)
+        references, translations = (rows[name].take(places).to_pylist() for name in TEXT_COLUMNS)
         found = rows_of_similar_length(references, translations, _SEED)
         others[places] = np.where(found < 0, -1, places[found])
     return others
@@ -245,7 +244,7 @@ def _wrong(rows: pa.Table, others: npt.NDArray[np.int64], sources: Mapping[str, 
     added = (taken["source"], taken["line"], pa.array(weights, pa.float64()))
     arrays |= {field.name: value for field, value in zip(_ADDED, added, strict=True)}
     arrays |= {f"{RIGHT}{name}": paired[name] for name in scores}
-    fields = [COLUMNS[name] for name in (*lineage, *TEXTS)]
+    fields = [COLUMNS[name] for name in (*lineage, *TEXT_COLUMNS)]
     fields += [
         *_ADDED,
         *(column(f"{RIGHT}{name}", COLUMNS[name].type, f"{name} of the right pair") for name in scores),

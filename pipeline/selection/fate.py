@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.errors import IncompleteError
+from paraforge.shards.schema import alive_rows
 
 
 @dataclass
@@ -72,10 +73,7 @@ def _ranked(counts: Counter[str]) -> dict[str, int]:
 
 def kept_mask(rows: pa.Table) -> npt.NDArray[np.bool_]:
     """Whether each row is kept: neither rejected nor failed."""
-    kept = pc.is_null(rows.column("rejected"))
-    if "failed" in rows.column_names:
-        kept = pc.and_(kept, pc.is_null(rows.column("failed")))
-    return kept.to_numpy()
+    return alive_rows(rows).to_numpy()
 
 
 def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa.ChunkedArray | None) -> Any:

@@ -21,14 +21,13 @@ from paraforge.selection.filters.decile import decile_column
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.quantiles import Parts, equal_parts, ordered_keys, value_of_key
 from paraforge.shards.pool import in_order
-from paraforge.shards.schema import COLUMNS
+from paraforge.shards.schema import COLUMNS, FATE_COLUMNS
 from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.shards.work import replaced_directory
 from paraforge.versions import SELECT
 
 STEP = "select"
 TENTHS = 10
-_FATE = ("rejected", "failed")
 
 Result = TypeVar("Result")
 
@@ -98,7 +97,7 @@ class Selection:
         self.column_names = view.column_names
         self.workers = workers
         self.bar = bar
-        self.fate = [name for name in _FATE if name in view.column_names]
+        self.fate = [name for name in FATE_COLUMNS if name in view.column_names]
         self.parts: dict[str, Parts] = {}
         self.judged = False
         self.phase = STEP

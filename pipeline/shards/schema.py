@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 # Upwards, and the only time: a score's column is declared where it is computed, so that adding one is adding
 # a file. Scorers import nothing but declarations when they are imported.
@@ -65,6 +67,24 @@ LABELS |= {
     "non_finite": "score not finite",
     "runaway": "repeated without end",
 }
+
+
+TEXT_COLUMNS = ("reference", "translation")
+FATE_COLUMNS = ("rejected", "failed")
+
+
+def alive_rows(table: pa.Table) -> Any:
+    """Whether no earlier step gave up each row, as far as there are columns that say so: a boolean array."""
+    alive = pa.repeat(True, table.num_rows)
+    for name in FATE_COLUMNS:
+        if name in table.column_names:
+            alive = pc.and_(alive, pc.is_null(table[name]))
+    return alive
+
+
+def usable_rows(table: pa.Table) -> Any:
+    """Whether each row has both texts and no earlier step gave it up: a pyarrow boolean array."""
+    return pc.and_(pc.and_(*(pc.is_valid(table[name]) for name in TEXT_COLUMNS)), alive_rows(table))
 
 
 def present_names(names: Sequence[str]) -> list[str]:

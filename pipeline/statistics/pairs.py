@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.errors import InputError
+from paraforge.shards.schema import FATE_COLUMNS, alive_rows
 from paraforge.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet, read_schema
 
 Keys = npt.NDArray[np.uint64]
@@ -32,7 +33,7 @@ def shard_paths(view: ShardView, selected: Path | None) -> list[Paths]:
     return [(paths, None if one is None else one.resolve()) for paths, one in zip(files, chosen, strict=True)]
 
 
-_FATE = ("rejected", "failed", "rank")
+_FATE = (*FATE_COLUMNS, "rank")
 
 
 @lru_cache(maxsize=64)
@@ -47,10 +48,7 @@ def read_pairs(paths: Paths, columns: Iterable[str]) -> pa.Table:
     there = {name for path in files for name in schema_names(path)}
     wanted = [name for name in dict.fromkeys(columns) if name in there]
     table = read_aligned(files, [*wanted, *(name for name in _FATE if name in there and name not in wanted)])
-    keep = pa.repeat(True, table.num_rows)
-    for name in ("rejected", "failed"):
-        if name in there:
-            keep = pc.and_(keep, table[name].is_null())
+    keep = alive_rows(table)
     if "rank" in there:
         keep = pc.and_(keep, pc.equal(pc.fill_null(table["rank"], 0), 0))
     table = table.select(wanted)
