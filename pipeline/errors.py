@@ -147,6 +147,11 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
+def first_line(error: BaseException) -> str:
+    """What a library's error says first, or its name where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def describe_os_error(error: OSError) -> str:
     """One line for a user about the machine's trouble: what, where, and what to do if that is known."""
     text = str(error)

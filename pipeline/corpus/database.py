@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paraforge.errors import InputError, Interrupted
+from paraforge.errors import InputError, Interrupted, first_line
 from paraforge.files import unfinished_paths
 from paraforge.publication.datasets import Dataset
 
@@ -182,17 +182,17 @@ def explained(remedy: str | None = None) -> Iterator[None]:
         raise Interrupted("interrupted") from error
     except duckdb.PermissionException as error:
         raise InputError(
-            f"not allowed: {_first_line(error)}",
+            f"not allowed: {first_line(error)}",
             remedy="A query reads the corpus only; with --allow-files it may read and write other files.",
         ) from error
     except duckdb.OutOfMemoryException as error:
         raise InputError(
-            f"the query needs more memory: {_first_line(error)}", remedy="Raise --memory."
+            f"the query needs more memory: {first_line(error)}", remedy="Raise --memory."
         ) from error
     except (duckdb.IOException, duckdb.InvalidInputException, duckdb.InternalException) as error:
         damaged = "parquet" in str(error).lower() or "decompress" in str(error).lower()
         raise InputError(
-            str(error).strip() if not damaged else f"a file cannot be read: {_first_line(error)}",
+            str(error).strip() if not damaged else f"a file cannot be read: {first_line(error)}",
             remedy="'paraforge verify' says which files are damaged." if damaged else remedy,
         ) from error
     except duckdb.Error as error:
@@ -204,10 +204,6 @@ def explained(remedy: str | None = None) -> Iterator[None]:
 def is_interruption(error: Exception) -> bool:
     """Whether DuckDB, or Arrow for it, says that a statement was interrupted."""
     return "interrupted" in str(error).lower()
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from paraforge.errors import InputError, require
+from paraforge.errors import InputError, first_line, require
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SMALL = (
@@ -52,13 +52,13 @@ def download(text: str) -> tuple[Path, str]:
             remedy="Check the name; for a private model run 'hf auth login'.",
         ) from error
     except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise InputError(f"the hub does not give {name}: {_first_line(error)}") from error
+        raise InputError(f"the hub does not give {name}: {first_line(error)}") from error
     except Exception as error:
         # The library has changed what it speaks HTTP with, and lets that one's errors through.
         if not type(error).__module__.startswith(("httpx", "httpcore", "requests", "urllib3")):
             raise
         raise InputError(
-            f"no way to the hub for {name}: {_first_line(error)}",
+            f"no way to the hub for {name}: {first_line(error)}",
             remedy="Give the path of a directory, or set HF_ENDPOINT to a mirror.",
         ) from error
     if not paths:
@@ -74,7 +74,3 @@ def wanted(names: list[str]) -> list[str]:
         weights += [name for name in top if re.fullmatch(r"pytorch_model(-\d+-of-\d+)?\.bin", name)]
     weights += [name for name in top if name == "model.bin"]  # CTranslate2
     return sorted({*weights, *(name for name in top if name.endswith(_SMALL))})
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -82,14 +82,14 @@ def open_published(directory: Path) -> Dataset:
     return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest, renamed)
 
 
-def published_tables(dataset: Dataset, columns: Sequence[str], rows: int = 50_000) -> Iterator[pa.Table]:
+def published_tables(dataset: Dataset, columns: Sequence[str]) -> Iterator[pa.Table]:
     """Columns of a published dataset, some rows at a time, under their present names. Raises InputError: a
     file is damaged."""
     stored = {now: name for name, now in dataset.renamed.items()}
     names = [stored.get(name, name) for name in columns]
     for path in dataset.files:
         with open_file(path) as file:
-            for batch in file.iter_batches(rows, columns=names, use_threads=False):
+            for batch in file.iter_batches(50_000, columns=names, use_threads=False):
                 yield pa.Table.from_batches([batch]).select(names).rename_columns(list(columns))
 
 

@@ -159,18 +159,16 @@ def trained_on_corpus(wrong_pairs: pa.Table) -> bool:
     return (wrong_pairs.schema.metadata or {}).get(_TRAINED) == b"true"
 
 
-def sample_sizes(
-    sources: Mapping[str, int], most: int = MOST, of_a_source: int = OF_A_SOURCE
-) -> dict[str, int]:
-    """Rows to draw of each source: its share of ``most``, but at least ``of_a_source`` or all that it has.
+def sample_sizes(sources: Mapping[str, int]) -> dict[str, int]:
+    """Rows to draw of each source: its share of `MOST`, but at least `OF_A_SOURCE` or all that it has.
 
-    Where there are more sources than fit, and this would be more than twice ``most``, small ones get less;
-    of more sources than ``most`` the largest get a row each.
+    Where there are more sources than fit, and this would be more than twice `MOST`, small ones get less; of
+    more sources than `MOST` the largest get a row each.
     """
     total = sum(sources.values())
-    least = max(1, min(of_a_source, most // max(1, len(sources))))
-    largest = sorted(filter(sources.get, sources), key=lambda name: (-sources[name], name))[:most]
-    return {name: min(sources[name], max(least, most * sources[name] // total)) for name in largest}
+    least = max(1, min(OF_A_SOURCE, MOST // max(1, len(sources))))
+    largest = sorted(filter(sources.get, sources), key=lambda name: (-sources[name], name))[:MOST]
+    return {name: min(sources[name], max(least, MOST * sources[name] // total)) for name in largest}
 
 
 def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1) -> pa.Table:

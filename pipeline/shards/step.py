@@ -117,7 +117,8 @@ def run_step(
     work = WorkDirectory(step.name, resources.work)
     with work.lock():
         keys = shard_keys(step, view)
-        found = _verify(work, keys)
+        with ThreadPoolExecutor() as pool:
+            found = list(pool.map(work.find, keys))
         finished = [key for key, record in zip(keys, found, strict=True) if record is not None]
         versions = installed(step.libraries)
         again = settle_versions(work, finished, len(keys), versions, resources)
@@ -281,8 +282,3 @@ def _digest(path: Path) -> str:
         return sha256_file(path)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path) from error
-
-
-def _verify(work: WorkDirectory, keys: Sequence[str]) -> list[ShardRecord | None]:
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(work.find, keys))

@@ -45,13 +45,12 @@ class Population:
     strata: dict[int, Stratum] = field(default_factory=dict)
 
 
-def survey(corpus: ShardDirectory, seed: int = 1, kept: int = KEPT) -> Population:
+def survey(corpus: ShardDirectory, kept: int = KEPT) -> Population:
     """Count the distinct sentences of a corpus by length and keep some of each length, in one pass.
 
     Memory does not grow with the corpus.
 
-    corpus: shards with the columns that ingest writes. seed: another seed keeps other sentences.
-    kept: sentences kept of each stratum.
+    corpus: shards with the columns that ingest writes. kept: sentences kept of each stratum.
     """
     found = Population(rows=corpus.total_rows)
     columns = ["source_text", "first_row", "rejected"]
@@ -66,7 +65,7 @@ def survey(corpus: ShardDirectory, seed: int = 1, kept: int = KEPT) -> Populatio
             lengths = pc.binary_length(texts).to_numpy()
             found.sentences += len(texts)
             found.text_bytes += int(lengths.sum())
-            _keep(found, texts, lengths, np.random.default_rng([seed, index]).random(len(texts)), kept)
+            _keep(found, texts, lengths, np.random.default_rng([1, index]).random(len(texts)), kept)
             start += table.num_rows
             bar.update(table.num_rows)
     found.strata = dict(sorted(found.strata.items()))

@@ -103,9 +103,7 @@ def rows_with_header(path: Path, columns: Sequence[Sequence[str]]) -> list[tuple
         places.append(place)
     rows: list[tuple[int, list[str]]] = []
     for number, text in lines:
-        fields = [field.strip() for field in text.split("\t")]
-        if len(fields) != len(names):
-            raise InputError(f"{len(fields)} fields, {len(names)} are expected", path, number)
+        fields = fields_of_line(path, number, text, len(names))
         chosen = [fields[place] for place in places]
         if not all(chosen):
             raise InputError("a blank label or sentence", path, number)
