@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import typer
 
 from paraforge.cli.pages import ALLOW_HOST, HOST, OPEN, listening
+from paraforge.errors import InputError
 
 
 def browse(
@@ -29,7 +31,24 @@ def browse(
       paraforge browse data/corpus
       paraforge browse data/corpus --port 9000 --open
     """
-    from paraforge.browse.serving import serve
+    from paraforge.pages.serving import require_packages, serve_app
+
+    require_packages()
+    from paraforge.browse.browser import Browser
+    from paraforge.browse.prepared import prepare
+    from paraforge.browse.server import create_app
+    from paraforge.corpus.database import open_database
+    from paraforge.interrupts import graceful_interrupts
+    from paraforge.publication.datasets import open_publication
 
     at = listening(host, port, allow_host, open_browser, "Browse", "read the pairs")
-    serve(corpus, not kept_only, at)
+    datasets = open_publication(corpus, not kept_only)
+    if not sum(dataset.rows for dataset in datasets):
+        raise InputError("there are no pairs to look at", corpus)
+    with graceful_interrupts():
+        prepared = prepare(datasets)
+    with open_database(datasets) as connection:
+        browser = Browser(prepared, connection)
+        # Loops are compiled before anybody waits for them.
+        browser.count(browser.default)
+        serve_app(partial(create_app, browser), at)

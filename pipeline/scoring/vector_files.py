@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from paraforge.errors import InputError
-from paraforge.scoring.vector_binary import read_binary
 from paraforge.scoring.vector_source import FloatArray, RawBlock, VectorBlock, VectorSource
 from paraforge.text.compression import open_bytes
 
@@ -42,7 +41,7 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
         source = VectorSource(stream, path)
         header = _header(source)
         if header is not None and _looks_binary(source):
-            blocks = read_binary(source, *header)
+            blocks = _read_binary(source, *header)
         else:
             blocks = _read_text(source, None if header is None else header[1])
         for block in blocks:
@@ -124,6 +123,54 @@ def _check_dimension(dimension: int, path: Path) -> None:
 def _looks_binary(source: VectorSource) -> bool:
     source.fill(1 << 16)
     return any(byte < 0x20 and byte not in b"\t\n\r" for byte in source.buffer[: 1 << 16])
+
+
+def _read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[RawBlock]:
+    """The words and vectors behind the header of word2vec's binary format: words, each with its numbers as
+    float32."""
+    source.block_start = 0
+    done = 0
+    while done < count:
+        words: list[bytes] = []
+        rows: list[bytes] = []
+        while done < count and len(words) < 4096:
+            word = _binary_word(source, done)
+            if not source.fill(4 * dimension):
+                raise _truncated(source, done, count)
+            rows.append(source.take(4 * dimension))
+            words.append(word)
+            done += 1
+        vectors = np.frombuffer(b"".join(rows), dtype="<f4").reshape(-1, dimension).astype(np.float32)
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            bad = words[int(np.argmin(finite))].decode("utf-8", "backslashreplace")
+            raise InputError(
+                f"the vector of {bad!r} has NaN or infinity", source.path, remedy="Remove the word."
+            )
+        yield RawBlock(words, vectors)
+    source.fill(2)
+    if source.buffer[source.position :].strip():
+        raise InputError(
+            f"there is more behind the {count} words of the header", source.path, remedy="Correct the header."
+        )
+
+
+def _binary_word(source: VectorSource, done: int) -> bytes:
+    size = 64
+    while (end := source.buffer.find(b" ", source.position, source.position + size)) < 0:
+        size *= 2
+        if size > 1 << 16 or not source.fill(size // 2):
+            raise _truncated(source, done, None)
+    word = source.take(end - source.position).lstrip(b"\n")
+    source.take(1)
+    return word
+
+
+def _truncated(source: VectorSource, done: int, count: int | None) -> InputError:
+    of = f" of {count}" if count is not None else ""
+    return InputError(
+        f"the file ends, or is damaged, in word {done + 1}{of}", source.path, remedy="Fetch the file again."
+    )
 
 
 def _read_text(source: VectorSource, dimension: int | None) -> Iterator[RawBlock]:
