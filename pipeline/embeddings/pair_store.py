@@ -20,6 +20,7 @@ from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import Bags
 from paraforge.learning.id_sequences import IdSequences, IdSequencesWriter, map_array
+from paraforge.text.ragged import ranges
 from paraforge.text.units import Units
 from paraforge.text.vocabulary import Vocabulary, most_frequent
 
@@ -196,11 +197,7 @@ class _UnitBuilder:
         lengths = np.concatenate([left.lengths, right.lengths])
         rows = np.stack([keep, keep + len(left)], axis=1).reshape(-1)
         starts, lengths = starts[rows], lengths[rows]
-        ends = np.cumsum(lengths)
-        positions = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(
-            starts - (ends - lengths), lengths
-        )
-        self._writer.append(lookup[ids[positions]], ends)
+        self._writer.append(lookup[ids[ranges(starts, lengths)]], np.cumsum(lengths))
 
     def close(self) -> None:
         self._writer.close()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.text import moses
-from paraforge.text.ragged import IntArray, text_bytes
+from paraforge.text.ragged import IntArray, offsets_of, text_bytes
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -99,8 +99,7 @@ class Chunks:
 
 
 def _count(members: BoolArray, data: npt.NDArray[np.uint8], offsets: IntArray) -> IntArray:
-    running = np.zeros(len(data) + 1, dtype=np.int64)
-    np.cumsum(members[data], out=running[1:])
+    running = offsets_of(members[data])
     return running[offsets[1:]] - running[offsets[:-1]]
 
 
