@@ -49,11 +49,14 @@ def chart(
     )
 
 
-def rectangle(x: float, y: float, width: float, height: float, kind: str, tip: str | None = None) -> Markup:
+def rectangle(
+    x: float, y: float, width: float, height: float, kind: str, tip: str = "", opacity: float | None = None
+) -> Markup:
     """A rectangle with a tool tip."""
+    sides = {"x": x, "y": y, "width": max(width, 0.0), "height": max(height, 0.0)}
     return tag(
         "rect",
-        {"x": x, "y": y, "width": max(width, 0.0), "height": max(height, 0.0), "class": kind},
+        {**sides, "class": kind, "fill-opacity": opacity},
         *([tag("title", None, tip)] if tip else []),
     )
 
@@ -231,25 +234,13 @@ def heat_map(cells: Sequence[Cell], step: tuple[float, float], title: str, units
     parts = [rectangle(left, top, across, down, "ground")]
     for cell in cells:
         strength = 0.10 + 0.90 * (math.log1p(cell.pairs) / math.log1p(most))
-        parts.append(
-            tag(
-                "rect",
-                {
-                    "x": x(cell.x) + 0.5,
-                    "y": y(cell.y + step[1]) + 0.5,
-                    "width": x(cell.x + step[0]) - x(cell.x) - 1,
-                    "height": y(cell.y) - y(cell.y + step[1]) - 1,
-                    "class": "heat",
-                    "fill-opacity": strength,
-                },
-                tag(
-                    "title",
-                    None,
-                    f"{units[0]} {cell.x:.2f} to {cell.x + step[0]:.2f}, {units[1]} {cell.y:.2f} to "
-                    f"{cell.y + step[1]:.2f}: {cell.pairs:,} pairs",
-                ),
-            )
+        begin, top_of = x(cell.x), y(cell.y + step[1])
+        tip = (
+            f"{units[0]} {cell.x:.2f} to {cell.x + step[0]:.2f}, {units[1]} {cell.y:.2f} to "
+            f"{cell.y + step[1]:.2f}: {cell.pairs:,} pairs"
         )
+        broad, high = x(cell.x + step[0]) - begin - 1, y(cell.y) - top_of - 1
+        parts.append(rectangle(begin + 0.5, top_of + 0.5, broad, high, "heat", tip, strength))
     for value in ticks(x_low, 1, 6):
         parts.append(label(x(value), top + down + 14, f"{value:g}", "middle"))
     for value in ticks(0, 1, 5):
