@@ -70,10 +70,7 @@ def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = 
         found = read_reference_lexicon(path)
         names = {reference.name for reference in references}
         references.append(replace(found, name=free_name(found.name, names)))
-    return Lists(
-        read_similarity_lists(word_lists),
-        references,
-    )
+    return Lists(read_similarity_lists(word_lists), references)
 
 
 def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[str, Any]:
