@@ -44,10 +44,7 @@ def outlines(
     width = (scale.high - scale.low) / scale.bins
     # Whole numbers are in the middle of their bins.
     reach = width / 2 if scale.low != int(scale.low) and scale.low * 2 == int(scale.low * 2) else 0.0
-    inside = (
-        -math.inf if low is None else low - reach,
-        math.inf if high is None else high + reach,
-    )
+    inside = (-math.inf if low is None else low - reach, math.inf if high is None else high + reach)
     kept, gained, everything = [], [], []
     for bin, (total, passes) in enumerate(zip(totals, passing, strict=True)):
         left, right = scale.low + bin * width, scale.low + (bin + 1) * width

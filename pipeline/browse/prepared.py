@@ -198,11 +198,7 @@ def _prune(cache: Path) -> None:
     for path in unfinished:
         if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
-    found = sorted(
-        set(cache.iterdir()) - unfinished,
-        key=lambda path: path.stat().st_mtime,
-        reverse=True,
-    )
+    found = sorted(set(cache.iterdir()) - unfinished, key=lambda path: path.stat().st_mtime, reverse=True)
     for path in found[_KEPT_CORPORA:]:
         shutil.rmtree(path, ignore_errors=True)
 

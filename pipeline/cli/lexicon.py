@@ -71,10 +71,7 @@ def extract(
 
     check_output_directory(output, force, KIND)
     values = {
-        "filters": {
-            "minimum_score": None if all_scores else minimum_score,
-            "maximum_tokens": maximum_tokens,
-        },
+        "filters": {"minimum_score": None if all_scores else minimum_score, "maximum_tokens": maximum_tokens},
         "minimum_pairs": minimum_pairs,
         "smoothing": smoothing,
         "pseudo_count": pseudo_count,

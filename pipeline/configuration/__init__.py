@@ -10,14 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from paraforge.configuration.parameters import Parameters
-from paraforge.configuration.places import (
-    Location,
-    check_keys,
-    known_keys,
-    line_of,
-    suggestion,
-    written,
-)
+from paraforge.configuration.places import Location, check_keys, known_keys, line_of, suggestion, written
 from paraforge.errors import ConfigurationError, InputError
 
 PARAMETERS = Path("params.yaml")

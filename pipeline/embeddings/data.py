@@ -104,10 +104,7 @@ class TrainingData:
             files.append([sha256_file(path), file.format, file.columns, file.limit])
         return hash_json(
             {
-                "training": {
-                    "files": files,
-                    "corpora": [_corpus_digests(corpus) for corpus in self.corpora],
-                },
+                "training": {"files": files, "corpora": [_corpus_digests(corpus) for corpus in self.corpora]},
                 "drop_leaked": self.drop_leaked,
                 # Their names are in the report of what was trained.
                 **{

@@ -14,13 +14,7 @@ from torch import Tensor
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.initial import check_finite
 from paraforge.embeddings.losses import loss_named
-from paraforge.embeddings.mega_batches import (
-    MiniBatch,
-    PackedMegaBatch,
-    encode,
-    mega_batches,
-    mini_batches,
-)
+from paraforge.embeddings.mega_batches import MiniBatch, PackedMegaBatch, encode, mega_batches, mini_batches
 from paraforge.embeddings.negatives import ForbiddenCandidates, choose_negatives, negative_pool
 from paraforge.embeddings.pair_store import PairStore
 from paraforge.embeddings.parameters import TrainingParameters

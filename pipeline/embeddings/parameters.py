@@ -7,11 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from paraforge.embeddings.encoders.parameters import (
-    AverageParameters,
-    EncoderParameters,
-    units_of,
-)
+from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters, units_of
 from paraforge.embeddings.losses import has_mega_batches, loss_names
 from paraforge.section import Section
 from paraforge.text.paths import FilePath

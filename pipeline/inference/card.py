@@ -80,10 +80,7 @@ def _leakage(leakage: Mapping[str, Any] | None) -> Sequence[str]:
     if not leakage["leaked"]:
         return [f"None of {leakage['pairs']:,} pairs has a sentence of a test set.", ""]
     fate = "left out" if leakage["dropped"] else "kept"
-    return [
-        f"Of {leakage['pairs']:,} pairs {leakage['leaked']:,} have a sentence of a test set: {fate}.",
-        "",
-    ]
+    return [f"Of {leakage['pairs']:,} pairs {leakage['leaked']:,} have a sentence of a test set: {fate}.", ""]
 
 
 def _number(value: float | None) -> str:

@@ -155,9 +155,7 @@ class _ParquetFile:
     """Texts and vectors, a row group a block."""
 
     def __init__(self, path: Path, dimension: int) -> None:
-        self._schema = pa.schema(
-            [("text", pa.string()), ("embedding", pa.list_(pa.float32(), dimension))],
-        )
+        self._schema = pa.schema([("text", pa.string()), ("embedding", pa.list_(pa.float32(), dimension))])
         self._dimension = dimension
         self._writer = parquet_writer(path, self._schema)
 

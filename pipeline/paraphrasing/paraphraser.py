@@ -158,10 +158,7 @@ class Paraphraser:
         key = (engine, options, sorted(settings.items()))
         if self._opened is None or self._opened[0] != key:
             self._opened = None  # frees the one before
-            self._opened = (
-                key,
-                open_translator(engine, self._model, options, self._placement, settings),
-            )
+            self._opened = (key, open_translator(engine, self._model, options, self._placement, settings))
         return self._opened[1]
 
     def paraphrase(

@@ -162,10 +162,7 @@ def _sources(content: Content) -> tuple[list[str], list[tuple[str, list[str]]]] 
         if any(isinstance(row.get(key), int | float) for row in figures.values())
     ]
     rows = [
-        (
-            source,
-            [_count(int(row.get("pairs") or 0)), *(_with_deviation(row, key) for key, _ in present)],
-        )
+        (source, [_count(int(row.get("pairs") or 0)), *(_with_deviation(row, key) for key, _ in present)])
         for source, row in figures.items()
     ]
     return ["pairs", *(name for _, name in present)], rows

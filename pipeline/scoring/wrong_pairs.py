@@ -30,11 +30,7 @@ from paraforge.shards.pool import in_order, threads_for
 from paraforge.shards.resources import Resources
 from paraforge.shards.schema import COLUMNS, TEXT_COLUMNS
 from paraforge.shards.step import Step, run_step
-from paraforge.shards.store import (
-    ShardDirectory,
-    ShardView,
-    ShardWriter,
-)
+from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter
 from paraforge.shards.work import WorkDirectory, replaced_directory
 
 WRONG_PAIRS_NAME: Final = "_wrong_pairs.arrow"

@@ -22,11 +22,7 @@ from paraforge.translation.distinct import RowCounts, find_distinct
 from paraforge.translation.parameters import TranslateParameters
 from paraforge.translation.remembering import Remembered, finish_tasks, open_memory, translate_unknown
 from paraforge.translation.rows import rows_step
-from paraforge.translation.sentences import (
-    EngineChoice,
-    choose_engine,
-    plan_workplace,
-)
+from paraforge.translation.sentences import EngineChoice, choose_engine, plan_workplace
 
 logger = logging.getLogger(__name__)
 

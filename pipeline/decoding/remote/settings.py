@@ -8,14 +8,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from paraforge.decoding.remote.prompt import (
-    OPENING,
-    OPENING_FROM,
-    RULES,
-    Example,
-    Message,
-    check_template,
-)
+from paraforge.decoding.remote.prompt import OPENING, OPENING_FROM, RULES, Example, Message, check_template
 from paraforge.decoding.translator import DecodingOptions, EngineSettings
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
