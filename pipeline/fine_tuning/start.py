@@ -61,8 +61,6 @@ def start_model(
     other_texts: of development and test examples; only units that the model knows are taken from them.
     start: `trained` takes the model's parameters; `random` draws all of them by seed, as a training would.
     """
-    tables = {name: table.detach().cpu() for name, table in model.encoder.tables().items()}
-    names = list(model.encoder.table_units())
     vocabularies: dict[str, Vocabulary] = {}
     counts: dict[str, npt.NDArray[np.int64]] = {}
     texts = [pa.array(some, pa.string()) for some in (training_texts, other_texts)]
@@ -82,17 +80,19 @@ def start_model(
         # How often the training texts have each.
         counts[unit] = np.array([occurrences[name] for name in units])
 
-    def trained(part: VectorParameters, number: int) -> Tensor:
-        rows = model.vocabularies[part.unit].ids_of(vocabularies[part.unit].units)
-        return tables[names[number]][torch.from_numpy(rows)]
+    def table(part: VectorParameters, number: int) -> Tensor:
+        if start == "random":
+            return initial_table(part, counts[part.unit], seed + number)
+        return torch.empty(len(vocabularies[part.unit]), part.dimension)
 
-    def random(part: VectorParameters, number: int) -> Tensor:
-        return initial_table(part, counts[part.unit], seed + number)
-
-    encoder = build_encoder(model.parameters, trained if start == "trained" else random, seed)
+    encoder = build_encoder(model.parameters, table, seed)
     if start == "trained":
-        composition = model.encoder.composition()
+        given, units_of_tables = dict(model.encoder.named_parameters()), encoder.table_units()
         with torch.no_grad():
-            for name, value in encoder.composition().items():
-                value.copy_(composition[name])
+            for name, value in encoder.named_parameters():
+                if unit := units_of_tables.get(name):
+                    rows = model.vocabularies[unit].ids_of(vocabularies[unit].units)
+                    value.copy_(given[name][torch.from_numpy(rows)])
+                else:
+                    value.copy_(given[name])
     return SentenceModel(encoder.to(model.device), model.parameters, vocabularies, model.sentencepiece_model)

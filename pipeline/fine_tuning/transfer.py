@@ -31,7 +31,7 @@ from paraforge.fine_tuning.start import average_as_encoder
 from paraforge.progress import Progress, progress
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Of what a fit gives for the same input."""
 
 

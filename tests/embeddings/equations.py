@@ -21,6 +21,7 @@ from paraforge.embeddings.encoders.parameters import (
 from paraforge.embeddings.encoders.projection import ProjectionParameters
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.encoders.rnn import RnnParameters
+from paraforge.embeddings.encoders.weights import WeightsParameters
 from paraforge.learning.batches import Bags
 
 ROWS, SIZE, OUTPUT = 9, 4, 3
@@ -28,6 +29,7 @@ SENTENCES = [[3, 1, 4, 1, 5], [8], [2, 6, 5, 3, 5, 8, 7], [0, 0], [7, 1, 8]]
 
 PARAMETERS: dict[str, EncoderParameters] = {
     "word": AverageParameters(dimension=SIZE),
+    "weights": WeightsParameters(dimension=SIZE, fixed=False),
     "projection": ProjectionParameters(kind="projection", dimension=SIZE, output_dimension=OUTPUT),
     "dan_1_relu": DanParameters(kind="dan", dimension=SIZE, output_dimension=OUTPUT, activation="relu"),
     "dan_2_tanh": DanParameters(kind="dan", dimension=SIZE, output_dimension=OUTPUT, layers=2),
@@ -60,6 +62,13 @@ PARAMETERS: dict[str, EncoderParameters] = {
         kind="concatenation",
         parts=[AverageParameters(dimension=SIZE), AverageParameters(dimension=2, unit="trigram")],
     ),
+    "weights_first": CombinationParameters(
+        kind="concatenation",
+        parts=[
+            WeightsParameters(dimension=SIZE, fixed=False),
+            AverageParameters(dimension=2, unit="trigram"),
+        ],
+    ),
 }
 
 
@@ -87,6 +96,11 @@ Equations = Callable[[Encoder, list[int]], Tensor]
 
 def _mean(encoder: Encoder, sentence: list[int]) -> Tensor:
     return encoder.get_parameter("table")[sentence].mean(0)
+
+
+def _weights(encoder: Encoder, sentence: list[int], prefix: str = "") -> Tensor:
+    table, weights = (encoder.get_parameter(f"{prefix}{name}") for name in ("table", "weights"))
+    return torch.stack([weights[word] * table[word] for word in sentence]).mean(0)
 
 
 def _projection(encoder: Encoder, sentence: list[int]) -> Tensor:
@@ -205,6 +219,10 @@ def _concatenation(encoder: Encoder, sentence: list[int]) -> Tensor:
 
 EQUATIONS: dict[str, Equations] = {
     "word": _mean,
+    "weights": _weights,
+    "weights_first": lambda encoder, sentence: torch.cat(
+        [_weights(encoder, sentence, "parts.0."), _parts(encoder, sentence)[1]]
+    ),
     "projection": _projection,
     "dan_1_relu": _dan(torch.relu, 1),
     "dan_2_tanh": _dan(torch.tanh, 2),

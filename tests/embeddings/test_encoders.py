@@ -112,8 +112,9 @@ def test_what_a_fresh_encoder_says_depends_on_short_vectors(name: str) -> None:
     said = []
     for factor in (0.001, -1.0):
         with torch.no_grad():
-            for table in encoder.tables().values():
-                table.mul_(factor)
+            for table_name, table in encoder.tables().items():
+                if table_name.endswith("table"):
+                    table.mul_(factor)
         said.append(encoder(batch(SENTENCES)))
     assert torch.cosine_similarity(*said).mean() < 0.5
 
