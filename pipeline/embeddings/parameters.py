@@ -53,7 +53,7 @@ class TrainingParameters(Section):
         "its negatives are harder; without mega-batches",
     )
     negatives: Literal["max", "mix"] = Field(
-        "max", description="MAX, or MAX with probability 0.5 else uniform; an rnn collapses under MAX"
+        "max", description="MAX, or MAX with probability 0.5 else uniform"
     )
     negative_precision: Literal["float32", "bfloat16"] = Field(
         "bfloat16", description="of the products that negatives are chosen by; bfloat16 is 3 times as fast"
@@ -88,7 +88,7 @@ class TrainingParameters(Section):
         None, ge=1, description="evaluations without gain after which training ends; null: never early"
     )
     precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="of the encoder's products; bfloat16 is for LSTMs on a GPU"
+        "float32", description="of the encoder's products; bfloat16 is for LSTMs on a CPU"
     )
     seed: int = Field(1, ge=0, description="of initial values, order, MIX and scrambling")
 
