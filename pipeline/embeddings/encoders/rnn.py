@@ -23,8 +23,8 @@ class RnnParameters(VectorParameters):
     activation: Literal["tanh", "relu"] = Field("tanh", description="of the state")
     recurrence: Literal["identity", "random"] = Field(
         "identity",
-        description="what W_h starts as; random, as in Wieting 2016, knows the last words alone, and training "
-        "makes all sentences alike",
+        description="what W_h starts as; random, as in Wieting 2016, knows the last words alone, and all "
+        "sentences become alike",
     )
 
     def network(self, table: Tensor) -> LastStateRnn:
