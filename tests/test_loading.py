@@ -116,6 +116,14 @@ def test_every_model_has_vectors_and_similarities_of_texts(
         assert same.shape == (len(TEXTS),)
         np.testing.assert_allclose(model.similarity(column, column), same, rtol=1e-6)
         assert model.similarity(["", TEXTS[0]], [TEXTS[0], TEXTS[0]])[0] == 0
+        for first, second in (
+            (TEXTS[:1], TEXTS),
+            (TEXTS, TEXTS[:1]),
+            (TEXTS[0], TEXTS[0]),
+            (TEXTS[:2], TEXTS),
+        ):
+            with pytest.raises(ValueError, match="two lists of as many texts"):
+                model.similarity(first, second)
     for name in ("jaccard", "tfidf"):
         with pytest.raises(InputError, match="gives no vectors"):
             paraforge.load(name)

@@ -18,6 +18,7 @@ from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.mega_batches import encoded_parts
 from paraforge.errors import InputError, check_format, describing
+from paraforge.evaluation.similarity.comparing import CosineModel
 from paraforge.files import read_json, write_json
 from paraforge.learning.batches import Bags
 from paraforge.learning.checkpoint import load_parameters, write_tensors
@@ -35,7 +36,7 @@ BATCH_TEXTS = 1 << 14
 """Texts that are cut at once: a distinct word among them is looked at once."""
 
 
-class SentenceModel:
+class SentenceModel(CosineModel):
     """Sentence embeddings of texts.
 
     On disk a directory: `encoder.json` (format, architecture, dimension, units, and what `save` was given
@@ -101,12 +102,6 @@ class SentenceModel:
                 vectors[row : row + len(part)] = part.float().cpu().numpy()
                 row += len(part)
         return vectors
-
-    def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Cosine of each text of `first` with the text at the same place of `second`; 0 where one has no
-        token."""
-        left, right = torch.from_numpy(self.encode(first)), torch.from_numpy(self.encode(second))
-        return torch.nn.functional.cosine_similarity(left, right).numpy()
 
     def batch(self, column: Any) -> dict[str, Bags]:
         """A pyarrow string column as the encoder reads it."""

@@ -90,8 +90,8 @@ def start_model(
         given, units_of_tables = dict(model.encoder.named_parameters()), encoder.table_units()
         with torch.no_grad():
             for name, value in encoder.named_parameters():
-                if unit := units_of_tables.get(name):
-                    rows = model.vocabularies[unit].ids_of(vocabularies[unit].units)
+                if table_unit := units_of_tables.get(name):
+                    rows = model.vocabularies[table_unit].ids_of(vocabularies[table_unit].units)
                     value.copy_(given[name][torch.from_numpy(rows)])
                 else:
                     value.copy_(given[name])

@@ -22,8 +22,9 @@ def cosine_of_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArr
     NaN where a row has no direction: all zeros, or not finite.
 
     left: rows x dimension, any floating type; products are summed in double precision.
-    right: of the same shape.
+    right: of the same shape; ValueError if it is not.
     """
+    check_rows(left, right)
     product = np.einsum("ij,ij->i", left, right, dtype=np.float64)
     left_square = np.einsum("ij,ij->i", left, left, dtype=np.float64)
     right_square = np.einsum("ij,ij->i", right, right, dtype=np.float64)
@@ -31,6 +32,15 @@ def cosine_of_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArr
         cosine = product / (np.sqrt(left_square) * np.sqrt(right_square))
     cosine[~np.isfinite(cosine)] = np.nan
     return np.clip(cosine, -1, 1).astype(np.float32)
+
+
+def check_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
+    """Raise ValueError unless both are matrices of the same shape: products would take a single row for as
+    many as there are on the other side."""
+    if left.ndim != 2 or left.shape != right.shape:
+        raise ValueError(
+            f"vectors of shapes {left.shape} and {right.shape}: two lists of as many texts are compared"
+        )
 
 
 def encoded_cosine(encode: Callable[[Any], npt.NDArray[np.float32]], pairs: Pairs) -> Any:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from paraforge.learning.batches import Bags
-from paraforge.scoring.cosine import cosine_of_rows
+from paraforge.scoring.cosine import check_rows, cosine_of_rows
 from paraforge.unrolling.network import SentencePredictor
 from paraforge.unrolling.parameters import NetworkParameters, RepresentationParameters
 
@@ -64,5 +64,6 @@ def compare(
     """Similarity of the rows at the same place, (rows,) float64: their dot product, or cosine; 0 with a zero
     vector."""
     if representation.similarity == "dot":
+        check_rows(left, right)
         return np.einsum("ij,ij->i", left, right, dtype=np.float64)
     return np.nan_to_num(cosine_of_rows(left, right).astype(np.float64), nan=0.0)

@@ -52,7 +52,7 @@ class LastStateRnn(TableEncoder):
         """With the identity as W_h a fresh state has all words (Le et al. 2015)."""
         super().start(bound, generator)
         if self.recurrence == "identity":
-            nn.init.eye_(self.cell.weight_hh_l0)
+            nn.init.eye_(self.get_parameter("cell.weight_hh_l0"))
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """(sentences, output dimension); 0 for a sentence without tokens."""

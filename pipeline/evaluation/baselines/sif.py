@@ -64,6 +64,8 @@ class SifOfEachSet:
 
 
 def _strings(texts: Sequence[str] | Any) -> list[str]:
+    if isinstance(texts, str):
+        raise ValueError("a single text: two lists of as many texts are compared")
     return texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
 
 
