@@ -51,7 +51,7 @@ def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], changes: 
     for name, texts in block.texts.items():
         texts = _control_characters(name, texts, cleaned, settings, paths[name], changes)
         if settings.normalise:
-            texts = _normalise(texts, changes)
+            texts = composed(texts, changes)
         cleaned.texts[name] = _trim(texts, changes)
     _refuse(cleaned, settings)
     cleaned.texts = {name: shorten(texts, cleaned.codes != 0) for name, texts in cleaned.texts.items()}
@@ -64,7 +64,7 @@ def as_ingested(texts: pa.Array) -> pa.Array:
     changes: Changes = Counter()
     settings = Cleaning(malformed="reject")
     repaired = _control_characters("source_text", texts, block, settings, Path(), changes)
-    return _trim(_normalise(repaired, changes), changes)
+    return _trim(composed(repaired, changes), changes)
 
 
 def _rows_with(positions: NDArray[np.intp], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -120,8 +120,9 @@ def _control_characters(
     return _replace_rows(texts, rows, without)
 
 
-def _normalise(texts: pa.Array, changes: Changes) -> pa.Array:
-    data, offsets = text_bytes(texts)
+def composed(texts: pa.Array, changes: Changes) -> pa.Array:
+    """Texts in Unicode's form C; nulls stay null. What changes is counted as ``normalised``."""
+    data, offsets = text_bytes(texts.fill_null(""))
     positions = np.flatnonzero(data >= _FIRST_COMBINING_BYTE)
     if not positions.size:
         return texts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from paraforge.bitext.cleaning import composed
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.store import read_parquet
 from paraforge.text.ragged import ranges, text_bytes
@@ -133,6 +135,11 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
     begins = np.empty(len(places), np.int64)
     begins[order] = np.cumsum(sorted_counts) - sorted_counts
     merged = pa.concat_tables(tables).cast(HYPOTHESES).combine_chunks()
+    # In the Unicode form of the references, or equal words would not be: an engine may have another.
+    texts = composed(merged["translation"].combine_chunks(), Counter())
+    merged = merged.set_column(
+        merged.column_names.index("translation"), HYPOTHESES.field("translation"), texts
+    )
     return merged.take(pa.array(ranges(begins, counts))), counts
 
 

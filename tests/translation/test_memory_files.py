@@ -161,10 +161,11 @@ def test_bytes_that_are_no_text_and_a_damaged_page(tmp_path: Path) -> None:
 
 def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) -> None:
     """Blanks around it, a line break in it, letters with separate accents; and as it is, for a corpus that
-    was not cleaned. What is written in a text loses breaks and control characters."""
+    was not cleaned. What is written in a text loses breaks and control characters, and in the corpus it has
+    the references' Unicode form."""
     rows: dict[str, Any] = {
         "sentence": [" věta  jedna\u00a0", "ve\u030cta\tdva", "věta tři\n", "věta tři"],
-        "hypotheses": ["one", "two\nlines\t\x00", "three", "later"],
+        "hypotheses": ["one", "two\nlines\t\x00", "three", "cafe\u0301"],
         "scores": [1e300, -0.5, float("nan"), None],
     }
     pq.write_table(pa.table(rows), tmp_path / "x.parquet")
@@ -177,7 +178,7 @@ def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) ->
     assert [(row["translation"], row["score"]) for row in found(published)] == [
         ("one", None),
         ("two lines ", -0.5),
-        ("later", None),
+        ("caf\u00e9", None),
         ("two lines ", -0.5),
     ]
     assert report.marks["non_finite"] == 1
