@@ -73,6 +73,17 @@ def _in_one_line(error: Exception) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
+@contextmanager
+def names_in_utf8() -> Iterator[None]:
+    """Around a whole program: what a library raises about a file name that is not UTF-8 is an InputError."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        if error.reason != "surrogates not allowed":
+            raise
+        raise InputError("not UTF-8", ascii(error.object), remedy="Give it another name.") from error
+
+
 def check_format(found: int, known: int, path: str | PathLike[str]) -> None:
     """Raise InputError if a file is in a format that this version does not know: formats count from 1."""
     if not 1 <= found <= known:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from paraforge.configuration import Parameters, load_parameters
 from paraforge.configuration.inputs import link_inputs
-from paraforge.errors import ParaforgeError, describe_os_error
+from paraforge.errors import ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.interrupts import graceful_interrupts, last_words
 from paraforge.logs import configure_logging
 from paraforge.shards.inventory import PUBLISHED, list_work, prune
@@ -58,7 +58,7 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
     with last_words():
         configure_logging(name, brief=True)
         try:
-            with graceful_interrupts():
+            with graceful_interrupts(), names_in_utf8():
                 main()
                 _prune(load_parameters().resources)
         except ParaforgeError as error:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pydantic import Field, model_validator
 
@@ -15,6 +19,7 @@ from paraforge.errors import (
     check_format,
     describe_os_error,
     describing,
+    names_in_utf8,
     require,
 )
 from paraforge.section import Section
@@ -84,3 +89,10 @@ def test_a_damaged_description_is_one_line(content: dict[str, Any], text: str) -
     with pytest.raises(InputError) as raised, describing("x.json"):
         Described.model_validate(content["model"])
     assert str(raised.value).startswith(text) and "\n" not in str(raised.value)
+
+
+def test_a_file_name_that_is_not_utf8_is_a_mistake_of_the_user(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"caf\\udce9.*: not UTF-8"), names_in_utf8():
+        pq.write_table(pa.table({"x": [1]}), os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.parquet"))
+    with pytest.raises(UnicodeEncodeError), names_in_utf8():
+        "ž".encode("ascii")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from paraforge.cli import startup as _startup  # noqa: F401  first: from here on a signal is exit code 130
 
 # isort: split
+import codecs
 import importlib
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from typer.core import TyperGroup
 
 from paraforge import __version__
 from paraforge.cli.spelling import name_values, respelled
-from paraforge.errors import ParaforgeError, describe_os_error
+from paraforge.errors import ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.interrupts import last_words
 
 # By section of the overview, name: what it is for. The command `a-b` is the function `a_b` of the module
@@ -122,11 +124,24 @@ def _paraforge(
             typer.echo(f"paraforge: {path} was cut off when DVC was killed, and is now {aside}", err=True)
 
 
+def _write_utf8() -> None:
+    """Text in pipes is UTF-8 as in files, whatever the locale; a terminal that cannot show it gets ``?``."""
+    for stream in (sys.stdin, sys.stdout):
+        if not isinstance(stream, TextIOWrapper) or codecs.lookup(stream.encoding).name == "utf-8":
+            continue
+        if stream.isatty():
+            stream.reconfigure(errors="replace")
+        else:
+            stream.reconfigure(encoding="utf-8")
+
+
 def main() -> None:
     """Entry point: a user's mistake is one line on standard error and an exit code, never a traceback."""
+    _write_utf8()
     with last_words():
         try:
-            app()
+            with names_in_utf8():
+                app()
         except ParaforgeError as error:
             typer.echo(f"paraforge: {error}", err=True)
             sys.exit(error.exit_code)

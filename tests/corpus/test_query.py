@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from paraforge.errors import InputError
 from paraforge.lexicon import layout
 from paraforge.publication.datasets import neighbours, open_published
 from tests.here import run_command
+from tests.project import environment
 
 
 def ask(corpus: Path, *arguments: str) -> str:
@@ -124,6 +126,14 @@ def test_an_amount_of_memory_that_is_none(corpus: Path) -> None:
 def test_terminals_are_not_steered_by_text() -> None:
     assert one_line("a\x1b[31mb\r\nc\td\u2028e") == "a\ufffd[31mb  c d e"
     assert one_line("žluťoučký 日本 👍🏽") == "žluťoučký 日本 👍🏽"
+
+
+def test_text_is_utf8_in_any_locale(corpus: Path) -> None:
+    command = ["paraforge", "query", str(corpus), "-", "-f", "tsv"]
+    variables = {**environment(), "PYTHONIOENCODING": "ascii"}
+    query = "SELECT '日本 ž' AS x".encode()
+    done = subprocess.run(command, env=variables, input=query, capture_output=True, timeout=120, check=False)
+    assert done.stdout.decode().splitlines() == ["x", "日本 ž"], done.stderr
 
 
 @given(text(characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])))
