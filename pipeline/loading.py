@@ -28,11 +28,11 @@ from paraforge.unrolling.naming import is_decoder_model
 _TRAINED = "encoder.json"
 _SENTENCE_TRANSFORMERS = "modules.json"
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
-_KNOWN = (
+_WITH_VECTORS = (
     f"Give a trained model, a directory of word vectors ({TABLE_NAME}), of SIF ({SIF_DESCRIPTION}) or of "
-    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), a cross-encoder, a vector file, or one of "
-    f"{general.NAME} (the built-in scorer), {', '.join(BASELINES)}."
+    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), or a vector file"
 )
+_KNOWN = f"{_WITH_VECTORS}, a cross-encoder, {general.NAME} (the built-in scorer), {', '.join(BASELINES)}."
 
 
 class SentenceTransformerEmbedder(CosineModel):
@@ -64,7 +64,7 @@ def load(name: str | Path, device: str = "cpu") -> Model:
     """Open any model that gives sentences vectors; see :func:`paraforge.load`."""
     model: Any = None if str(name) in BASELINES else open_model(str(name), device=device).model
     if model is None or isinstance(model, WordScorer | CrossEncoderScore):
-        raise InputError(f"'{name}' compares sentences and gives no vectors", remedy=_KNOWN)
+        raise InputError(f"'{name}' compares sentences and gives no vectors", remedy=f"{_WITH_VECTORS}.")
     opened: Model = model
     return opened
 

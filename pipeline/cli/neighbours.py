@@ -11,7 +11,7 @@ from paraforge.cli.spelling import DEVICE_HELP
 
 
 def neighbours(
-    model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
+    model: str = typer.Argument(help="a trained model, word vectors, SIF, ..., as of 'paraforge embed'"),
     queries: list[str] = typer.Argument(metavar="WORD|SENTENCE", help="what to find neighbours of"),
     among: Path | None = typer.Option(
         None, metavar="FILE", help="candidates, one a line; by default the model's words"
@@ -29,13 +29,12 @@ def neighbours(
     """
     from dataclasses import asdict
 
-    from paraforge.embeddings.model import SentenceModel
     from paraforge.inference.neighbours import neighbours as find
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.learning.devices import chosen_device
+    from paraforge.loading import load_fixed
 
     with graceful_interrupts():
-        found = find(SentenceModel.open(model, chosen_device(device)), queries, among, count)
+        found = find(load_fixed(model, device), queries, among, count)
     if as_json:
         content = {query: [asdict(one) for one in best] for query, best in zip(queries, found, strict=True)}
         typer.echo(json.dumps(content, ensure_ascii=False, indent=2))

@@ -24,6 +24,7 @@ from paraforge.learning.batches import Bags
 from paraforge.learning.checkpoint import load_parameters, write_tensors
 from paraforge.learning.devices import check_device
 from paraforge.shards.work import replaced_directory
+from paraforge.text.unit_names import WORD_UNITS
 from paraforge.text.units import Units, make_units
 from paraforge.text.vocabulary import Vocabulary
 
@@ -75,6 +76,12 @@ class SentenceModel(CosineModel):
     def dimension(self) -> int:
         """Elements of a sentence's vector."""
         return self.encoder.dimension
+
+    @property
+    def words(self) -> list[str]:
+        """Those of its vocabulary, the most frequent first; none of a model that reads no words."""
+        known = [self.vocabularies[unit] for unit in WORD_UNITS if unit in self.vocabularies]
+        return [word for one in known[:1] for word in one.units if word != one.unknown]
 
     @property
     def uses_threads(self) -> bool:

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import InputError
+from paraforge.evaluation.similarity.comparing import Model
 from paraforge.interrupts import check_interrupt
 from paraforge.text.normalisation import normalise
 from paraforge.text.text_blocks import text_blocks
-from paraforge.text.unit_names import WORD_UNITS
 
 logger = logging.getLogger(__name__)
 
@@ -32,20 +32,21 @@ class Neighbour:
 
 
 def neighbours(
-    model: SentenceModel, queries: Sequence[str], among: Path | None = None, count: int = 10
+    model: Model, queries: Sequence[str], among: Path | None = None, count: int = 10
 ) -> list[list[Neighbour]]:
     """The most similar candidates of each query, the best first; of equal ones the earlier.
 
     among: a file of candidates, one a line, read once in bounded memory; None: the model's words. A text that
         is the query but for case and punctuation, and a candidate that came before, is no neighbour.
 
-    Raises InputError where the model has no words, the file is missing or not text, or a query has no token.
+    Raises InputError where the model has no words, the file is missing or not text, or a query has no token,
+    or none with a vector.
     """
     vectors = _unit(model.encode(queries))
     for query, vector in zip(queries, vectors, strict=True):
         if not vector.any():
-            raise InputError(f"'{query}' has no token")
-        if _all_unknown(model, query):
+            raise InputError(f"'{query}' has no token that the model knows")
+        if isinstance(model, SentenceModel) and _all_unknown(model, query):
             logger.warning("'%s': the model knows nothing in it; these are neighbours of the unknown", query)
     taken = [set(_keys([query])) for query in queries]
     best: list[list[Neighbour]] = [[] for _ in queries]
@@ -87,18 +88,16 @@ def _merge(
     del best[count:]
 
 
-def _candidates(model: SentenceModel, among: Path | None) -> Iterator[list[str]]:
+def _candidates(model: Model, among: Path | None) -> Iterator[list[str]]:
     if among is not None:
         for block in text_blocks(among):
             lines = block.texts(among).to_pylist()
             for first in range(0, len(lines), _BLOCK):
                 yield lines[first : first + _BLOCK]
         return
-    vocabularies = [model.vocabularies[unit] for unit in WORD_UNITS if unit in model.vocabularies]
-    if not vocabularies:
+    words: list[str] = getattr(model, "words", [])  # sentence-transformers have none
+    if not words:
         raise InputError("the model has no words to choose among", remedy="Name a file with --among.")
-    vocabulary = vocabularies[0]
-    words = [word for word in vocabulary.units if word != vocabulary.unknown]
     for first in range(0, len(words), _BLOCK):
         yield words[first : first + _BLOCK]
 

@@ -71,6 +71,11 @@ class DecoderModel:
         return dimension_of(self.parameters.network, self.representation)
 
     @property
+    def words(self) -> list[str]:
+        """Those that its encoder knows."""
+        return [word for word in self.vocabulary.units if word not in (self.vocabulary.unknown, END)]
+
+    @property
     def uses_threads(self) -> bool:
         """Whether a second thread is worth its cost inside torch's operations."""
         return True

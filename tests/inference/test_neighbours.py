@@ -14,7 +14,12 @@ from paraforge.embeddings.model import SentenceModel
 from paraforge.errors import InputError
 from paraforge.inference import neighbours as module
 from paraforge.inference.neighbours import neighbours
+from paraforge.loading import load_fixed
+from paraforge.scoring.vectors import WordVectors
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.unrolling.model import DecoderModel
+from paraforge.unrolling.triples import END
+from tests.unrolling.corpus import make_model
 
 WORDS = [f"word{number}" for number in range(50)]
 
@@ -58,6 +63,23 @@ def test_what_cannot_be_found(tmp_path: Path) -> None:
         neighbours(make("trigram"), ["dog"])
     with pytest.raises(InputError, match="' ' has no token"):
         neighbours(make(), [" "])
+
+
+def test_words_of_vectors_and_decoders(tmp_path: Path) -> None:
+    """Before training as after it, and whatever was trained."""
+    vectors = WordVectors(["dog", "puppy", "car"], np.array([[1, 0], [0.9, 0.1], [0, 1]], np.float32))
+    vectors.save(tmp_path / "vectors")
+    (found,) = neighbours(load_fixed(tmp_path / "vectors"), ["dog"])
+    assert [one.text for one in found] == ["puppy", "car"]
+    with pytest.raises(InputError, match="'zebra' has no token that the model knows"):
+        neighbours(load_fixed(tmp_path / "vectors"), ["zebra"])
+    make_model("bow", "gru", tmp_path / "triples").save(tmp_path / "decoders")
+    decoders = DecoderModel.open(f"{tmp_path / 'decoders'}@context")
+    query, *others = (word for word in decoders.vocabulary.units if word not in (UNKNOWN, END))
+    (found,) = neighbours(decoders, [query], count=len(others) + 5)
+    assert {one.text for one in found} == {*others}
+    with pytest.raises(InputError, match=r"gives no vectors\. Give a trained model.*vector file\.$"):
+        load_fixed("jaccard")
 
 
 def test_a_query_of_unknown_words_is_told_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -47,6 +47,11 @@ class WordAverage(CosineModel):
         """Elements of a sentence's vector."""
         return self.vectors.dimension
 
+    @property
+    def words(self) -> list[str]:
+        """Those that have a vector."""
+        return [word for word in self.vectors.words if word != self.vectors.unknown]
+
     def encode(self, texts: str | Sequence[str] | Any) -> FloatArray:
         """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
         a single text, (dimension,); zeros without any word that has a vector, and where nothing but rounding
