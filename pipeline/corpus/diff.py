@@ -213,13 +213,13 @@ class _Pairs:
         return Moved(total, reasons, by_source, self._examples(what, here, examples))
 
     def _reasons(self, what: str, there: str, other: Side) -> Counter[str]:
-        """Why the other corpus does not have the pairs. What was never translated has no rank."""
+        """Why the other corpus does not have the pairs. What was not translated is a row for all ranks."""
         names = other.rejected.schema.names if other.rejected else []
         fate = "rejected" if "failed" not in names else "coalesce(rejected, 'failed: ' || failed)"
         keys = [name for name in self.keys if name != "rank"]
         both = " AND ".join(f"m.{name} = r.{name}" for name in keys)
         if "rank" in self.keys and "rank" in names:
-            both += " AND coalesce(r.rank, m.rank, 0) = coalesce(m.rank, 0)"
+            both += " AND (r.translation IS NULL OR coalesce(r.rank, 0) = coalesce(m.rank, 0))"
         return self._counted(
             f"SELECT coalesce({fate}, '{_ABSENT}') AS reason, count(*) AS n "
             f"FROM (SELECT * FROM moved WHERE what = '{what}') m LEFT JOIN {there}_rejected r ON {both} "

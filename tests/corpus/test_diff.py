@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -118,6 +119,27 @@ def test_another_text(tmp_path: Path) -> None:
         pair["translation_a"] == kept[pair["source"], pair["line"]]["translation"]
         for pair in changed.examples
     )
+
+
+def test_what_was_not_translated_is_why_all_its_hypotheses_are_missing(tmp_path: Path) -> None:
+    pairs = random_pairs(300, seed=3)
+    best = pairs.filter(pc.is_valid(pairs["translation"]))
+    place = pairs.column_names.index("rank")
+    of_rank = [best.set_column(place, "rank", pa.array([rank] * len(best), pa.int8())) for rank in range(3)]
+    publish_pairs(tmp_path / "a", table=pa.concat_tables(of_rank), filters={"required": []})
+    # The same lines, of which some are rejected at ingest now, some fail, and one is not there any more.
+    gone = pa.array([None] * len(best), pa.string())
+    fates = {"rejected": ["identical"] * 5 + [None] * (len(best) - 5), "failed": [None] * 5 + ["x"] * 2}
+    fates["failed"] += [None] * (len(best) - 7)
+    lost = best.set_column(best.column_names.index("translation"), "translation", gone)
+    for name, values in fates.items():
+        lost = lost.set_column(lost.column_names.index(name), name, pa.array(values, pa.string()))
+    rest = [table.slice(8) for table in of_rank]
+    publish_pairs(tmp_path / "b", table=pa.concat_tables([lost.slice(0, 7), *rest]), filters={"required": []})
+    found = compare(side(tmp_path / "a"), side(tmp_path / "b"))
+    assert found.same == 3 * (len(best) - 8)
+    assert found.left.reasons == {"identical": 15, "failed: x": 6, "not in its input": 3}
+    assert compare(side(tmp_path / "b"), side(tmp_path / "a")).entered.reasons == {**found.left.reasons}
 
 
 def test_without_refused_pairs_the_reason_is_not_known(own_corpus: Path, projects: dict[str, Path]) -> None:

@@ -81,7 +81,7 @@ def random_pairs(rows: int, seed: int = 0) -> pa.Table:
         "reference": pa.array(references),
         "translation": pa.array(translations, mask=~judged),
         "translation_score": pa.array(-random.random(rows).astype(np.float32), mask=~judged),
-        "rank": pa.array(np.zeros(rows, np.int8), mask=~judged),
+        "rank": pa.array(np.zeros(rows, np.int8)),
         "source_truncated": pa.array(random.random(rows) < 0.01),
         "output_truncated": pa.array(random.random(rows) < 0.02),
         "non_finite": pa.array(np.zeros(rows, bool)),
