@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from paraforge.bitext.reasons import REASONS
 from paraforge.section import Section
 from paraforge.selection.filters import FilterParameters, check_score, filter_kinds
 
@@ -46,6 +47,9 @@ class SelectParameters(Section):
         twice = sorted({reason for reason in reasons if reasons.count(reason) > 1})
         if twice:
             raise ValueError(f"two filters are called {', '.join(twice)}: give them names")
+        # Rows are counted by reason: who refused them could not be distinguished any more.
+        if of_ingest := [reason for reason in reasons if reason in REASONS]:
+            raise ValueError(f"{', '.join(of_ingest)}: ingest has a reason of that name; choose another")
         return self
 
     def decile_scores(self) -> list[str]:

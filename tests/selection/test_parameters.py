@@ -10,6 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from paraforge.publication.parameters import PublishParameters
+from paraforge.bitext.reasons import REASONS
 from paraforge.selection.filters.decontamination import TestFileParameters
 from paraforge.selection.parameters import SelectParameters
 
@@ -40,6 +41,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
         ([{"kind": "lenght", "maximum": 3}], "does not match any of the expected tags"),
         ([{"kind": "length", "maximum": 3, "max": 4}], "Extra inputs are not permitted"),
         ([{"kind": "length", "maximum": 3, "name": "Length!"}], "should match pattern"),
+        *(([{"kind": "length", "maximum": 3, "name": name}], f"{name}: ingest has") for name in REASONS),
     ],
 )  # fmt: skip
 def test_what_is_refused(filters: list[Any], message: str) -> None:
