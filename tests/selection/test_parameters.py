@@ -9,8 +9,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from paraforge.publication.parameters import PublishParameters
 from paraforge.bitext.reasons import REASONS
+from paraforge.publication.parameters import PublishParameters
 from paraforge.selection.filters.decontamination import TestFileParameters
 from paraforge.selection.parameters import SelectParameters
 
