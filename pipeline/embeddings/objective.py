@@ -169,10 +169,13 @@ class PairObjective:
         return Step(pairs, len(sizes), total, trained, counts)
 
     def _negatives(self, mega_batch: PackedMegaBatch, updates: int) -> Tensor:
-        """The chosen negative of each side, (sides, pairs); none where the loss has no mega-batches."""
+        """The chosen negative of each side, (sides, pairs), -1 where there is none; without sides where the
+        loss has no mega-batches, if any pair may be compared with another."""
         parameters, place = self._parameters, mega_batch.place
         if not self._loss.mega_batches:
-            return torch.empty((0, len(place)), dtype=torch.int64)
+            forbidden, _ = mega_batch.forbidden.of_other_sides()
+            alone = len(forbidden) == len(place) * (len(place) - 1)
+            return torch.full((int(alone), len(place)), -1)
         for name, unit in self.module.table_units().items():
             self.optimiser.refresh(name, mega_batch.rows[unit].to(self._device))
         embeddings = encode(self.module, mega_batch.bags, self._device)

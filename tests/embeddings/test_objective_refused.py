@@ -15,6 +15,7 @@ from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, named_encoder
+from paraforge.embeddings.losses import loss_names
 from paraforge.embeddings.objective import encoder_trainer
 from paraforge.embeddings.pair_store import build_pair_store
 from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
@@ -23,11 +24,21 @@ from paraforge.text.units import Words
 from tests.embeddings.training import make_encoder, make_store, parameters, train
 
 
-def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path) -> None:
-    block = PairBlock(pa.array(["a b"] * 9), pa.array(["a c"] * 9))
-    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters())
-    with pytest.raises(InputError, match="nothing to learn: none of 18 pairs has a negative"):
-        train(store, parameters(exclude_identical=True))
+@pytest.mark.parametrize("loss", loss_names())
+@pytest.mark.parametrize("pairs", [1, 9])
+def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path, pairs: int, loss: str) -> None:
+    block = PairBlock(pa.array(["a b"] * pairs), pa.array(["a c"] * pairs))
+    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters(minimum_count=1))
+    with pytest.raises(InputError, match=f"nothing to learn: none of {2 * pairs} pairs has a negative"):
+        train(store, parameters(exclude_identical=True, loss=loss))
+
+
+def test_a_mean_of_no_parameters_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = make_store(tmp_path / "pairs")
+    train(store, parameters())
+    assert not caplog.records
+    train(store, parameters(average_after=0.0))
+    assert "too few updates for average_after" in caplog.text
 
 
 def test_a_vocabulary_larger_than_the_table_is_refused(tmp_path: Path) -> None:
