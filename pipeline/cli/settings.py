@@ -40,12 +40,11 @@ def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters
         raise ConfigurationError(problems) from error
 
 
-def column_pair(text: str, option: str = "--columns") -> tuple[int, int]:
+def column_pair(text: str) -> tuple[int, int]:
     """Two different columns, counted from 0, such as `0,1`; ConfigurationError for anything else."""
-
     first, _, second = text.partition(",")
     if not all(part.strip().isdecimal() for part in (first, second)) or int(first) == int(second):
-        raise ConfigurationError([f"{option} {text}: two different columns, such as 0,1"])
+        raise ConfigurationError([f"--columns {text}: two different columns, such as 0,1"])
     return int(first), int(second)
 
 
