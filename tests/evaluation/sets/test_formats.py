@@ -40,6 +40,10 @@ def write(path: Path, text: str) -> Path:
     [
         pytest.param("2.5\tA dog\tA cat\n", 1, id="gold first"),
         pytest.param("2.5\tA dog\tA cat\ttest\n1\tx\ty\tdev\n", 2, id="gold first and a column more"),
+        *(
+            pytest.param(f"2.5\tA dog\tA cat\tsource\t{fifth}\tmore\tagain\n", 1, id=f"7 columns, {fifth!r}")
+            for fifth in ("", "7", "word")
+        ),
         pytest.param("2.5\tA dog\tA cat\r\n\r\n", 1, id="carriage returns and a blank line"),
         pytest.param("\ufeff2.5\tA dog\tA cat", 1, id="byte order mark, no line end"),
         pytest.param("A dog\tA cat\t2.5\n", 1, id="gold last"),
