@@ -16,15 +16,17 @@ from paraforge.unrolling.triples import END
 def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
     """The model with a vector for every word of `vectors`, too, that its vocabulary does not have.
 
-    The map is the matrix that takes the vectors of the words that both have to the model's own with the least
-    squared error. Decoders predict the words that they were trained on, as before.
+    The map is the matrix that takes the vectors of the words that both have to those that the model learnt,
+    with the least squared error. Decoders predict the words that they were trained on, as before.
 
     Raises InputError: both have fewer words in common than `vectors` has dimensions.
     """
     vocabulary, network = model.vocabulary, model.network
     own = {vocabulary.unknown, END}
     given = vectors.words
-    shared = [row for row, word in enumerate(given) if word in vocabulary and word not in own]
+    # Not the words of an earlier expansion, whose vectors are those of another map.
+    trained = {*vocabulary.units[: network.predicted]} - own
+    shared = [row for row, word in enumerate(given) if word in trained]
     if len(shared) < vectors.dimension:
         raise InputError(
             f"{len(shared):,} words in common, fewer than the vectors' {vectors.dimension} dimensions",

@@ -59,6 +59,10 @@ def test_new_words_are_mapped_and_old_ones_read_as_before(tmp_path: Path, encode
     np.testing.assert_array_equal(opened.encode(texts), larger.encode(texts))
     assert opened.about["expanded"] == {"words": 3, "shared": 7}
     np.testing.assert_array_equal(expand(opened, vectors).encode(texts), larger.encode(texts))
+    # Other vectors of words that were mapped before have no part in a second map.
+    others = WordVectors([*NEW, *OWN, "last"], np.concatenate([vectors.vectors[::-1], vectors.vectors[:1]]))
+    once, twice = (expand(before, others).network.words[-1] for before in (model, larger))
+    np.testing.assert_array_equal(once.detach(), twice.detach())
 
 
 def test_too_few_words_in_common_are_an_error() -> None:

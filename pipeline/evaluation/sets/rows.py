@@ -40,8 +40,8 @@ class Layout:
 def layout_by_form(fields: Sequence[str]) -> Layout | None:
     """Where the fields of a first row without a header are; None where it is no row of a set."""
     count = len(fields)
-    # The last columns of STS Benchmark name the sources of the sentences; not every row has them. Its first one
-    # is a genre: behind a score, five more columns are those that a set may have further.
+    # The last columns of STS Benchmark name the sources of the sentences; not every row has them. The first
+    # is a genre: behind a score, other columns are those that a set may have further.
     genre = finite_number(fields[0]) is None
     if count >= _STS_BENCHMARK_COLUMNS and genre and _may_be_score(fields[4]):
         return Layout(4, 5, 6)
