@@ -158,7 +158,7 @@ def text_lines(what: str, *patterns: str, repeated: bool = False) -> FileKind:
 
         with open_bytes(path) as file:
             beginning = file.read(_READ_BYTES)
-        lines = beginning.decode("utf-8", errors="replace").splitlines()
+        lines = beginning.decode("utf-8", errors="replace").removesuffix("\n").split("\n")
         if repeated:
             whole = lines if len(beginning) < _READ_BYTES else lines[:-1]
             return all(re.fullmatch(patterns[0], line) for line in whole)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TABLE, PARQUET = "table", "parquet"
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".parquet": PARQUET}
 FORMATS = (TABLE, *SUFFIXES.values())
+_AS_TEXT = "CAST it to VARCHAR in the query."
 # Of a table's column; with less, values are broken into unreadable pieces.
 _LEAST_WIDTH = 12
 
@@ -90,16 +91,23 @@ def _tsv_writer(file: IO[str]) -> Callable[[Iterable[str]], object]:
 
 def _write_parquet(rows: Rows, path: Path) -> int:
     count = 0
-    with parquet_writer(path, rows.schema) as writer:
-        for batch in rows.batches:
-            writer.write_batch(batch)
-            count += batch.num_rows
+    try:
+        with parquet_writer(path, rows.schema) as writer:
+            for batch in rows.batches:
+                writer.write_batch(batch)
+                count += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        raise InputError(f"Parquet has no such type: {error}", remedy=_AS_TEXT) from error
     return count
 
 
 def _tuples(rows: Rows) -> Iterator[tuple[Any, ...]]:
     for batch in rows.batches:
-        yield from zip(*map(_plain, batch.columns), strict=True)
+        try:
+            columns = [_plain(column) for column in batch.columns]
+        except OverflowError as error:  # DuckDB has dates that Python lacks
+            raise InputError(f"a value cannot be shown: {error}", remedy=_AS_TEXT) from error
+        yield from zip(*columns, strict=True)
 
 
 def _plain(column: pa.Array) -> list[Any]:

@@ -170,6 +170,17 @@ def test_nothing_new_is_put_into_a_dataset(tmp_path: Path, mark: str, content: s
         check_output_directory(tmp_path / name, True, MODEL)
 
 
+@pytest.mark.parametrize("character", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c"])
+def test_only_a_line_feed_ends_a_line_of_an_output(tmp_path: Path, character: str) -> None:
+    output = tmp_path / "pairs.jsonl"
+    output.write_text(
+        json.dumps({"reference": f"a{character}b"}, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    check_output_file(output, True, text_lines("JSON lines", r"\{.*\}", repeated=True))
+    output.write_text(f"1\t0\t-0.5\ta{character}b\n", encoding="utf-8")
+    check_output_file(output, True, text_lines("rows", r"\d+\t\d+\t(-?\d+\.\d+)?\t.*", repeated=True))
+
+
 def test_nothing_is_put_below_a_file(tmp_path: Path) -> None:
     (tmp_path / "notes").touch()
     for output in (tmp_path / "notes" / "new", tmp_path / "notes" / "below" / "new"):

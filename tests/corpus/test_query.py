@@ -128,6 +128,16 @@ def test_terminals_are_not_steered_by_text() -> None:
     assert one_line("žluťoučký 日本 👍🏽") == "žluťoučký 日本 👍🏽"
 
 
+def test_values_that_cannot_be_written_are_a_mistake(corpus: Path, tmp_path: Path) -> None:
+    for value in ("DATE 'infinity'", "TIMESTAMP '290000-01-01'", "[DATE '-5000-01-01']"):
+        for form in ("table", "tsv", "json"):
+            with pytest.raises(InputError, match=r"cannot be shown.*CAST it"):
+                ask(corpus, f"SELECT {value} AS x", "-f", form)
+    with pytest.raises(InputError, match=r"no such type.*CAST it"):
+        ask(corpus, "SELECT INTERVAL 1 DAY AS x", "-o", str(tmp_path / "x.parquet"))
+    assert not list(tmp_path.iterdir())
+
+
 def test_text_is_utf8_in_any_locale(corpus: Path) -> None:
     command = ["paraforge", "query", str(corpus), "-", "-f", "tsv"]
     variables = {**environment(), "PYTHONIOENCODING": "ascii"}
