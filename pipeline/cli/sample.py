@@ -24,7 +24,7 @@ def sample(
     ),
     score: str = typer.Option("paraphrase_score", help="column that the band is of"),
     where: str | None = typer.Option(None, help="a condition in SQL, e.g. \"source = 'tatoeba'\""),
-    seed: int = typer.Option(1, help="the same seed draws the same pairs"),
+    seed: int = typer.Option(1, min=0, help="the same seed draws the same pairs"),
     form: str | None = typer.Option(
         None, "--format", "-f", help="pairs, table, csv, tsv, json, jsonl, parquet"
     ),

@@ -90,7 +90,7 @@ class TrainingParameters(Section):
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="of the encoder's products; bfloat16 is for LSTMs on a CPU"
     )
-    seed: int = Field(1, ge=0, description="of initial values, order, MIX and scrambling")
+    seed: int = Field(1, ge=0, lt=1 << 63, description="of initial values, order, MIX and scrambling")
 
     @field_validator("loss")
     @classmethod

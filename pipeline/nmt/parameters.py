@@ -91,7 +91,7 @@ class NmtTrainingParameters(Section):
         gt=0,
         description="end after so much time; no two runs are equally fast, so the result cannot be had again",
     )
-    seed: int = Field(1, ge=0, description="of initial weights, dropout and the order of batches")
+    seed: int = Field(1, ge=0, lt=1 << 32, description="of initial weights, dropout and the order of batches")
 
 
 class NmtValidationParameters(Section):

@@ -19,4 +19,4 @@ class ReportParameters(Section):
     reasons: int = Field(
         10, ge=1, le=50, description="reasons of refusal shown separately in the flow picture"
     )
-    seed: int = Field(1, description="of the examples")
+    seed: int = Field(1, ge=0, description="of the examples")

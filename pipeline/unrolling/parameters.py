@@ -96,7 +96,7 @@ class PredictionParameters(Section):
     patience: int | None = Field(
         None, ge=1, description="evaluations without gain after which training ends; null: never early"
     )
-    seed: int = Field(1, ge=0, description="of initial values and order")
+    seed: int = Field(1, ge=0, lt=1 << 63, description="of initial values and order")
 
 
 class DecodersParameters(Section):

@@ -77,6 +77,10 @@ def test_the_seed_decides(corpus: Path) -> None:
     assert len(set(first)) == 20
 
 
+def test_a_seed_that_is_none(corpus: Path) -> None:
+    assert "greater than or equal to 0" in run_command("sample", corpus, "--seed", "-1", expect=2).output
+
+
 def test_every_pair_is_as_likely(corpus: Path) -> None:
     """16 draws of 250: how often a pair is drawn is binomial, so hardly any pair is drawn never or always."""
     dataset = open_published(corpus)
