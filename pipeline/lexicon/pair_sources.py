@@ -7,7 +7,7 @@ between them (the form of the released ParaNMT-50M), plain or compressed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.bitext.block import Block
 from paraforge.bitext.readers.tsv import read_tsv
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_file
@@ -107,7 +108,7 @@ def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -
     if not inputs:
         raise InputError("no input is named")
     # Workers on other hosts need paths that mean the same there.
-    inputs = [path.resolve() for path in inputs]
+    inputs = [path.absolute() for path in inputs]
     missing = [path for path in inputs if not path.exists()]
     if missing:
         raise InputError("no such file or directory", missing[0])
@@ -182,7 +183,7 @@ def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
     directory = scratch / f"text-{fingerprint[:40]}"
     if not index_path(directory).is_file():
         writer = ShardWriter(directory, TEXT_SCHEMA)
-        for block in read_tsv(path, columns, Reading()):
+        for block in _blocks(path, columns):
             check_interrupt()
             texts = [pc.cast(block.texts[name], pa.string()) for name in TEXT_COLUMNS]
             scores = pa.nulls(len(block), pa.float32()) if block.scores is None else block.scores
@@ -190,6 +191,15 @@ def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
             writer.write(pa.table([*texts, scores, refused], schema=TEXT_SCHEMA))
         writer.close({"step": "lexicon-text"})
     return _shards([directory], filters)
+
+
+def _blocks(path: Path, columns: dict[str, int | str]) -> Iterator[Block]:
+    try:
+        yield from read_tsv(path, columns, Reading())
+    except InputError as error:
+        # Nothing is ingested here, and its parameters are not asked.
+        remedy = None if "ingest." in (error.remedy or "") else error.remedy
+        raise InputError(error.message, error.path, error.line, remedy or "Correct the file.") from error
 
 
 def _text_columns(path: Path) -> dict[str, int | str]:

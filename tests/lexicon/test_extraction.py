@@ -213,13 +213,17 @@ def test_text_without_scores_is_counted_if_asked(tmp_path: Path) -> None:
 def test_malformed_text_is_told_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as raised:
         extract(tmp_path, path)
+    assert "ingest." not in str(raised.value)
 
 
 def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file or directory"):
         extract(tmp_path, tmp_path / "nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match="no such file or directory"):
+        extract(tmp_path, tmp_path / "loop")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no Parquet files"):
         extract(tmp_path, tmp_path / "empty")
