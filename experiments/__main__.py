@@ -122,7 +122,10 @@ class Bench:
         data = self.pool.store.fingerprint if cell.row.encoder is not None else _fingerprint()
         if cell.row.commands and cell.row.wants_corpus:
             data = hash_json([data, [str(path) for path in self.corpora]])
-        # A model that is trained otherwise by now is another one.
+        # A model that is trained otherwise by now is another one, also by a default.
+        if cell.row.encoder is not None:
+            declared = training.parameters_of(cell.row)
+            data = hash_json([data, *(parameters.model_dump(mode="json") for parameters in declared)])
         data = hash_json([data, versions.EMBEDDINGS, versions.DECODERS, versions.LEXICON])
         return self.work / "cells" / cell.key(data, needed)
 

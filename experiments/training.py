@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 from benchmarks.results import sts_figures
 from experiments.pairs import sts_sets
 from experiments.pool import Pool
-from experiments.tables import Cell, Pairs
+from experiments.tables import Cell, Pairs, Row
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
@@ -32,6 +32,11 @@ from paraforge.evaluation.similarity.sts import compare, score
 _ENCODER: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
 
 
+def parameters_of(row: Row) -> tuple[EncoderParameters, TrainingParameters]:
+    """What a trained row declares, and the defaults of what it does not."""
+    return _ENCODER.validate_python(row.encoder), TrainingParameters.model_validate(row.training)
+
+
 def train(cell: Cell, directory: Path, pool: Pool, start: Path | None, threads: int) -> dict[str, Any]:
     """Train, save the model in `directory`, and give the figures; killed, it resumes.
 
@@ -42,10 +47,10 @@ def train(cell: Cell, directory: Path, pool: Pool, start: Path | None, threads: 
             same, else the vectors of the units that both read.
     """
     row = cell.row
-    encoder = _ENCODER.validate_python(row.encoder)
+    encoder, parameters = parameters_of(row)
+    parameters = parameters.model_copy(update={"seed": cell.seed})
     pairs = Pairs.model_validate(row.pairs)
     store, held_out = pool.choose(units_of(encoder), pairs)
-    parameters = TrainingParameters.model_validate({**row.training, "seed": cell.seed})
     begun = None if start is None else SentenceModel.open(start / "model")
     model = _untrained(encoder, store, cell.seed, begun)
     if begun is not None and begun.parameters == encoder:

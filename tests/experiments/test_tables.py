@@ -115,6 +115,21 @@ def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["EMBEDDINGS", "DECODERS", "LEXICON"])
+def test_another_default_makes_another_cell(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a row leaves to the product is part of what its figures depend on."""
+
+    class Otherwise(TrainingParameters):
+        margin: float = 0.7
+
+    (row,) = (row for row in read_table("small")[1] if row.name == "word, 1")
+    bench = program.Bench(data / "work", [], 1)
+    cell = Cell("small", row, 1, ())
+    before = bench.place(cell, [row])
+    assert bench.place(cell, [row]) == before
+    monkeypatch.setattr(training, "TrainingParameters", Otherwise)
+    assert bench.place(cell, [row]) != before
+
+
 def test_models_that_are_trained_otherwise_by_now_are_trained_again(
     data: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
