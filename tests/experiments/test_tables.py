@@ -114,7 +114,6 @@ def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
     assert renamed.key("data", []) == one.key("data", [])
 
 
-@pytest.mark.parametrize("step", ["EMBEDDINGS", "DECODERS", "LEXICON"])
 def test_another_default_makes_another_cell(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a row leaves to the product is part of what its figures depend on."""
 
@@ -130,6 +129,7 @@ def test_another_default_makes_another_cell(data: Path, monkeypatch: pytest.Monk
     assert bench.place(cell, [row]) != before
 
 
+@pytest.mark.parametrize("step", ["EMBEDDINGS", "DECODERS", "LEXICON"])
 def test_models_that_are_trained_otherwise_by_now_are_trained_again(
     data: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
