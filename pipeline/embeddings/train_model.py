@@ -178,7 +178,7 @@ def train_model(
     if found.alike is not None and found.alike > _TOO_ALIKE:
         logger.warning(
             "%s: different sentences have a mean cosine of %.3f: the model has learnt to say the same of all."
-            " Set a smaller training.learning_rate or a larger encoder.initial_scale",
+            " Set training.negatives to mix, training.learning_rate smaller or encoder.initial_scale larger",
             description,
             found.alike,
         )
