@@ -31,6 +31,8 @@ _MEMORY = typer.Option(
 def list_command(memory: Path | None = _MEMORY) -> None:
     """Show the sets: model, options, sentences, size, age, and how much of it no corpus uses.
 
+    A sentence that two runs translated, at the same time or after a failure, counts twice.
+
     \b
     Example:
       paraforge memory list

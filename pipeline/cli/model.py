@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import typer
 
-from paraforge.cli.settings import group
+from paraforge.cli.settings import checked, group
 from paraforge.interrupts import graceful_interrupts
 
 app = group("Ready translation models: import and check; any model: show. See docs/models.md.")
@@ -63,7 +64,12 @@ def import_command(
             },
         )
     typer.echo(f"{destination}: {description['origin']} model, fingerprint {description['fingerprint'][:16]}")
-    typer.echo(f"try it: echo ... | paraforge translate - - --model {destination}")
+    languages = [description[f"{side}_language"] for side in ("source", "target")]
+    asked = [source_language or languages[0], target_language or languages[1]]
+    if asked != languages:
+        was, wanted = (" to ".join(pair) for pair in (languages, asked))
+        typer.echo(f"it was imported before, from {was}, and is not made to be from {wanted}", err=True)
+    typer.echo(f"try it: echo ... | paraforge translate - - --model {quote(str(destination))}")
 
 
 @app.command()
@@ -129,12 +135,12 @@ def check(
     from paraforge.models.importing import usable_model
     from paraforge.models.model import open_model
 
+    options = checked(DecodingOptions, {"beam": beam, "compute_type": compute_type})
     model = usable_model(model, engine)
     opened = open_model(model, engine)
     folder = opened.folders.get("ctranslate2")
     if folder is not None:
         check_embeddings(folder, folder)
-    options = DecodingOptions(beam=beam, compute_type=compute_type)
     translator = open_translator(engine, opened, options, Placement("cpu"))
     found = next(iter(translator.translate([sentence])), None) if sentence else None
     typer.echo(f"{model}: whole; the engine {engine} opens it")

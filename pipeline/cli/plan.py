@@ -67,7 +67,7 @@ def plan(
     from paraforge.interrupts import graceful_interrupts
     from paraforge.models.importing import usable_model
     from paraforge.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster
-    from paraforge.planning.simulation import best_task_size, compare_task_sizes
+    from paraforge.planning.simulation import MOST_DEVICES, best_task_size, compare_task_sizes
     from paraforge.planning.table import plan_json, plan_text, simulation_text
     from paraforge.shards.store import ShardDirectory
 
@@ -79,8 +79,10 @@ def plan(
     else:
         parameters = load_parameters(parameters_path)
     counts = [part.strip() for part in devices.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in counts):
-        raise ConfigurationError([f"--devices {devices}: numbers above 0, separated by commas"])
+    if not all(part.isdecimal() and 0 < int(part) <= MOST_DEVICES for part in counts):
+        raise ConfigurationError(
+            [f"--devices {devices}: numbers from 1 to {MOST_DEVICES:,}, separated by commas"]
+        )
     numbers = sorted({int(part) for part in counts})
     if is_remote(parameters.translate.engine):
         numbers = [1]
@@ -111,6 +113,11 @@ def plan(
         typer.echo(json.dumps(plan_json(found, compared), indent=2))
         return
     typer.echo(plan_text(found, price))
+    if simulate and not compared:
+        typer.echo(
+            "\nnothing to simulate: there are fewer than 250 sentences, or so many take longer than a device "
+            "lives"
+        )
     if compared:
         typer.echo(
             f"\n{max(numbers)} preemptible devices, taken away after {preemption_hours:g} h on average:\n"

@@ -98,10 +98,16 @@ def open_translator(
     settings: the engine's own settings; those of ``fake`` and ``torch`` are described in their modules.
 
     Raises:
-        InputError: no such engine or model, or the engine cannot read this model.
+        InputError: no such engine, model or setting, or the engine cannot read this model.
         MissingPackageError: the engine's package is not installed.
     """
     module = engine_module(engine)
+    if settings and not hasattr(module, "SETTINGS"):
+        having = [name for name, kind in engine_settings().items() if set(settings) <= set(kind.model_fields)]
+        raise InputError(
+            f"the engine '{engine}' has no setting {', '.join(settings)}",
+            remedy=f"The engine {' or '.join(having)} has." if having else None,
+        )
     placement = placement or Placement()
     if is_model_free(engine):
         opened = None

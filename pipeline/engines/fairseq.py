@@ -83,6 +83,10 @@ def _strategy(settings: VarietySettings, dictionary: Any) -> Any:
     return None
 
 
+def _score(hypothesis: Hypothesis) -> float:
+    return -math.inf if hypothesis.non_finite else hypothesis.score
+
+
 class FairseqTranslator:
     """A :class:`~paraforge.decoding.translator.Translator` over fairseq's ``SequenceGenerator``."""
 
@@ -169,7 +173,12 @@ class FairseqTranslator:
                 if len(batch) > 1:
                     raise
                 return [(make_hypothesis("", math.nan, [], ended=True),)]
-        return [tuple(map(self._hypothesis, one[: self._nbest])) for one in found]
+        return [self._ranked(one) for one in found]
+
+    def _ranked(self, found: list[dict[str, Any]]) -> tuple[Hypothesis, ...]:
+        # fairseq ranks what it cut with the end-of-sentence that it forced, which is no part of the score.
+        hypotheses = sorted(map(self._hypothesis, found), key=_score, reverse=True)
+        return tuple(hypotheses[: self._nbest])
 
     def _hypothesis(self, found: dict[str, Any]) -> Hypothesis:
         # SequenceGenerator's score is the definition's (natural log, end-of-sentence counted); only what

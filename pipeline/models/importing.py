@@ -129,7 +129,7 @@ def _located(source: Path | str, beside: Path) -> Iterator[tuple[Path, str]]:
         raise InputError(
             "no such model",
             source,
-            remedy="Give nmt.model the path of a model, ORGANISATION/NAME of the hub, or 'train'.",
+            remedy="Give the path of a model, or ORGANISATION/NAME of the hub.",
         )
 
 

@@ -200,6 +200,8 @@ def expected(sentences: int, sentences_per_task: int, cluster: Cluster, runs: in
 # Sentences of a task that are compared: from far too few to far too many.
 TASK_SIZES = (250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 512_000, 1_000_000)
 _MOST_TASKS = 100_000
+# A simulation takes time and memory for each of them.
+MOST_DEVICES = 100_000
 
 
 def compare_task_sizes(
@@ -232,6 +234,9 @@ def _whole(outcome: Outcome, part: float, cluster: Cluster) -> Outcome:
 
 
 def best_task_size(compared: Sequence[tuple[int, Outcome]], tolerance: float = 0.01) -> int:
-    """The smallest size whose device hours are within ``tolerance`` of the least: small tasks lose least."""
+    """The smallest size whose device hours are within ``tolerance`` of the least: small tasks lose least. The
+    smallest of all where devices are too slow for any to be compared."""
+    if not compared:
+        return TASK_SIZES[0]
     least = min(outcome.device_hours for _, outcome in compared)
     return next(size for size, outcome in compared if outcome.device_hours <= (1 + tolerance) * least)

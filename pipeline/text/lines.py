@@ -164,8 +164,8 @@ class _Splitter:
                         f"not UTF-8: byte 0x{line[error.start]:02X} at byte {error.start + 1} of the line",
                         self.path,
                         self.next_line + row,
-                        "Convert the file (iconv -f CP1250 -t UTF-8, say), or set ingest.cleaning.malformed "
-                        "to 'reject' to have such rows counted and left out.",
+                        "Convert the file (iconv -f CP1250 -t UTF-8, say); of a bitext, ingest can reject "
+                        "and count such rows (ingest.cleaning.malformed: reject).",
                     ) from error
                 faults[row] = _INVALID_UTF8
                 texts.append(line.decode("utf-8", "replace"))

@@ -77,13 +77,15 @@ def test_length_penalty_is_in_the_score(engine: str, tiny_fairseq: Path, tiny_ct
             assert found.score == pytest.approx(mean.score * mean.tokens / found.tokens**penalty, abs=1e-4)
 
 
+@pytest.mark.parametrize("cap", [2, 3, 4, 6, 40])
 @pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
 def test_nbest_is_ranked_and_begins_with_the_best(
-    engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path
+    engine: str, cap: int, tiny_fairseq: Path, tiny_ctranslate2: Path
 ) -> None:
     model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
-    alone = run(engine, model, SENTENCES[:30])
-    several = run(engine, model, SENTENCES[:30], DecodingOptions(beam=5, nbest=4, maximum_target_tokens=40))
+    options = DecodingOptions(beam=5, maximum_target_tokens=cap)
+    alone = run(engine, model, SENTENCES[:30], options)
+    several = run(engine, model, SENTENCES[:30], options.with_changes(nbest=4))
     for one, many in zip(alone, several, strict=True):
         scores = [hypothesis.score for hypothesis in many.hypotheses]
         assert len(scores) == 4
@@ -215,6 +217,20 @@ def test_what_an_engine_cannot_do_is_refused(tiny_fairseq: Path, tiny_ctranslate
         open_translator("marian", tiny_ctranslate2)
     with pytest.raises(InputError, match="needs a model"):
         open_translator("ctranslate2", None)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_setting_that_an_engine_does_not_have_is_never_ignored(
+    engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path
+) -> None:
+    model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
+    with pytest.raises(InputError, match=f"the engine '{engine}' has no setting colour"):
+        open_translator(engine, model, settings={"colour": 1})
+
+
+def test_the_engines_that_have_a_setting_are_named(tiny_ctranslate2: Path) -> None:
+    with pytest.raises(InputError, match=r"no setting groups, diversity.*fairseq or torch has"):
+        open_translator("ctranslate2", tiny_ctranslate2, settings={"groups": 2, "diversity": 1.0})
 
 
 def test_a_broken_model_is_an_error_that_names_it(tiny_ctranslate2: Path, tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.errors import InputError
+from paraforge.errors import ConfigurationError, InputError
 from paraforge.models.importing import import_model, usable_model
 from paraforge.models.model import open_model
+from tests.here import run_command
 from tests.models.ready import write_m2m100
 
 
@@ -29,6 +30,26 @@ def test_tags_are_not_given_to_a_model_of_our_own(tiny_fairseq: Path, tmp_path: 
     import_model(tiny_fairseq, tmp_path / "nmt")
     with pytest.raises(InputError, match="it has its tags already"):
         import_model(tmp_path / "nmt", tmp_path / "other", affixes={"source_prefix": ["x"]})
+
+
+def test_languages_of_a_model_of_our_own_are_not_changed_in_silence(
+    tiny_fairseq: Path, tmp_path: Path
+) -> None:
+    import_model(tiny_fairseq, tmp_path / "nmt", source_language="cs", target_language="en")
+    for number, (asked, warned) in enumerate(
+        [(["--from", "de"], True), (["--from", "cs"], False), ([], False)]
+    ):
+        place = str(tmp_path / f"a copy {number}")
+        done = run_command("model", "import", str(tmp_path / "nmt"), place, *asked)
+        assert ("from cs to en, and is not made to be from de to en" in done.output) is warned
+        assert f"--model '{place}'" in done.output  # to be copied into a shell
+
+
+@pytest.mark.parametrize("command", ["translate - -", "model check"])
+def test_a_compute_type_that_is_none_is_no_traceback(command: str, tiny_fairseq: Path) -> None:
+    model = ["--model", str(tiny_fairseq)] if "translate" in command else [str(tiny_fairseq)]
+    with pytest.raises(ConfigurationError, match="compute_type"):
+        run_command(*command.split(), *model, "--compute-type", "int9")
 
 
 def test_a_model_of_many_languages_is_not_converted_for_any_two_of_them(

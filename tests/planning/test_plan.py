@@ -229,10 +229,15 @@ def test_the_command(
     found = json.loads(capsys.readouterr().out)
     assert found["facts"]["seconds"] == 0.01
     assert [wall["devices"] for wall in found["forecast"]["walls"]] == [1, 2, 4, 8]
-    monkeypatch.setattr(sys, "argv", [*common, "--devices", "1,two"])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
+    slow = ["--rate", "0.001", "--simulate"]  # a task of any size would outlive its device
+    monkeypatch.setattr(sys, "argv", [*common, *slow])
+    main_to_its_end()
+    assert "nothing to simulate" in capsys.readouterr().out
+    for devices in ("1,two", "0", "1,99999999999999"):
+        monkeypatch.setattr(sys, "argv", [*common, "--devices", devices])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 2
 
 
 def main_to_its_end() -> None:

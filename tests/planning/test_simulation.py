@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.planning.simulation import (
+    TASK_SIZES,
     Cluster,
     best_task_size,
     compare_task_sizes,
@@ -104,3 +105,10 @@ def test_devices_that_wait_are_taken_away_too() -> None:
     # Each device has a life of 0.2 hours, then 60 seconds of absence: so many ends in so many hours.
     ends = cluster.devices * one.hours / (0.2 + 60 / 3600)
     assert one.interruptions == pytest.approx(ends, rel=0.1)
+
+
+@pytest.mark.parametrize("sentences", [1, 249, 10**9])
+@pytest.mark.parametrize("rate", [0.001, 0.02, 1.0, 7000.0])
+def test_there_is_a_best_size_for_every_corpus_and_rate(sentences: int, rate: float) -> None:
+    cluster = Cluster(1, rate, preemption_hours=3.0)
+    assert best_task_size(compare_task_sizes(sentences, cluster, TASK_SIZES[:2], runs=1)) in TASK_SIZES

@@ -102,6 +102,6 @@ def checkpoint_of(path: Path) -> Path:
     found = named or sorted(folder.glob("*.pt"))
     if not named and len(found) > 1:
         raise InputError(
-            f"which of {len(found)} checkpoints?", folder, remedy="Give nmt.model the checkpoint's own path."
+            f"which of {len(found)} checkpoints?", folder, remedy="Give the checkpoint's own path."
         )
     return found[0]
