@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import fnmatch
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -188,7 +189,7 @@ def numpy_array() -> FileKind:
 def _check_place(output: Path) -> None:
     """Refuse what is below a file, and anything new in a dataset, which readers would take for part of it and
     the next publication would remove."""
-    for parent in output.absolute().parents:
+    for parent in Path(os.path.realpath(output.parent), output.name).parents:
         if not parent.is_dir():
             if parent.exists():
                 raise InputError("not a directory", parent, remedy="Give another name.")

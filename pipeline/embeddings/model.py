@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ from paraforge.shards.work import replaced_directory
 from paraforge.text.unit_names import WORD_UNITS
 from paraforge.text.units import Units, make_units
 from paraforge.text.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 1
 _DESCRIPTION = "encoder.json"
@@ -95,8 +98,8 @@ class SentenceModel(CosineModel):
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
-        a single text, (dimension,); zeros for a text without any token. A mean does not depend on the other
-        texts.
+        a single text, (dimension,); zeros for a text without any token, and for one so long that a
+        recurrent encoder overflows. A mean does not depend on the other texts.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -106,7 +109,7 @@ class SentenceModel(CosineModel):
             batch = self.batch(column.slice(first, BATCH_TEXTS))
             row = first
             for part in encoded_parts(self.encoder, batch, self.device):
-                vectors[row : row + len(part)] = part.float().cpu().numpy()
+                vectors[row : row + len(part)] = _finite(part.float().cpu().numpy())
                 row += len(part)
         return vectors
 
@@ -152,10 +155,10 @@ class SentenceModel(CosineModel):
         """
         check_device(device)
         directory = Path(directory)
-        if not directory.is_dir():
+        path = directory / _DESCRIPTION
+        if not path.is_file():
             remedy = "Give a directory such as models/embeddings/NAME; pickles (.pt, .bin) are never loaded."
             raise InputError("not a directory of a trained model", directory, remedy=remedy)
-        path = directory / _DESCRIPTION
         content = read_json(path)
         with describing(path):
             check_format(content["format"], FORMAT, path)
@@ -182,3 +185,13 @@ class SentenceModel(CosineModel):
         load_parameters(encoder, directory / _TENSORS)
         encoder.to(device)
         return cls(encoder, parameters, vocabularies, pieces if pieces.is_file() else None, about)
+
+
+def _finite(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The same with zeros for vectors that overflowed: identity-RNNs grow with the length."""
+    if np.isfinite(vectors.sum()):
+        return vectors
+    finite = np.isfinite(vectors).all(axis=1, keepdims=True)
+    if not finite.all():
+        logger.warning("%d texts are too long for this model: their vectors are zeros", (~finite).sum())
+    return np.where(finite, vectors, np.float32(0))

@@ -170,6 +170,16 @@ def test_nothing_new_is_put_into_a_dataset(tmp_path: Path, mark: str, content: s
         check_output_directory(tmp_path / name, True, MODEL)
 
 
+def test_a_path_through_a_dataset_is_not_in_it(tmp_path: Path) -> None:
+    for name in ("corpus", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "corpus" / "_manifest.json").write_text('{"files": []}')
+    check_output_file(tmp_path / "corpus" / ".." / "new.parquet", False)
+    (tmp_path / "link").symlink_to("corpus")
+    with pytest.raises(InputError, match="part of the directory"):
+        check_output_file(tmp_path / "elsewhere" / ".." / "link" / "new.parquet", False)
+
+
 @pytest.mark.parametrize("character", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c"])
 def test_only_a_line_feed_ends_a_line_of_an_output(tmp_path: Path, character: str) -> None:
     output = tmp_path / "pairs.jsonl"

@@ -14,6 +14,7 @@ import torch
 
 from paraforge.embeddings import model as model_module
 from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.identity_rnn import IdentityRnnParameters
 from paraforge.embeddings.encoders.parameters import AverageParameters, CombinationParameters, LstmParameters
 from paraforge.embeddings.initial import random_table
 from paraforge.embeddings.model import SentenceModel
@@ -75,8 +76,22 @@ def test_embedding_is_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     assert similarity[1] == 0
 
 
+def test_vectors_are_finite_however_long_the_text(caplog: pytest.LogCaptureFixture) -> None:
+    """An identity-RNN whose matrix grew doubles its state with each word."""
+    parameters = IdentityRnnParameters(dimension=2)
+    encoder = build_encoder(parameters, lambda part, number: torch.ones(2, part.dimension), 1)
+    with torch.no_grad():
+        encoder.get_parameter("state_weight").mul_(2)
+    model = SentenceModel(encoder, parameters, {"word": Vocabulary([UNKNOWN, "a"])})
+    vectors = model.encode(["a", "a " * 1_000, "", "a a"])
+    np.testing.assert_allclose(vectors, [[1, 1], [0, 0], [0, 0], [1.5, 1.5]])
+    assert "1 texts are too long" in caplog.text
+
+
 def test_wrong_directories_are_refused(tmp_path: Path) -> None:
     make_model().save(tmp_path / "model")
+    with pytest.raises(InputError, match="not a directory of a trained model"):
+        SentenceModel.open(tmp_path)  # as of decoders
 
     def damaged() -> Path:
         shutil.rmtree(tmp_path / "copy", ignore_errors=True)

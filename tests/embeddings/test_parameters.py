@@ -12,7 +12,12 @@ from pydantic import TypeAdapter, ValidationError
 from paraforge.configuration import check_parameters
 from paraforge.configuration.composition import compose
 from paraforge.configuration.inputs import link_inputs
-from paraforge.embeddings.encoders.parameters import EncoderParameters, named_encoder, units_of
+from paraforge.embeddings.encoders.parameters import (
+    EncoderParameters,
+    encoders_with_files,
+    named_encoder,
+    units_of,
+)
 from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameters, TrainingParameters
 from tests.project import ROOT
 
@@ -58,6 +63,15 @@ def test_named_encoders_are_encoders() -> None:
     assert units_of(combined) == {"word", "trigram"}
     with pytest.raises(ValueError, match="there is no encoder 'gru'"):
         named_encoder("word+gru")
+
+
+def test_kinds_are_of_encoders_and_not_of_the_modules_beside_them() -> None:
+    for kind, parameters in encoders_with_files().items():
+        assert parameters.model_fields["kind"].default == kind
+        ModelParameters.model_validate({"encoder": named_encoder(kind)})
+    for module in ("parameters", "build", "protocol"):
+        with pytest.raises(ValueError, match=f"there is no encoder '{module}'"):
+            named_encoder(module)
 
 
 def test_dvc_watches_the_files_that_are_named(tmp_path: Path) -> None:

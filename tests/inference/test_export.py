@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
+import paraforge
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import (
@@ -94,6 +95,11 @@ def test_other_models_are_a_module_of_ours(tmp_path: Path) -> None:
     expected = SentenceModel.open(tmp_path / "model").encode(TEXTS)
     np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
     np.testing.assert_allclose(loaded.encode(TEXTS, batch_size=2), expected, atol=1e-6)
+    with pytest.raises(InputError, match="never run") as caught:
+        paraforge.load(tmp_path / "exported")
+    assert "encoder.json" in (caught.value.remedy or "")
+    (inside,) = (tmp_path / "exported").glob("*/encoder.json")
+    np.testing.assert_array_equal(paraforge.load(inside.parent).encode(TEXTS), expected)
     assert loaded.similarity(expected[:1], expected[:1]).item() == pytest.approx(1)
     loaded.save_pretrained(str(tmp_path / "again"))
     again = library.SentenceTransformer(str(tmp_path / "again"), device="cpu", trust_remote_code=True)

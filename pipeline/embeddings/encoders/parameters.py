@@ -120,7 +120,11 @@ def _parameters_of(kind: object) -> type[VectorParameters] | None:
     files = found_modules(_PACKAGE)
     if not isinstance(kind, str) or kind in _USUAL or kind not in files:
         return None
-    return next(iter(classes_in(files[kind], VectorParameters)), None)
+    # Not every module here is an encoder's, e.g. this one.
+    classes = classes_in(files[kind], VectorParameters)
+    return next(
+        (one for one in classes if getattr(one.model_fields.get("kind"), "default", None) == kind), None
+    )
 
 
 def encoders_with_files() -> dict[str, type[VectorParameters]]:

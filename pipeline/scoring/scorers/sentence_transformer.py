@@ -77,7 +77,14 @@ def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTrans
     try:
         return load(str(directory), device=device, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise InputError(f"cannot be loaded as a {_KINDS[kind][0]}: {error}", directory) from error
+        own_code = "trust_remote_code" in str(error)
+        problem = "it has code of its own, which is never run" if own_code else str(error)
+        remedy = "Of an export by 'paraforge export' give the directory in it that has encoder.json."
+        raise InputError(
+            f"cannot be loaded as a {_KINDS[kind][0]}: {problem}",
+            directory,
+            remedy=remedy if own_code else None,
+        ) from error
 
 
 def check_directory(directory: Path, kind: Kind) -> None:
