@@ -80,6 +80,7 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
     speeds = [_speed(cluster, dice) for _ in range(cluster.devices)]
     began = [0.0] * cluster.devices
     ends = [_life(cluster, dice) for _ in range(cluster.devices)]
+    starts = [(0.0, 0.0)] * cluster.devices  # the last of each device
     lost = cost = start = idle = paid = 0.0
     interruptions = done = 0
     # (time, order, device, what): a device that is ready, or that has done a task of this many sentences.
@@ -110,13 +111,10 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
 
     def begin(device: int, now: float) -> None:
         nonlocal start
-        ready = now + cluster.start_seconds
-        if ready >= ends[device][0]:
-            start += ends[device][0] - now
-            schedule(ends[device][0], device, -1)
-        else:
-            start += cluster.start_seconds
-            schedule(ready, device, 0)
+        ready = min(now + cluster.start_seconds, ends[device][0])
+        start += ready - now
+        starts[device] = (now, ready)
+        schedule(ready, device, 0 if ready < ends[device][0] else -1)
 
     def rouse(device: int, now: float) -> float:
         """When a device that had nothing to do can continue; it may have been replaced while it waited."""
@@ -159,6 +157,7 @@ def simulate(sentences: int, sentences_per_task: int, cluster: Cluster, seed: in
             schedule(max(now, ends[device][0]), device, -size - 1)
     for device in list(asleep):
         rouse(device, finished)
+    start -= sum(max(0.0, ready - max(since, finished)) for since, ready in starts)
     paid += sum(max(0.0, finished - since) for since in began)
     return Outcome(
         finished / _HOUR, paid / _HOUR, lost / _HOUR, cost / _HOUR, start / _HOUR, idle / _HOUR,

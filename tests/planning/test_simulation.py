@@ -112,3 +112,17 @@ def test_devices_that_wait_are_taken_away_too() -> None:
 def test_there_is_a_best_size_for_every_corpus_and_rate(sentences: int, rate: float) -> None:
     cluster = Cluster(1, rate, preemption_hours=3.0)
     assert best_task_size(compare_task_sizes(sentences, cluster, TASK_SIZES[:2], runs=1)) in TASK_SIZES
+
+
+@given(st.integers(1, 12), st.integers(1, 40), st.floats(0.01, 1), st.floats(0.01, 1), st.integers(1, 9))
+def test_what_devices_are_paid_for_is_all_accounted_for(
+    devices: int, tasks: int, preemption_hours: float, crash_hours: float, seed: int
+) -> None:
+    """Where they are taken away while they start, or the run ends before they are ready, too."""
+    cluster = Cluster(
+        devices, 100, 1, 20, preemption_hours=preemption_hours, return_seconds=50, crash_hours=crash_hours
+    )
+    found = simulate(100 * tasks, 100, cluster, seed)
+    parts = [found.lost_hours, found.task_hours, found.start_hours, found.idle_hours, tasks / 3600]
+    assert min(parts) >= 0
+    assert sum(parts) == pytest.approx(found.device_hours)
