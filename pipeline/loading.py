@@ -29,10 +29,13 @@ _TRAINED = "encoder.json"
 _SENTENCE_TRANSFORMERS = "modules.json"
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 _WITH_VECTORS = (
-    f"Give a trained model, a directory of word vectors ({TABLE_NAME}), of SIF ({SIF_DESCRIPTION}) or of "
-    f"sentence-transformers ({_SENTENCE_TRANSFORMERS}), or a vector file"
+    f"Give a trained model, a vector file, or a directory of word vectors ({TABLE_NAME}), of SIF "
+    f"({SIF_DESCRIPTION}) or of sentence-transformers ({_SENTENCE_TRANSFORMERS})"
 )
-_KNOWN = f"{_WITH_VECTORS}, a cross-encoder, {general.NAME} (the built-in scorer), {', '.join(BASELINES)}."
+_KNOWN = (
+    f"{_WITH_VECTORS}; what compares without vectors is a cross-encoder, {general.NAME} (the built-in "
+    f"scorer), {', '.join(BASELINES)}."
+)
 
 
 class SentenceTransformerEmbedder(CosineModel):
