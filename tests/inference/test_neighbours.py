@@ -78,7 +78,7 @@ def test_words_of_vectors_and_decoders(tmp_path: Path) -> None:
     query, *others = (word for word in decoders.vocabulary.units if word not in (UNKNOWN, END))
     (found,) = neighbours(decoders, [query], count=len(others) + 5)
     assert {one.text for one in found} == {*others}
-    with pytest.raises(InputError, match=r"gives no vectors\. Give a trained model.*vector file\.$"):
+    with pytest.raises(InputError, match=r"gives no vectors\. Give a trained model.*modules\.json\)\.$"):
         load_fixed("jaccard")
 
 
