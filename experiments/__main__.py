@@ -119,9 +119,9 @@ class Bench:
     def place(self, cell: Cell, rows: list[Row]) -> Path:
         """Directory of a cell, by the hash of all that its figures depend on."""
         needed = [self.place(before, rows).name for before in _before(cell, rows)]
-        data = self.pool.store.fingerprint if cell.row.encoder is not None else _fingerprint()
+        data = self.pool.store.fingerprint if cell.row.encoder is not None else _fingerprint(data_directory())
         if cell.row.commands and cell.row.wants_corpus:
-            data = hash_json([data, [str(path) for path in self.corpora]])
+            data = hash_json([data, *map(_fingerprint, self.corpora)])
         # A model that is trained otherwise by now is another one, also by a default.
         if cell.row.encoder is not None:
             declared = training.parameters_of(cell.row)
@@ -170,11 +170,11 @@ def _before(cell: Cell, rows: list[Row]) -> Iterator[Cell]:
 
 
 @cache
-def _fingerprint() -> str:
-    """Of the data directory: names and sizes of its files."""
+def _fingerprint(place: Path) -> str:
+    """Names and sizes of a directory's files."""
     found = [
-        [str(path.relative_to(data_directory())), path.stat().st_size]
-        for path in sorted(data_directory().rglob("*"))
+        [str(path.relative_to(place)), path.stat().st_size]
+        for path in sorted(place.rglob("*"))
         if path.is_file()
     ]
     return hash_json(found)

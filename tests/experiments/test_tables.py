@@ -114,6 +114,23 @@ def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
     assert renamed.key("data", []) == one.key("data", [])
 
 
+def test_a_changed_corpus_makes_another_cell(data: Path, tmp_path: Path) -> None:
+    """Commands that read it give other figures; the same corpus elsewhere does not."""
+    row = Row(name="x", commands=[["paraforge", "lexicon", "extract", "{corpus}"]])
+
+    def place(corpus: Path) -> Path:
+        program._fingerprint.cache_clear()
+        return program.Bench(data / "work", [corpus], 1).place(Cell("small", row, 1, ()), [row])
+
+    for name in ("corpus", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "shard-00000.parquet").write_bytes(b"1234")
+    before = place(tmp_path / "corpus")
+    assert place(tmp_path / "elsewhere") == before
+    (tmp_path / "corpus" / "shard-00000.parquet").write_bytes(b"12345")
+    assert place(tmp_path / "corpus") != before
+
+
 def test_another_default_makes_another_cell(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a row leaves to the product is part of what its figures depend on."""
 
