@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paraforge.errors import InputError
 from paraforge.files import write_csv, write_json
 from paraforge.nmt.binarisation import PreparedBitext, prepare_bitext
 from paraforge.nmt.parameters import NmtParameters
@@ -53,14 +54,20 @@ def train_model(
     directory: work directory of this training alone. parameters: what decides the result.
     resources: devices and threads. symbols: of the sources, each of which is a piece of its own.
 
-    Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes from there; InputError: nothing to train on;
-    IncompleteError: the training process died.
+    Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes from there; InputError: nothing to train on,
+    or nothing to validate on; IncompleteError: the training process died.
     """
     prepared = prepare_bitext(bitext, directory, parameters, symbols)
     logger.info(
         "%d pairs to train on, %d held out, %d skipped, %d too long",
         *(prepared.trained, prepared.held_out, prepared.set_aside, prepared.too_long),
     )
+    if not prepared.held_out:  # by chance, of few pairs: fairseq cannot open an empty set
+        raise InputError(
+            f"none of {prepared.pairs:,} pairs is held out for validation",
+            bitext.path,
+            remedy="Give more pairs, of which at most a tenth is held out, or raise nmt.validation.held_out.",
+        )
     settings = trainer_settings(directory, parameters, prepared, resources)
     write_json(directory / "settings.json", settings)
     # The last checkpoint has the reason of an end too, so a finished training ends at once.

@@ -9,10 +9,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import torch
 
-from paraforge.errors import IncompleteError, Interrupted
+from paraforge.errors import IncompleteError, InputError, Interrupted
 from paraforge.files import read_json, write_json
 from paraforge.models.checkpoint import weights_only_state
 from paraforge.models.fairseq_compat import load_checkpoint
@@ -21,6 +22,7 @@ from paraforge.nmt import training_run as trainer
 from paraforge.nmt.binarisation import PreparedBitext, prepare_bitext
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.training import train_model, trainer_settings, write_history
+from paraforge.nmt.training_pairs import held_out_values
 from paraforge.nmt.training_run import TrainingRun
 from paraforge.shards.resources import Resources
 from tests.models.tiny import bitext
@@ -348,3 +350,18 @@ def test_settings_are_json(tmp_path: Path, prepared: tuple[Path, PreparedBitext]
     settings = trainer_settings(tmp_path, parameters(), prepared[1], RESOURCES)
     write_json(tmp_path / "settings.json", settings)
     assert read_json(tmp_path / "settings.json") == json.loads(json.dumps(settings))
+
+
+@pytest.mark.parametrize(("rows", "wanted"), [(200, 1), (12, 20), (14, 1000)])
+def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted: int, tmp_path: Path) -> None:
+    # Which sentences are below the threshold follows from their hashes: these are those above a tenth.
+    pairs = [(cs, en, None) for cs, en in bitext(400)]
+    values = held_out_values(pa.chunked_array([[cs for cs, _, _ in pairs]]))
+    shards = write_shards(
+        tmp_path / "in", [pair for pair, value in zip(pairs, values, strict=True) if value > 0.1][:rows]
+    )
+    chosen = parameters(validation={"held_out": wanted})
+    for _ in range(2):  # what was prepared is taken as it is
+        with pytest.raises(InputError, match=f"none of {rows} pairs is held out"):
+            train_model(shards, tmp_path / "work", chosen, RESOURCES)
+    assert not (tmp_path / "work" / "settings.json").exists()
