@@ -83,10 +83,6 @@ def _strategy(settings: VarietySettings, dictionary: Any) -> Any:
     return None
 
 
-def _score(hypothesis: Hypothesis) -> float:
-    return -math.inf if hypothesis.non_finite else hypothesis.score
-
-
 class FairseqTranslator:
     """A :class:`~paraforge.decoding.translator.Translator` over fairseq's ``SequenceGenerator``."""
 
@@ -177,18 +173,22 @@ class FairseqTranslator:
 
     def _ranked(self, found: list[dict[str, Any]]) -> tuple[Hypothesis, ...]:
         # fairseq ranks what it cut with the end-of-sentence that it forced, which is no part of the score.
-        hypotheses = sorted(map(self._hypothesis, found), key=_score, reverse=True)
-        return tuple(hypotheses[: self._nbest])
+        scored = [(self._score(one), one) for one in found]
+        scored.sort(key=lambda one: one[0] if math.isfinite(one[0]) else -math.inf, reverse=True)
+        return tuple(self._hypothesis(score, one) for score, one in scored[: self._nbest])
 
-    def _hypothesis(self, found: dict[str, Any]) -> Hypothesis:
+    def _score(self, found: dict[str, Any]) -> float:
         # SequenceGenerator's score is the definition's (natural log, end-of-sentence counted); only what
         # fairseq-generate prints is in base 2.
-        score = float(found["score"])
+        length = len(found["tokens"]) - 1
+        if length < self._cap:
+            return float(found["score"])
+        # Without the end-of-sentence that was forced on it.
+        return float(found["positional_scores"][:-1].sum()) / length**self._length_penalty
+
+    def _hypothesis(self, score: float, found: dict[str, Any]) -> Hypothesis:
         body = [self._target_dictionary[int(number)] for number in found["tokens"][:-1]]
-        ended = len(body) < self._cap
-        if not ended:  # without the end-of-sentence that was forced on it
-            score = float(found["positional_scores"][:-1].sum()) / len(body) ** self._length_penalty
-        return make_hypothesis(self._pieces.decode(body), score, body, ended)
+        return make_hypothesis(self._pieces.decode(body), score, body, ended=len(body) < self._cap)
 
 
 open_engine = FairseqTranslator
