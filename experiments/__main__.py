@@ -119,13 +119,14 @@ class Bench:
     def place(self, cell: Cell, rows: list[Row]) -> Path:
         """Directory of a cell, by the hash of all that its figures depend on."""
         needed = [self.place(before, rows).name for before in _before(cell, rows)]
-        data = self.pool.store.fingerprint if cell.row.encoder is not None else _fingerprint(data_directory())
-        if cell.row.commands and cell.row.wants_corpus:
-            data = hash_json([data, *map(_fingerprint, self.corpora)])
-        # A model that is trained otherwise by now is another one, also by a default.
         if cell.row.encoder is not None:
-            declared = training.parameters_of(cell.row)
-            data = hash_json([data, *(parameters.model_dump(mode="json") for parameters in declared)])
+            # A model that is trained otherwise by now is another one, also by a default.
+            declared = [parameters.model_dump(mode="json") for parameters in training.parameters_of(cell.row)]
+            data = hash_json([self.pool.store.fingerprint, *declared])
+        else:
+            data = _fingerprint(data_directory())
+            if cell.row.wants_corpus:
+                data = hash_json([data, *map(_fingerprint, self.corpora)])
         data = hash_json([data, versions.EMBEDDINGS, versions.DECODERS, versions.LEXICON])
         return self.work / "cells" / cell.key(data, needed)
 

@@ -1,5 +1,5 @@
 """Training processes forked from the one that starts them: to import torch and fairseq takes longer than the
-trainings of the tests. tests/nmt/test_training.py starts them in the usual way."""
+trainings of the tests. tests/nmt/test_training_process.py starts them in the usual way."""
 
 from __future__ import annotations
 

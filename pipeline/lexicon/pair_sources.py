@@ -197,7 +197,7 @@ def _blocks(path: Path, columns: dict[str, int | str]) -> Iterator[Block]:
     try:
         yield from read_tsv(path, columns, Reading())
     except InputError as error:
-        # Nothing is ingested here, and its parameters are not asked.
+        # A remedy that names a parameter of ingest is none here.
         remedy = None if "ingest." in (error.remedy or "") else error.remedy
         raise InputError(error.message, error.path, error.line, remedy or "Correct the file.") from error
 

@@ -16,6 +16,7 @@ from paraforge.inference import neighbours as module
 from paraforge.inference.neighbours import neighbours
 from paraforge.loading import load_fixed
 from paraforge.scoring.vectors import WordVectors
+from paraforge.text.unit_names import Unit
 from paraforge.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.unrolling.model import DecoderModel
 from paraforge.unrolling.triples import END
@@ -24,10 +25,10 @@ from tests.unrolling.corpus import make_model
 WORDS = [f"word{number}" for number in range(50)]
 
 
-def make(unit: str = "word") -> SentenceModel:
+def make(unit: Unit = "word") -> SentenceModel:
     vocabulary = Vocabulary([UNKNOWN, *WORDS])
     table = random_table(len(vocabulary), 6, 1.0, 1)
-    return SentenceModel(Average(table, unit), AverageParameters(dimension=6, unit=unit), {unit: vocabulary})  # type: ignore[arg-type]
+    return SentenceModel(Average(table, unit), AverageParameters(dimension=6, unit=unit), {unit: vocabulary})
 
 
 def cosine(model: SentenceModel, first: str, second: str) -> float:

@@ -118,7 +118,7 @@ def test_there_is_a_best_size_for_every_corpus_and_rate(sentences: int, rate: fl
 def test_what_devices_are_paid_for_is_all_accounted_for(
     devices: int, tasks: int, preemption_hours: float, crash_hours: float, seed: int
 ) -> None:
-    """Where they are taken away while they start, or the run ends before they are ready, too."""
+    """Also where they are taken away while they start, and where the run ends before they are ready."""
     cluster = Cluster(
         devices, 100, 1, 20, preemption_hours=preemption_hours, return_seconds=50, crash_hours=crash_hours
     )

@@ -1,0 +1,92 @@
+"""Cells of experiments: what makes another one, and that two runs share them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from filelock import AcquireReturnProxy, FileLock
+
+from experiments import __main__ as program
+from experiments import training
+from experiments.tables import Cell, Row, cells, read_table
+from paraforge import versions
+from paraforge.embeddings.parameters import TrainingParameters
+from paraforge.files import write_json
+from tests.experiments.small_table import run
+
+
+def test_a_cell_depends_on_all_that_its_figures_depend_on(data: Path) -> None:
+    _, rows = read_table("small")
+    found = list(cells("small", rows, [1, 2]))
+    keys = {cell.key("data", []) for cell in found}
+    assert len(keys) == len(found)
+    one = found[0]
+    assert one.key("other data", []) not in keys and one.key("data", ["another start"]) not in keys
+    renamed = Cell("other", one.row.model_copy(update={"name": "x", "note": "y"}), one.seed, one.needs)
+    assert renamed.key("data", []) == one.key("data", [])
+
+
+def test_a_changed_corpus_makes_another_cell(data: Path, tmp_path: Path) -> None:
+    """Commands that read it give other figures; the same corpus elsewhere does not."""
+    row = Row(name="x", commands=[["paraforge", "lexicon", "extract", "{corpus}"]])
+
+    def place(corpus: Path) -> Path:
+        program._fingerprint.cache_clear()
+        return program.Bench(data / "work", [corpus], 1).place(Cell("small", row, 1, ()), [row])
+
+    for name in ("corpus", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "shard-00000.parquet").write_bytes(b"1234")
+    before = place(tmp_path / "corpus")
+    assert place(tmp_path / "elsewhere") == before
+    (tmp_path / "corpus" / "shard-00000.parquet").write_bytes(b"12345")
+    assert place(tmp_path / "corpus") != before
+
+
+def test_another_default_makes_another_cell(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a row leaves to the product is part of what its figures depend on."""
+
+    class Otherwise(TrainingParameters):
+        margin: float = 0.7
+
+    (row,) = (row for row in read_table("small")[1] if row.name == "word, 1")
+    bench = program.Bench(data / "work", [], 1)
+    cell = Cell("small", row, 1, ())
+    before = bench.place(cell, [row])
+    assert bench.place(cell, [row]) == before
+    monkeypatch.setattr(training, "TrainingParameters", Otherwise)
+    assert bench.place(cell, [row]) != before
+
+
+@pytest.mark.parametrize("step", ["EMBEDDINGS", "DECODERS", "LEXICON"])
+def test_models_that_are_trained_otherwise_by_now_are_trained_again(
+    data: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    _, rows = read_table("small")
+    bench = program.Bench(data / "work", [], 1)
+    before = [bench.place(cell, rows) for cell in cells("small", rows, [1])]
+    monkeypatch.setattr(versions, step, getattr(versions, step) + 1)
+    after = [bench.place(cell, rows) for cell in cells("small", rows, [1])]
+    assert not {*before} & {*after}
+
+
+def test_two_runs_at_once_share_their_cells(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second waits for the figures of the first, and trains nothing."""
+    (row,) = (row for row in read_table("small")[1] if row.name == "word, 1")
+    place = program.Bench(data / "work", [], 1).place(Cell("small", row, 1, ()), [row])
+    place.mkdir(parents=True)
+    other = FileLock(place / "lock")
+    other.acquire()
+
+    class Waiting(FileLock):
+        def acquire(self, timeout: float | None = None) -> AcquireReturnProxy:
+            if timeout is None:
+                write_json(place / "figures.json", {"figures": {"": {"stsb_dev": 12.5}}})
+                other.release()
+            return super().acquire(timeout)
+
+    monkeypatch.setattr("experiments.pool.FileLock", Waiting)
+    said = run(data / "work", "--row", "word, 1", "--seed", "1")
+    assert "another process is at it" in said and "12.5" in said
+    assert not (place / "model").exists()
