@@ -23,8 +23,8 @@ import typer
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from paraforge.publication.manifest import Manifest, PublishedFile, describe_columns
+from paraforge.scoring.columns import COLUMNS, schema_of
 from paraforge.selection.fate import Counts
-from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.store import shard_name, write_parquet
 
 DIRECTORY = Path("/tmp/paraforge-query-benchmark/corpus")

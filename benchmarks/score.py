@@ -16,10 +16,10 @@ from benchmarks.distinct_pairs import DistinctPairs, Pair, paraphrase_pairs, row
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append
 from paraforge.scoring import general
+from paraforge.scoring.columns import schema_of
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.score import score_step
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import schema_of
 from paraforge.shards.step import run_step
 from paraforge.shards.store import ROWS_PER_SHARD, ShardDirectory, ShardWriter
 from paraforge.text.tokens import tokenize_columns

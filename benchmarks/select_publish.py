@@ -20,10 +20,10 @@ from benchmarks.results import append
 from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.publication import publish
 from paraforge.publication.verification import verify
+from paraforge.scoring.columns import schema_of
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.select import select
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 ROWS_PER_SHARD = 50_000

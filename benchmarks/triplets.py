@@ -34,10 +34,10 @@ from paraforge.loading import open_model
 from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.publication import publish
 from paraforge.scoring import general
+from paraforge.scoring.columns import schema_of
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.select import select
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardWriter
 from paraforge.text.lines import numbered_lines
 from paraforge.triplets.mining import mine_triplets

@@ -66,8 +66,8 @@ def through_stage(task: Task) -> Callable[[], Outcome]:
 
     import pyarrow as pa
 
+    from paraforge.scoring.columns import schema_of
     from paraforge.shards.resources import Resources
-    from paraforge.shards.schema import schema_of
     from paraforge.shards.store import ShardDirectory, ShardWriter
     from paraforge.translation.parameters import TranslateParameters
     from paraforge.translation.translate import translate

@@ -14,8 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from paraforge.versions import __version__
+
 __all__ = ["__version__", "load"]
-__version__ = "0.1.0"
 
 
 def load(name: str | Path, device: str = "cpu") -> Any:

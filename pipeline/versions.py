@@ -1,10 +1,14 @@
-"""Version of what each step gives for the same input; dvc.yaml and the work directory's keys depend on these.
+"""The program's version, and that of what each step gives for the same input.
+
+dvc.yaml and the work directory's keys depend on the steps' numbers.
 
 Raise a step's number whenever the same input and parameters would give another result. Literal numbers only:
 DVC reads this file without running it.
 """
 
 from __future__ import annotations
+
+__version__ = "0.1.0"
 
 INGEST = 3
 NMT = 2

@@ -21,10 +21,10 @@ from paraforge.browse.view import RANDOM, View
 from paraforge.browse.wrong_pairs import WrongPairs, wrong_pairs_of
 from paraforge.corpus.differing_words import Pieces, marked_words
 from paraforge.publication.manifest import REJECTED, Manifest
+from paraforge.scoring.columns import LABELS
 from paraforge.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.selection.parameters import SelectParameters, selection_of
 from paraforge.selection.reasons import explain_filters
-from paraforge.shards.schema import LABELS
 from paraforge.statistics.counts import Scale
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from paraforge.errors import InputError
 from paraforge.pages.app import Page, make_app
 from paraforge.pages.security import HostPolicy, same_origin
 from paraforge.publication.manifest import describe_columns
-from paraforge.shards.schema import COLUMNS, LABELS
+from paraforge.scoring.columns import COLUMNS, LABELS
 
 
 def create_app(browser: Browser, policy: HostPolicy) -> Flask:

@@ -15,10 +15,10 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from paraforge import __version__
 from paraforge.cli.spelling import name_values, respelled
 from paraforge.errors import ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.interrupts import last_words
+from paraforge.versions import __version__
 
 # By section of the overview, name: what it is for. The command `a-b` is the function `a_b` of the module
 # `a_b`; a group has its typer.Typer there, ``app``.

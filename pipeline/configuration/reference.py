@@ -17,7 +17,8 @@ from pydantic_core import PydanticUndefined
 from paraforge.configuration.parameters import Parameters
 from paraforge.configuration.places import models_in
 from paraforge.embeddings.encoders.parameters import encoders_with_files
-from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
+from paraforge.scoring.columns import COLUMNS
+from paraforge.shards.schema import SCHEMA_VERSION
 from paraforge.text.paths import UserFile
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}

@@ -14,7 +14,6 @@ import numpy as np
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder
 from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
@@ -37,7 +36,7 @@ from paraforge.shards.resources import Resources
 from paraforge.text.paths import expand
 from paraforge.text.unit_names import WORD_UNITS
 from paraforge.text.units import make_units
-from paraforge.versions import EMBEDDINGS
+from paraforge.versions import EMBEDDINGS, __version__
 
 logger = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from paraforge import __version__
 from paraforge.evaluation.similarity.details import Difference, LengthScore
 from paraforge.evaluation.similarity.sts import StsScores
 from paraforge.evaluation.similarity.word_lists import Correlation
 from paraforge.evaluation.transfer.scores import TransferScore
 from paraforge.text.tokens import TOKENIZER_NAME
+from paraforge.versions import __version__
 
 _DIGITS: Final = 4
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paraforge import __version__
 from paraforge.embeddings.encoders.parameters import CombinationParameters, EncoderParameters
 from paraforge.markdown import Code, code, escape, table
+from paraforge.versions import __version__
 
 
 def describe_encoder(parameters: EncoderParameters) -> str:

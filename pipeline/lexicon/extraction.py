@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge import __version__, versions
+from paraforge import versions
 from paraforge.files import hash_json, write_json
 from paraforge.lexicon.assembly import assemble, write_words
 from paraforge.lexicon.counting import PairCounts, count_pairs
@@ -87,7 +87,7 @@ def extract_lexicon(
                     entries = sum(int(file["rows"]) for file in files)
                     manifest = {
                         "format": FORMAT,
-                        "paraforge": __version__,
+                        "paraforge": versions.__version__,
                         "parameters": parameters.model_dump(
                             mode="json", exclude={"word_lists", "reference_lexicons"}
                         ),

@@ -12,9 +12,9 @@ from paraforge.publication.manifest import KEPT, Manifest
 from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.statistics import Statistics
 from paraforge.publication.verdict_words import verdict_words
+from paraforge.scoring.columns import LABELS
 from paraforge.selection.fate import Counts
 from paraforge.selection.reasons import explain_reasons
-from paraforge.shards.schema import LABELS
 from paraforge.statistics.counts import AVERAGED
 
 # The Hub wants it as README.md, which readers of a directory of Parquet files would take for Parquet.

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from paraforge import __version__
 from paraforge.errors import InputError, check_format, describing
 from paraforge.files import hash_json, read_json, write_json
 from paraforge.selection.fate import Counts
 from paraforge.shards.schema import SCHEMA_VERSION
+from paraforge.versions import __version__
 
 # Readers of a directory of Parquet files pass over names that begin with an underscore.
 MANIFEST_NAME = "_manifest.json"

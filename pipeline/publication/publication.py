@@ -22,13 +22,14 @@ from paraforge.publication.parameters import PublishParameters
 from paraforge.publication.plan import FilePlan, plan_files
 from paraforge.publication.signature import signature
 from paraforge.publication.statistics import Statistics, describe, merge
+from paraforge.scoring.columns import COLUMNS
 from paraforge.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs
 from paraforge.selection.fate import kept_mask
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.passes import inputs_digest
 from paraforge.shards.pool import in_order, threads_for
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import COLUMNS, SCHEMA_VERSION
+from paraforge.shards.schema import SCHEMA_VERSION
 from paraforge.shards.step import check_bytes
 from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.shards.work import WorkDirectory, replaced_directories

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paraforge import __version__
 from paraforge.files import hash_json
 from paraforge.selection.parameters import SelectParameters
+from paraforge.versions import __version__
 
 # The tokens that all lengths, overlaps and scores are counted in.
 TOKENISER = "moses-lc"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from paraforge.publication.manifest import Manifest
+from paraforge.scoring.columns import LABELS
 from paraforge.scoring.wrong_pairs import judged_scores
 from paraforge.selection.fate import Counts
 from paraforge.selection.parameters import SelectParameters, selection_of
-from paraforge.shards.schema import LABELS
 
 _POOR: Final = 0.9
 """Separation that a score of use reaches: below it, one pair in ten is on the wrong side of a wrong one."""

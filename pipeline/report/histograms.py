@@ -14,12 +14,12 @@ from paraforge.corpus.diff import SCORES
 from paraforge.publication.datasets import Dataset
 from paraforge.publication.manifest import KEPT, REJECTED
 from paraforge.report.svg import Bar, Cell
+from paraforge.scoring.columns import LABELS
 from paraforge.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.selection.filters import numbers
 from paraforge.selection.filters.length import LENGTHS
 from paraforge.shards.pool import in_order
 from paraforge.shards.resources import available_cores
-from paraforge.shards.schema import LABELS
 from paraforge.shards.store import read_parquet
 from paraforge.statistics.counts import BANDS, HEAT_X, HEAT_Y, SCALES, Figures, added, by_source, figures_of
 

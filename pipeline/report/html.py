@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from paraforge import __version__
 from paraforge.corpus.differing_words import marked_words
 from paraforge.files import write_whole
 from paraforge.publication.verdict_words import separations, verdict_words
@@ -19,6 +18,7 @@ from paraforge.report.flow import flow_picture, share
 from paraforge.report.histograms import HEAT_STEP, LONGEST
 from paraforge.report.parameters import ReportParameters
 from paraforge.report.svg import Bar, heat_map, histogram, lines
+from paraforge.versions import __version__
 
 if TYPE_CHECKING:
     import jinja2

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.files import read_json_or_none, sha256_directory
+from paraforge.scoring.columns import COLUMNS, schema_of
 from paraforge.scoring.corpus_counts import CorpusCounts, count_corpus
 from paraforge.scoring.pairs import Pairs
 from paraforge.scoring.parameters import ScoreParameters
@@ -27,7 +28,7 @@ from paraforge.scoring.wrong_pairs import judged_scores, write_wrong_pairs
 from paraforge.shards.cluster import worker_number
 from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import COLUMNS, FATE_COLUMNS, TEXT_COLUMNS, schema_of, usable_rows
+from paraforge.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.shards.step import Step, run_step
 from paraforge.shards.store import ShardDirectory, ShardView
 from paraforge.text.tokens import TOKENIZER_NAME

@@ -21,6 +21,7 @@ from paraforge.errors import InputError, one_line
 from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
+from paraforge.scoring.columns import COLUMNS
 from paraforge.scoring.corpus_counts import MOST_ROWS, count_shard, put_together
 from paraforge.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.scoring.scorer import Scorer
@@ -28,7 +29,7 @@ from paraforge.scoring.wrong_pairs import draw_wrong_pairs, joined
 from paraforge.shards.column import holds_text
 from paraforge.shards.lineage import LINEAGE
 from paraforge.shards.pool import in_processes
-from paraforge.shards.schema import COLUMNS, FATE_COLUMNS, TEXT_COLUMNS
+from paraforge.shards.schema import FATE_COLUMNS, TEXT_COLUMNS
 from paraforge.shards.store import parquet_writer
 from paraforge.text.lines import Reading
 from paraforge.text.paths import require_regular

@@ -82,46 +82,6 @@ class Scorer(ABC):
         """A pyarrow array as long as ``pairs`` for each column; null where a pair has no such score."""
 
 
-FEWEST_WORDS = 1000
-"""Distinct words that the references must have to show what a word is, where no general scorer helps."""
-
-
-class CorpusScorer(Scorer):
-    """Compares each pair with the counts of its corpus; without counts there is no such score."""
-
-    is_sign = True
-
-    def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:
-        """counts: of the corpus. general: a scorer of words, which knows more words of the language."""
-        self._counts = counts
-        self._general = general
-
-    @classmethod
-    def build(cls, choice: ScorerChoice) -> CorpusScorer | None:
-        """Where the corpus was counted."""
-        from paraforge.scoring.word_scorer import WordScorer
-
-        general = choice.vectors if isinstance(choice.vectors, WordScorer) else None
-        return None if choice.counts is None else cls(choice.counts, general)
-
-    @property
-    def knows_enough(self) -> bool:
-        """Whether a word that is not known says something: of a small corpus alone it does not."""
-        return self._general is not None or len(self._counts.words) >= FEWEST_WORDS
-
-    def knows(self, words: Any) -> npt.NDArray[np.bool_]:
-        """Whether the references or the general scorer have each of the words, a pyarrow string array."""
-        import pyarrow.compute as pc
-
-        known = pc.is_in(words, value_set=self._counts.words).to_numpy(zero_copy_only=False)
-        if self._general is None:
-            return known
-        others = ~known
-        known = known.copy()
-        known[others] = self._general.vectors.knows(words.filter(pa.array(others)).to_pylist())
-        return known
-
-
 def scorer_types() -> list[type[Scorer]]:
     """Every scorer there is: of the modules in ``scorers/``, and those that other packages add."""
     return sorted(found_classes("paraforge.scoring.scorers", Scorer), key=lambda scorer: scorer.place)

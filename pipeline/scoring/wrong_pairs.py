@@ -23,12 +23,13 @@ from pyarrow import feather
 
 from paraforge.errors import InputError
 from paraforge.files import atomic_path
+from paraforge.scoring.columns import COLUMNS
 from paraforge.scoring.scorer import scorer_types
 from paraforge.shards.column import column
 from paraforge.shards.lineage import LINEAGE, sampling_keys
 from paraforge.shards.pool import in_order, threads_for
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import COLUMNS, TEXT_COLUMNS
+from paraforge.shards.schema import TEXT_COLUMNS
 from paraforge.shards.step import Step, run_step
 from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter
 from paraforge.shards.work import WorkDirectory, replaced_directory

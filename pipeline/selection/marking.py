@@ -7,12 +7,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from paraforge.scoring.columns import COLUMNS
 from paraforge.selection.fate import Counts, count_rows, fate_of, kept_mask
 from paraforge.selection.filters import apply_filters
 from paraforge.selection.filters.bounds import BoundsParameters
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.thresholds import settle, shares_asked_for, verdict
-from paraforge.shards.schema import COLUMNS
 
 _REJECTED: Final = "rejected"
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from paraforge.errors import IncompleteError
 from paraforge.files import hash_json
 from paraforge.progress import Progress
+from paraforge.scoring.columns import COLUMNS
 from paraforge.selection.fate import Counts, count_rows, fate_of, kept_mask
 from paraforge.selection.filters import Filter, Mask, apply_filters, numbers
 from paraforge.selection.filters.bounds import ScoreFilter
@@ -21,7 +22,7 @@ from paraforge.selection.filters.decile import decile_column
 from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.quantiles import Parts, equal_parts, ordered_keys, value_of_key
 from paraforge.shards.pool import in_order
-from paraforge.shards.schema import COLUMNS, FATE_COLUMNS
+from paraforge.shards.schema import FATE_COLUMNS
 from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.shards.work import replaced_directory
 from paraforge.versions import SELECT

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from paraforge.bitext.reasons import REASONS
+from paraforge.scoring.columns import LABELS
 from paraforge.selection.filters import missing_reason
 from paraforge.selection.parameters import SelectParameters, selection_of
-from paraforge.shards.schema import LABELS
 
 
 def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:

@@ -1,16 +1,13 @@
-"""Every column of the project: its name, type and meaning, in the order of the published corpus."""
+"""The columns that are not scores: lineage, texts, translation and fate, in the order of the corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Upwards, and the only time: a score's column is declared where it is computed, so that adding one is adding
-# a file. Scorers import nothing but declarations when they are imported.
-from paraforge.scoring.scorer import scorer_types
 from paraforge.shards.column import column
 
 SCHEMA_VERSION = 2
@@ -45,8 +42,6 @@ _DECLARED = [
     column("empty_output", pa.bool_(), "the hypothesis has no text"),
     column("non_finite", pa.bool_(), "the engine's score was NaN or infinite"),
     column("runaway", pa.bool_(), "the hypothesis repeats the same letters, words or tokens over and over"),
-    # scores
-    *(field for scorer in scorer_types() for field in scorer.fields),
     # fate
     column("rejected", pa.string(), "name of the first filter that refused the pair; null if none did"),
     column("failed", pa.string(), "why the pair could not be translated; null if it was"),
@@ -55,19 +50,6 @@ _DECLARED = [
 ]
 
 COLUMNS: dict[str, pa.Field] = {field.name: field for field in _DECLARED}
-
-# What people call the columns: in tables, pictures and explanations.
-LABELS: dict[str, str] = {name: name.replace("_", " ") for name in COLUMNS}
-for _scorer in scorer_types():
-    LABELS |= _scorer.labels
-LABELS |= {
-    "source_text": "foreign side",
-    "source_truncated": "foreign side cut off",
-    "output_truncated": "translation cut off",
-    "non_finite": "score not finite",
-    "runaway": "repeated without end",
-}
-
 
 TEXT_COLUMNS = ("reference", "translation")
 FATE_COLUMNS = ("rejected", "failed")
@@ -92,11 +74,13 @@ def present_names(names: Sequence[str]) -> list[str]:
     return [name if (now := FORMER_NAMES.get(name, name)) in names else now for name in names]
 
 
-def schema_of(names: Iterable[str], extra: Iterable[pa.Field] = ()) -> pa.Schema:
-    """The schema with the named columns, in the project's order, then ``extra`` fields. Raises KeyError: a
-    name is not a column of the project."""
+def schema_of(
+    names: Iterable[str], extra: Iterable[pa.Field] = (), columns: Mapping[str, pa.Field] = COLUMNS
+) -> pa.Schema:
+    """The schema of the named ``columns``, in their order, then ``extra`` fields. Raises KeyError: a name is
+    not among them."""
     wanted = set(names)
-    unknown = wanted - COLUMNS.keys()
+    unknown = wanted - columns.keys()
     if unknown:
         raise KeyError(f"not columns of the project: {sorted(unknown)}")
-    return pa.schema([field for name, field in COLUMNS.items() if name in wanted] + list(extra))
+    return pa.schema([field for name, field in columns.items() if name in wanted] + list(extra))

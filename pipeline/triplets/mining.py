@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paraforge import __version__, versions
+from paraforge import versions
 from paraforge.errors import IncompleteError, InputError
 from paraforge.files import hash_json, read_json_or_none, sha256_file, write_json
 from paraforge.learning.devices import chosen_device
@@ -268,7 +268,7 @@ class _Mining:
         with replaced_directory(output.resolve()) as temporary:
             for file in files:
                 link_or_copy(self.directory / "files" / file["file"], temporary / file["file"])
-            manifest = {"format": FORMAT, "paraforge": __version__, **content, "files": files}
+            manifest = {"format": FORMAT, "paraforge": versions.__version__, **content, "files": files}
             write_json(temporary / MANIFEST, manifest)
             lineage = [name for name in LINEAGE if name in self.dataset.schema.names]
             write_card(temporary, manifest, self.dataset, schemas(self.parameters.negatives, lineage))

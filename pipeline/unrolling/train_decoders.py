@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paraforge import __version__
 from paraforge.embeddings.data import TrainingData
 from paraforge.embeddings.train_model import found_by, reproducible
 from paraforge.files import hash_json
@@ -23,7 +22,7 @@ from paraforge.unrolling.parameters import DecodersParameters
 from paraforge.unrolling.readings import scores_by_reading
 from paraforge.unrolling.sentences import RunningText, read_sentences
 from paraforge.unrolling.triples import TripleStore, build_triple_store
-from paraforge.versions import DECODERS
+from paraforge.versions import DECODERS, __version__
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from paraforge.decoding.translator import DecodingOptions, Placement
 from paraforge.engines import open_translator
 from paraforge.errors import InputError
 from paraforge.models.model_file import ModelFile
+from paraforge.scoring.columns import schema_of
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.torch_search.faults import DeviceLostError
 from paraforge.torch_search.search import Search

@@ -17,8 +17,8 @@ from paraforge.nmt.finishing import training_signature
 from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.stage import build_nmt, training_key
 from paraforge.nmt.training_pairs import accepted_pairs
+from paraforge.scoring.columns import schema_of
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.text.units import load_processor
 from tests.models.tiny import bitext

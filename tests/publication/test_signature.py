@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from paraforge import __version__
 from paraforge.publication.signature import signature
 from paraforge.selection.parameters import SelectParameters
+from paraforge.versions import __version__
 
 STEPS = {
     "translate": {

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.scoring import corpus_counts
+from paraforge.scoring.columns import schema_of
 from paraforge.scoring.corpus_counts import (
     CorpusCounts,
     count_corpus,
@@ -21,7 +22,6 @@ from paraforge.scoring.corpus_counts import (
     put_together,
 )
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardWriter
 from paraforge.text.tokens import tokenize
 

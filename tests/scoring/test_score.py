@@ -10,13 +10,13 @@ import pytest
 
 from paraforge.errors import InputError, MissingPackageError
 from paraforge.scoring import score as score_module
+from paraforge.scoring.columns import COLUMNS, schema_of
 from paraforge.scoring.corpus_counts import CorpusCounts, count_shard, put_together
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.score import build_scorers, score, score_step, score_table
 from paraforge.scoring.scorers import language, sentence_transformer
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter
 
 WITHOUT_LANGUAGE = ScoreParameters(identify_language=False)

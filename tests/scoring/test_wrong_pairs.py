@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from paraforge.embeddings.paragram import TRAINED_ON_NAME
 from paraforge.files import write_json
+from paraforge.scoring.columns import COLUMNS, schema_of
 from paraforge.scoring.score import build_scorers, score, score_table
 from paraforge.scoring.vectors import WordVectors
 from paraforge.scoring.wrong_pairs import (
@@ -27,7 +28,6 @@ from paraforge.scoring.wrong_pairs import (
     trained_on_corpus,
 )
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter
 from tests.scoring.test_score import WITHOUT_LANGUAGE
 

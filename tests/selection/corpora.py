@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from paraforge.scoring.columns import COLUMNS, schema_of
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import COLUMNS, schema_of
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 WORDS = [

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from paraforge.scoring.columns import schema_of
 from paraforge.scoring.general import DIRECTORY
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.score import score
@@ -15,7 +16,6 @@ from paraforge.selection.parameters import SelectParameters
 from paraforge.selection.reasons import explain_reasons
 from paraforge.selection.select import select
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
 
 PARAMETERS = SelectParameters.model_validate(

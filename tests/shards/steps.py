@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.errors import ParaforgeError
+from paraforge.scoring.columns import schema_of
 from paraforge.shards.scheduler import report_rows
-from paraforge.shards.schema import schema_of
 from paraforge.shards.step import Step
 from paraforge.shards.store import ShardWriter
 

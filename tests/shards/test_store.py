@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.errors import IncompleteError, InputError
-from paraforge.shards.schema import COLUMNS, schema_of
+from paraforge.scoring.columns import COLUMNS, schema_of
 from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, write_index, write_shard
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraforge.shards.schema import schema_of
+from paraforge.scoring.columns import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.translation.distinct import find_distinct
 from paraforge.translation.population import blocks, survey

@@ -16,9 +16,9 @@ from paraforge.decoding import batching
 from paraforge.engines import open_translator
 from paraforge.engines.fake import Fake
 from paraforge.errors import IncompleteError, InputError, Interrupted, WorkLockedError
+from paraforge.scoring.columns import schema_of
 from paraforge.shards.keys import text_keys
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.shards.work import WorkDirectory
 from paraforge.translation import assembly

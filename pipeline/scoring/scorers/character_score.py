@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.scoring.scorer import CorpusScorer
+from paraforge.scoring.corpus_scorer import CorpusScorer
 from paraforge.shards.column import column
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paraforge.scoring.scorer import CorpusScorer
+from paraforge.scoring.corpus_scorer import CorpusScorer
 from paraforge.shards.column import column
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from paraforge.plugins import found_classes
+from paraforge.scoring.columns import COLUMNS
 from paraforge.scoring.verdict import Minimum
 from paraforge.section import Section
-from paraforge.shards.schema import COLUMNS
 
 Mask = npt.NDArray[np.bool_]
 Verdicts = npt.NDArray[np.uint8]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from paraforge.scoring.columns import LABELS
 from paraforge.scoring.verdict import Minimum
 from paraforge.scoring.wrong_pairs import judged_scores
 from paraforge.section import Section
@@ -27,7 +28,6 @@ from paraforge.selection.filters import (
     numbers,
     short_name,
 )
-from paraforge.shards.schema import LABELS
 
 Closed = Literal["both", "left", "right", "neither"]
 

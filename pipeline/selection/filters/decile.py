@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, field_validator, model_validator
 
+from paraforge.scoring.columns import LABELS
 from paraforge.scoring.verdict import Minimum
 from paraforge.selection.filters import (
     AcceptedPairs,
@@ -21,7 +22,6 @@ from paraforge.selection.filters import (
     numbers,
     short_name,
 )
-from paraforge.shards.schema import LABELS
 
 
 def decile_column(score: str) -> str:

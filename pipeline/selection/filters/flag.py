@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, field_validator
 
+from paraforge.scoring.columns import COLUMNS, LABELS
 from paraforge.selection.filters import AcceptedPairs, Filter, FilterParameters, NamedFilter, Verdicts
-from paraforge.shards.schema import COLUMNS, LABELS
 
 FLAGS = [name for name, column in COLUMNS.items() if pa.types.is_boolean(column.type)]
 

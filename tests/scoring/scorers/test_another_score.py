@@ -39,7 +39,7 @@ from paraforge.scoring.score import score
 from paraforge.scoring.vectors import WordVectors
 from paraforge.selection.parameters import SelectParameters
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import LABELS, schema_of
+from paraforge.scoring.columns import LABELS, schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
 
 schema = schema_of(["reference", "translation", "rejected", "failed"])

@@ -48,11 +48,11 @@ Row = tuple[str, str, str | None]
 
 @pytest.fixture(autouse=True)
 def _few_words_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.scoring.scorer.FEWEST_WORDS", 0)
+    monkeypatch.setattr("paraforge.scoring.corpus_scorer.FEWEST_WORDS", 0)
 
 
 def test_a_small_corpus_does_not_tell_what_a_word_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.scoring.scorer.FEWEST_WORDS", 4)
+    monkeypatch.setattr("paraforge.scoring.corpus_scorer.FEWEST_WORDS", 4)
     rows = [("one two three", "one owt", None)]
     general = WordScorer(SubwordVectors(["\ttwo"], np.ones((1, 4), np.int8), np.ones(1, np.float32), 1.0), {})
     for sign in (UnknownWords, CharacterScore):

@@ -14,8 +14,8 @@ from paraforge.decoding import batching
 from paraforge.engines import ctranslate2
 from paraforge.errors import InputError, Interrupted
 from paraforge.models.importing import usable_model
+from paraforge.scoring.columns import schema_of
 from paraforge.shards.resources import Resources
-from paraforge.shards.schema import schema_of
 from paraforge.shards.store import ShardDirectory, ShardWriter
 from paraforge.translation.calibration import check, loss
 from paraforge.translation.parameters import TranslateParameters
