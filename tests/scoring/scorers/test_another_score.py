@@ -66,7 +66,7 @@ def test_a_scorer_from_outside_the_package(tmp_path: Path) -> None:
 
 def test_the_schema_does_not_import_what_takes_long() -> None:
     code = (
-        "import sys, paraforge.shards.schema; print(sorted({'numba', 'scipy', 'torch'} & set(sys.modules)))"
+        "import sys, paraforge.scoring.columns; print(sorted({'numba', 'scipy', 'torch'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
