@@ -146,7 +146,7 @@ def _cut(chunk: str, context: int) -> list[str]:
         parts = [part for part in _COMMA.split(chunk) if part]
     quoted = _QUOTED.fullmatch(chunk) if len(parts) == 1 else None
     # The first apostrophe of a sentence, and the last, are left where they are.
-    if quoted and not (context & FIRST if quoted[1] else context == Following.NOTHING):
+    if quoted and not (context & FIRST if quoted[1] else context & ~FIRST == Following.NOTHING):
         parts = [part for part in quoted.groups() if part]
     return parts
 

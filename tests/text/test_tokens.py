@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import random
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,11 @@ def test_many_awkward_sentences() -> None:
             for _ in range(4000)
         ]
     )
+
+
+def test_every_short_text_of_what_the_rules_look_at() -> None:
+    for characters, longest in ((" ,.'1a", 5), (",.'1aA \"-`", 4)):
+        check(["".join(text) for length in range(longest + 1) for text in product(characters, repeat=length)])
 
 
 def test_ids_and_offsets() -> None:
