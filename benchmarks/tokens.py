@@ -95,7 +95,7 @@ def compare(name: str, texts: Iterator[str]) -> tuple[int, int, list[float]]:
 
 
 def _keep(name: str, parts: list[tuple[int, int, list[float]]], seed: int | None = None) -> int:
-    texts, wrong = (sum(part[number] for part in parts) for number in (0, 1))
+    texts, wrong = sum(part[0] for part in parts), sum(part[1] for part in parts)
     column_seconds, moses_seconds = (sum(part[2][number] for part in parts) for number in (0, 1))
     if texts:
         append(
