@@ -44,7 +44,8 @@ def score(
         None, help="refuse pairs with a lower score: a column 'rejected' gives the reason"
     ),
     wrong_pairs: float | None = typer.Option(
-        None, help="the same, with the minimum that at most this share of wrong pairs reaches, e.g. 0.01"
+        None,
+        help="the same, with the minimum that at most this share of wrong pairs reaches, e.g. 0.01",
     ),
     by: str = typer.Option("paraphrase_score", help="the score that pairs are refused by"),
     device: str = typer.Option("auto", help=DEVICE_HELP),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from paraforge.publication.manifest import Manifest
 from paraforge.scoring.columns import LABELS
+from paraforge.scoring.verdict import CONFIDENCE, ENOUGH
 from paraforge.scoring.wrong_pairs import judged_scores
 from paraforge.selection.fate import Counts
 from paraforge.selection.parameters import SelectParameters, selection_of
@@ -138,17 +139,27 @@ def _sentence(score: str, figures: Figures, asked: float | None) -> Iterator[str
         passing = passing_words(figures["passing"]["value"], figures["pairs"])
         threshold = f"your threshold of {figures['minimum']:g}"
         if asked is not None:
-            threshold = f"the threshold of {figures['minimum']:g} that was found for {100 * asked:g} %"
+            threshold = (
+                f"the threshold of {figures['minimum']:g} that was found for at most {100 * asked:g} %"
+            )
         parts.append(f"{passing} {threshold}")
     if figures["suggested"] is not None:
         kept = f"{share_text(figures['suggested_kept'])} of the pairs"
         if figures["suggested"] == figures["minimum"]:
             parts.append(f"it keeps {kept}")
         else:
-            parts.append(f"{figures['suggested']:g} would let one in 100 through and keep {kept}")
+            # A corpus of an earlier version has a number that was true of its sample alone.
+            sure = figures.get("suggested_bound") is not None
+            share = (
+                f"at most one in 100 through ({100 * CONFIDENCE:g} % sure)" if sure else "one in 100 through"
+            )
+            parts.append(f"{figures['suggested']:g} would let {share} and keep {kept}")
     yield "; ".join(parts) + "."
     if figures["suggested"] is None:
-        yield f"There are only {figures['pairs']:,} wrong pairs to judge by."
+        yield (
+            f"There are only {figures['pairs']:,} wrong pairs to judge by; a threshold that at most one in "
+            f"100 passes takes {ENOUGH}."
+        )
 
 
 def passing_words(passing: float, pairs: int) -> str:

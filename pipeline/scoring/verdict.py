@@ -14,9 +14,12 @@ import pyarrow.compute as pc
 from paraforge.scoring.wrong_pairs import FEW, RIGHT
 
 SUGGESTED_SHARE: Final = 0.01
-"""Share of the wrong pairs that the suggested minimum lets pass."""
-ENOUGH: Final = 100
-"""Wrong pairs that a suggestion needs: of fewer, a single one is more than that share."""
+"""Share of wrong pairs that the suggested minimum lets pass at most, as far as a sample can tell."""
+CONFIDENCE: Final = 0.95
+"""How sure a minimum is to keep its promise: the share of samples of which it would."""
+ENOUGH: Final = 299
+"""Wrong pairs of equal weight that a suggestion needs: of fewer, not even a minimum that none reaches is so
+sure."""
 _Z: Final = 1.959964
 _BANDS: Final = 50
 _DIGITS: Final = 3
@@ -78,8 +81,10 @@ class Verdict:
     separation: area under the ROC curve of right against wrong pairs; None without scores on both sides.
     minimum: the threshold that is set, None for none. passing: share of the wrong pairs that reach it.
     kept: share of the right pairs that reach it.
-    suggested: the minimum that at most 1 % of the wrong pairs reach; None where they are too few.
+    suggested: the minimum that at most 1 % of such wrong pairs reach, with 95 % confidence; None where they
+        are too few.
     suggested_kept: share of the right pairs that reach that one.
+    suggested_bound: share of wrong pairs that it lets pass at most, with that confidence.
     sources: the same of each source that has at least 30 wrong pairs.
     """
 
@@ -90,6 +95,7 @@ class Verdict:
     kept: float | None = None
     suggested: float | None = None
     suggested_kept: float | None = None
+    suggested_bound: float | None = None
     sources: dict[str, Verdict] = field(default_factory=dict)
 
 
@@ -139,9 +145,10 @@ def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
         value = area(right[both[0]], wrong[both[1]], *(weights[known] for known in both))
         separation = interval(value, min(_effective(weights[known]) for known in both))
     number = _effective(weights)
-    suggested = None
+    suggested = bound = kept_by_it = None
     if number >= ENOUGH and both[1].any():
-        suggested = minimum_for(wrong, weights, SUGGESTED_SHARE)
+        suggested, bound = _bounded(wrong, weights, SUGGESTED_SHARE)
+        kept_by_it = _share(Minimum(suggested).reached(right), weights)
     passing = kept = None
     if minimum is not None:
         passing = interval(_share(minimum.reached(wrong), weights), number)
@@ -153,18 +160,25 @@ def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
         passing,
         kept,
         suggested,
-        None if suggested is None else _share(Minimum(suggested).reached(right), weights),
+        kept_by_it,
+        bound,
     )
 
 
-def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, Share]:
-    """The minimum of a score that at most a share of the wrong pairs reaches, and what share does. Raises
-    ValueError: there are no wrong pairs, or none has the score."""
+def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, float]:
+    """The minimum of a score that at most a share of the wrong pairs reaches, and the :func:`upper_bound` of
+    that share, which is above it where they are too few. Raises ValueError: there are no wrong pairs, or none
+    has the score."""
     _, wrong, weights = _columns(wrong_pairs, score)
     if np.isnan(wrong).all():
         raise ValueError("no wrong pair has this score")
+    return _bounded(wrong, weights, share)
+
+
+def _bounded(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> tuple[float, float]:
     minimum = minimum_for(wrong, weights, share)
-    return minimum, interval(_share(Minimum(minimum).reached(wrong), weights), _effective(weights))
+    passing = np.array([_share(Minimum(minimum).reached(wrong), weights)])
+    return minimum, float(upper_bound(passing, _effective(weights))[0])
 
 
 def _columns(rows: pa.Table, score: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Numbers]:
@@ -193,8 +207,25 @@ def interval(share: float, number: float) -> Share:
     return Share(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
 
 
+def upper_bound(passing: Numbers, number: float) -> Numbers:
+    """The share of all wrong pairs that reach a minimum found on ``number`` of them, at most, with 95 %
+    confidence.
+
+    passing: the shares of these, 0 to 1, that reach it. Where it is just above the (k + 1)-th best of n, the
+    share that reaches it is distributed as Beta(k + 1, n - k), whatever the scores are; the bound is that of
+    Clopper and Pearson (1934), too. A weighted sample counts as its effective number (Korn and Graubard 1998).
+    """
+    from scipy.special import betaincinv
+
+    above = np.minimum(passing, 1) * number
+    # None is left below a minimum that all reach; the bound is then 1.
+    bounds = betaincinv(above + 1, np.maximum(number - above, 1e-9), CONFIDENCE)
+    return np.where(above < number, bounds, 1.0)
+
+
 def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> float:
-    """The least number of few digits that at most a share of the wrong pairs reaches.
+    """The least number of few digits that at most a share of such wrong pairs reaches, with 95 % confidence;
+    where they are too few to be sure, one that none of them reaches.
 
     wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.
     share: 0 to less than 1 of the weight.
@@ -204,7 +235,7 @@ def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> floa
     scores, passing = wrong[known][order], np.cumsum(weights[known][order])
     # Pairs of the same score pass together.
     last = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
-    refused = last[passing[last] > share * weights.sum() * (1 + 1e-12)]
+    refused = last[upper_bound(passing[last] / weights.sum(), _effective(weights)) > share]
     spread = float(scores[0]) - float(scores[-1])
     digits = _DIGITS if spread <= 0 else max(_DIGITS, _DIGITS - 1 - math.floor(math.log10(spread)))
     unit = 10.0**-digits

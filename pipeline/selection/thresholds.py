@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge.errors import ConfigurationError
-from paraforge.scoring.verdict import Minimum, judge, minimum_of
+from paraforge.scoring.verdict import CONFIDENCE, Minimum, judge, minimum_of
 from paraforge.scoring.wrong_pairs import RIGHT, trained_on_corpus
 from paraforge.selection.filters.bounds import WrongPairs
 from paraforge.selection.parameters import SelectParameters
@@ -20,8 +20,6 @@ logger = logging.getLogger(__name__)
 MAIN_SCORE = "paraphrase_score"
 _NO_SAMPLE = "there is no sample of wrong pairs next to the scores: run 'dvc repro score', or give a number"
 _NO_PAIRS = "no wrong pairs can be made of this corpus, as no two rows differ on both sides: give a number"
-_UNCERTAIN = 2.0
-"""Times the share that was asked for: where as many wrong pairs may pass, a warning says so."""
 
 
 def settle(
@@ -45,14 +43,17 @@ def settle(
                 raise ValueError(_NO_PAIRS)
             if score not in wrong_pairs.column_names:
                 raise ValueError(f"wrong pairs have no {score}: run 'dvc repro score', or give a number")
-            minimum, passing = minimum_of(wrong_pairs, score, share)
-            if passing.high > _UNCERTAIN * share:
+            minimum, bound = minimum_of(wrong_pairs, score, share)
+            if bound > share:
                 logger.warning(
-                    "%s: %s wrong pairs are few: up to %.2g %% of such pairs may reach %g",
+                    "%s: %s wrong pairs are too few to find a minimum for %g %%: none of them reaches %g, "
+                    "but up to %.2g %% of such pairs may (with %g %% confidence)",
                     where,
                     f"{wrong_pairs.num_rows:,}",
-                    100 * passing.high,
+                    100 * share,
                     minimum,
+                    100 * bound,
+                    100 * CONFIDENCE,
                 )
             return minimum
 

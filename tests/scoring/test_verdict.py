@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 from paraforge.scoring.verdict import (
     ENOUGH,
+    SUGGESTED_SHARE,
     Minimum,
     Verdict,
     bands,
@@ -20,6 +21,7 @@ from paraforge.scoring.verdict import (
     judge,
     minimum_for,
     minimum_of,
+    upper_bound,
 )
 from paraforge.scoring.wrong_pairs import FEW
 
@@ -29,7 +31,9 @@ VALUES = st.one_of(
     st.sampled_from([-0.25, 0.0, 0.5, 1.0]),
     st.integers(-(10**6), 10**6).map(lambda number: float(np.float32(number / 10**6))),
 )
-ROWS = st.lists(st.tuples(st.sampled_from("ab"), VALUES, VALUES, st.integers(1, 5)), min_size=1, max_size=150)
+ROWS = st.lists(
+    st.tuples(st.sampled_from("ab"), VALUES, VALUES, st.integers(1, 5)), min_size=1, max_size=150
+).flatmap(lambda rows: st.sampled_from([1, 1, 20]).map(lambda times: rows * times))
 Row = tuple[str, float | None, float | None, int]
 
 
@@ -57,6 +61,16 @@ def reaching(rows: list[Row], side: int, minimum: Minimum) -> float:
     return sum(passed) / sum(row[3] for row in rows)
 
 
+def bound_of(rows: list[Row], minimum: float) -> float:
+    """The 95 % point of the Beta distribution of the share above an order statistic."""
+    share, number = reaching(rows, 2, Minimum(minimum)), effective(rows)
+    return 1.0 if share == 1 else float(beta.ppf(0.95, share * number + 1, (1 - share) * number))
+
+
+def effective(rows: list[Row]) -> float:
+    return sum(row[3] for row in rows) ** 2 / sum(row[3] ** 2 for row in rows)
+
+
 def check(found: Verdict, rows: list[Row], minimum: Minimum) -> None:
     right = [(row[1], row[3]) for row in rows if row[1] is not None]
     wrong = [(row[2], row[3]) for row in rows if row[2] is not None]
@@ -74,11 +88,10 @@ def check(found: Verdict, rows: list[Row], minimum: Minimum) -> None:
     assert found.passing.value == pytest.approx(reaching(rows, 2, minimum))
     assert found.kept == pytest.approx(reaching(rows, 1, minimum))
     if found.suggested is not None:
-        assert reaching(rows, 2, Minimum(found.suggested)) <= 0.01 + 1e-9
+        assert found.suggested_bound == pytest.approx(bound_of(rows, found.suggested))
+        assert found.suggested_bound <= SUGGESTED_SHARE
         assert found.suggested_kept == pytest.approx(reaching(rows, 1, Minimum(found.suggested)))
-    weights = np.array([row[3] for row in rows])
-    if weights.sum() ** 2 / np.square(weights).sum() < ENOUGH or not wrong:
-        assert found.suggested is None
+    assert (found.suggested is None) == (effective(rows) < ENOUGH or not wrong)
 
 
 @given(ROWS, st.sampled_from([-0.25, 0.1, 0.5]), st.booleans())
@@ -95,9 +108,10 @@ def test_the_whole_and_every_source(rows: list[Row], value: float, included: boo
 @given(ROWS, st.sampled_from([0.0, 0.01, 0.1, 0.5, 0.99]))
 def test_a_minimum_lets_no_more_pass_and_no_lower_one_would_do(rows: list[Row], share: float) -> None:
     assume(any(row[2] is not None for row in rows))
-    minimum, passing = minimum_of(wrong_pairs(rows), "cosine", share)
-    assert passing.value == pytest.approx(reaching(rows, 2, Minimum(minimum)))
-    assert passing.value <= share + 1e-9
+    minimum, bound = minimum_of(wrong_pairs(rows), "cosine", share)
+    assert bound == pytest.approx(bound_of(rows, minimum))
+    # Too few to be sure: then at least none of these passes.
+    assert bound <= share or not reaching(rows, 2, Minimum(minimum))
     scores = [row[2] for row in rows if row[2] is not None]
     spread = max(scores) - min(scores)
     unit = 10.0 ** -(3 if spread <= 0 else max(3, 2 - math.floor(math.log10(spread))))
@@ -108,7 +122,7 @@ def test_a_minimum_lets_no_more_pass_and_no_lower_one_would_do(rows: list[Row], 
     # A score that is lower by more than one of its last digits lets too many pass, too.
     lower = [score for score in below if score < minimum - 1.001 * unit]
     if lower:
-        assert reaching(rows, 2, Minimum(max(lower))) > share
+        assert bound_of(rows, max(lower)) > share
     assert float(f"{minimum:.10g}") == minimum  # what the signature says is what is meant
 
 
@@ -117,8 +131,30 @@ def test_scores_of_any_size() -> None:
     for scale in (1e-6, 1.0, 1e6):
         wrong = (np.arange(1_000) * scale / 1_000).astype(np.float32)
         minimum = minimum_for(wrong, weights, 0.01)
-        assert minimum == pytest.approx(0.99 * scale, rel=3e-3)
-        assert (wrong >= np.float32(minimum)).sum() <= 10
+        # Of 1,000 pairs 4 may pass: P(at most 4 | 1 %) = 0.029, P(at most 5 | 1 %) = 0.066.
+        assert minimum == pytest.approx(0.996 * scale, rel=3e-3)
+        assert (wrong >= np.float32(minimum)).sum() == 4
+
+
+@pytest.mark.parametrize(
+    ("number", "share"), [(100, 0.05), (299, 0.01), (500, 0.01), (3_000, 0.01), (50, 0.5)]
+)
+def test_a_minimum_keeps_its_promise_in_95_of_100_samples(number: int, share: float) -> None:
+    """Of scores between 0 and 1000 that are equally likely, 1 - minimum / 1000 reach the minimum."""
+    dice = np.random.default_rng(number)
+    draws = 2_000
+    minima = [minimum_for(1_000 * dice.random(number), np.ones(number), share) for _ in range(draws)]
+    broken = np.mean([1 - minimum / 1_000 > share for minimum in minima])
+    assert broken <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)
+
+
+@pytest.mark.parametrize("number", [1, 10, 298, 299, 5_000])
+def test_a_bound_is_the_largest_share_of_which_so_few_would_pass_once_in_twenty(number: int) -> None:
+    passed = np.unique(np.linspace(0, number - 1, 7).astype(int))
+    bounds = upper_bound(passed / number, number)
+    assert binom.cdf(passed, number, bounds) == pytest.approx(0.05)
+    assert upper_bound(np.ones(1), number) == 1
+    assert (bounds[0] <= SUGGESTED_SHARE) == (number >= ENOUGH)
 
 
 @pytest.mark.parametrize("rows", [[("a", 0.5, None, 1)], []])

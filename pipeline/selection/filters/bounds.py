@@ -91,7 +91,9 @@ class ScoreFilter(ColumnsFilter):
 class WrongPairs(Section):
     """A minimum that is found on wrong pairs: references with translations of other rows."""
 
-    wrong_pairs: float = Field(ge=0, lt=1, description="share of the wrong pairs that may reach the minimum")
+    wrong_pairs: float = Field(
+        ge=0, lt=1, description="share of such pairs that may reach the minimum, with 95 % confidence"
+    )
 
 
 def _kind_of_bound(value: Any) -> str:
