@@ -63,11 +63,13 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
     """Set `a.b.0.c=value`; of several parts of an encoder, `encoder.dimension` sets that of each."""
     import yaml
 
+    from paraforge.yaml_reader import read_yaml_text
+
     key, equals, text = setting.partition("=")
     if not equals or not key:
         raise ConfigurationError([f"--set {setting}: KEY=VALUE is expected, e.g. training.epochs=3"])
     try:
-        value = yaml.safe_load(text)
+        value = read_yaml_text(text)
     except yaml.YAMLError as error:
         raise ConfigurationError([f"--set {setting}: {str(error).splitlines()[0]}"]) from error
     *path, last = key.split(".")

@@ -10,8 +10,9 @@ import yaml
 from pydantic import ValidationError
 
 from paraforge.configuration.parameters import Parameters
-from paraforge.configuration.places import Location, check_keys, known_keys, line_of, suggestion, written
+from paraforge.configuration.places import Location, known_keys, line_of, suggestion, written
 from paraforge.errors import ConfigurationError, InputError
+from paraforge.yaml_reader import read_yaml_text
 
 PARAMETERS = Path("params.yaml")
 
@@ -43,15 +44,12 @@ def read_yaml(path: Path) -> tuple[str, Any]:
     """The text of a YAML file and its content.
 
     Raises:
-        InputError: it is not UTF-8, not YAML, or gives a key twice; with the line.
+        InputError: it is not UTF-8, or what :func:`read_yaml_text` refuses; with the line.
         FileNotFoundError: there is no such file.
     """
     try:
         text = path.read_text(encoding="utf-8")
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        check_keys(node)
-        return text, None if node is None else loader.construct_document(node)
+        return text, read_yaml_text(text)
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8 text", path) from error
     except yaml.YAMLError as error:

@@ -59,7 +59,8 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     groups = choices(configs)
     for override in overrides:
         _check_names(override, groups)
-    chosen: list[Path] = []
+    # Hydra would read aliases that stand for more than memory can hold.
+    chosen = group_files(configs, overrides)
     try:
         # Hydra warns at every call that the next release will not have this behaviour any more.
         with warnings.catch_warnings():
@@ -67,7 +68,6 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
             with initialize_config_dir(str(configs.resolve()), version_base=_HYDRA_BEHAVIOUR):
                 composed = hydra_compose(ROOT, overrides=[_forced(_quoted(one), groups) for one in overrides])
         container = OmegaConf.to_container(composed, resolve=True)
-        chosen = group_files(configs, overrides)
     except yaml.YAMLError as error:
         raise _broken(error, configs) from error
     except InterpolationKeyError as error:
@@ -91,20 +91,22 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
     """The files of all groups that these choices read, each after those of its group that it builds on."""
-    defaults = read_yaml(configs / f"{ROOT}.yaml")[1]["defaults"]
-    named = dict(one.split("=", 1) for one in overrides if "=" in one)
+    content = read_yaml(configs / f"{ROOT}.yaml")[1]
+    defaults = content.get("defaults", []) if isinstance(content, dict) else []
+    named = dict(one.lstrip("+").split("=", 1) for one in overrides if "=" in one)
     chosen = {group: name for one in defaults if isinstance(one, dict) for group, name in one.items()}
-    chosen |= {group: name for group, name in named.items() if group in chosen}
+    chosen |= {group: name for group, name in named.items() if group in chosen or (configs / group).is_dir()}
     return [file for group, name in chosen.items() for file in files_of_choice(configs, group, name)]
 
 
-def files_of_choice(configs: Path, group: str, name: str) -> list[Path]:
-    """The file of a choice, after those of the same group that it builds on."""
+def files_of_choice(configs: Path, group: str, name: str, above: tuple[str, ...] = ()) -> list[Path]:
+    """The file of a choice, after those of its group that it builds on. above: choices that build on it."""
     file = configs / group / f"{name}.yaml"
     content = read_yaml(file)[1] if file.is_file() else None
     below = content.get("defaults", []) if isinstance(content, dict) else []
-    others = [one for one in below if isinstance(one, str) and one not in ("_self_", name)]
-    return [*(found for other in others for found in files_of_choice(configs, group, other)), file]
+    above = (*above, name)
+    others = [one for one in below if isinstance(one, str) and one not in ("_self_", *above)]
+    return [*(found for other in others for found in files_of_choice(configs, group, other, above)), file]
 
 
 def _place(configs: Path, files: Sequence[Path]) -> Callable[[Location], str]:

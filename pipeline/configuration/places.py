@@ -53,20 +53,6 @@ def has(content: Any, location: Location) -> bool:
     return True
 
 
-def check_keys(node: yaml.Node | None) -> None:
-    """Raise YAMLError where a mapping has a key twice: YAML forbids it, and its readers take the last one."""
-    if isinstance(node, yaml.MappingNode):
-        keys = set()
-        for key, value in node.value:
-            if key.value in keys:
-                raise yaml.MarkedYAMLError(problem=f"duplicate key {key.value}", problem_mark=key.start_mark)
-            keys.add(key.value)
-            check_keys(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for inner in node.value:
-            check_keys(inner)
-
-
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """`; did you mean 'beam'?` where something known is similar, otherwise nothing."""
     # Of two letters one is half: 'mi' is meant to be 'my'.

@@ -17,6 +17,7 @@ from paraforge.publication.manifest import Manifest, read_manifest
 from paraforge.publication.statistics import describe, merge
 from paraforge.shards.store import ShardDirectory
 from paraforge.statistics.counts import AVERAGED, BANDS, shared_out
+from paraforge.yaml_reader import read_yaml_text
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
 # Of each stage, one that reads its output, and the output.
@@ -89,7 +90,7 @@ def load_summary(root: Path) -> Summary:
 def _later_stages(root: Path) -> tuple[str, ...]:
     """Stages of which dvc.lock records another output than the one that the corpus was made of."""
     try:
-        stages = yaml.safe_load((root / "dvc.lock").read_text(encoding="utf-8"))["stages"]
+        stages = read_yaml_text((root / "dvc.lock").read_text(encoding="utf-8"))["stages"]
         digests = {
             (name, side, file["path"]): file.get("md5")
             for name, stage in stages.items()

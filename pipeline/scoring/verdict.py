@@ -213,7 +213,7 @@ def upper_bound(passing: Numbers, number: float) -> Numbers:
 
     passing: the shares of these, 0 to 1, that reach it. Where it is just above the (k + 1)-th best of n, the
     share that reaches it is distributed as Beta(k + 1, n - k), whatever the scores are; the bound is that of
-    Clopper and Pearson (1934), too. A weighted sample counts as its effective number (Korn and Graubard 1998).
+    Clopper and Pearson (1934), too. Weighted pairs count as their effective number (Korn and Graubard 1998).
     """
     from scipy.special import betaincinv
 

@@ -15,6 +15,7 @@ from paraforge.publication.card import CARD_NAME, CONFIGS_NAME, configs, size_ca
 from paraforge.publication.datasets import Dataset
 from paraforge.publication.manifest import describe_columns
 from paraforge.triplets.layout import PARTS
+from paraforge.yaml_reader import read_yaml_text
 
 _USE = """## Use
 
@@ -62,7 +63,7 @@ def _of_corpus(directory: Path) -> dict[str, Any]:
     """Licence and languages that the corpus' own card names; nothing where it has none that can be read."""
     try:
         text = (directory / CARD_NAME).read_text(encoding="utf-8")
-        found = yaml.safe_load(text.split("---\n")[1])
+        found = read_yaml_text(text.split("---\n")[1])
         return {name: found[name] for name in ("license", "language") if name in found}
     except (OSError, ValueError, IndexError, TypeError, yaml.YAMLError):
         return {}

@@ -27,6 +27,7 @@ from paraforge.models.importers.ctranslate2 import (
 from paraforge.models.sentencepiece import pieces_of
 from paraforge.models.subwords import copy_subwords
 from paraforge.text.units import load_processor
+from paraforge.yaml_reader import read_yaml_text
 
 _NORM = r"ln_(scale|bias)(_pre)?"
 # What is copied from model.npz; a weight of another name has a part in the model that would be lost.
@@ -83,7 +84,7 @@ def _parts(folder: Path) -> tuple[Path, list[Path]]:
     configuration = decoder_file(folder)
     assert configuration is not None
     try:
-        content = yaml.safe_load(configuration.read_text(encoding="utf-8"))
+        content = read_yaml_text(configuration.read_text(encoding="utf-8"))
         weights, vocabularies = content["models"], content["vocabs"]
         names = [str(weights[0]), *map(str, vocabularies)]
         if len(weights) != 1:

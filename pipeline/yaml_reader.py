@@ -1,0 +1,70 @@
+"""YAML as the program reads it: safe, each key once, and no larger than it looks."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn
+
+import yaml
+
+MOST_REPEATED: Final = 10_000
+"""Values that aliases may repeat in one text: a few lines of them could stand for billions."""
+
+
+def read_yaml_text(text: str) -> Any:
+    """The content of a YAML text, None of an empty one.
+
+    Raises yaml.YAMLError, with the place: not YAML, a key twice in a mapping, a value not of its type, too
+    many levels, an alias inside what it stands for, or aliases of more than MOST_REPEATED values.
+    """
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - derived from SafeLoader
+    except RecursionError:
+        raise yaml.MarkedYAMLError(problem="too many levels, one inside the other") from None
+
+
+class _Loader(yaml.SafeLoader):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._repeated = 0
+        self._values = 0
+        self._sizes: dict[yaml.Node | None, int] = {}
+        """Values of what is composed, aliases replaced by what they stand for."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        before = self._values
+        self._values += 1
+        node = super().compose_node(parent, index)
+        if isinstance(event, yaml.AliasEvent):
+            if node not in self._sizes:
+                _refuse(f"the alias *{event.anchor} is inside what it stands for", event)
+            self._values += self._sizes[node]
+            self._repeated += self._sizes[node]
+            if self._repeated > MOST_REPEATED:
+                _refuse(f"aliases repeat more than {MOST_REPEATED:,} values", event)
+        else:
+            self._sizes[node] = self._values - before
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        # YAML forbids a key twice, and its readers take the last one.
+        node = super().compose_mapping_node(anchor)
+        keys = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in keys:
+                    _refuse(f"duplicate key {key.value}", key)
+                keys.add(key.value)
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, ArithmeticError, AttributeError, TypeError, LookupError):
+            # A day such as 2026-13-40, a number of 5,000 digits, '!!int many'.
+            kind = node.tag.rpartition(":")[2]
+            _refuse(f"not a value of the type {kind}", node)
+
+
+def _refuse(problem: str, place: Any) -> NoReturn:
+    raise yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
