@@ -6,7 +6,7 @@ import sys
 
 from paraforge.interrupts import end_on_signals
 
-# While 'python -m stages.NAME' imports this package: its other imports may take seconds, and a signal that
-# arrives meanwhile is exit code 130, too.
+# While 'python -m paraforge.stages.NAME' imports this package: its other imports may take seconds, and a
+# signal that arrives meanwhile is exit code 130, too.
 if sys.argv[0] == "-m":
     end_on_signals()

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from paraforge.embeddings.train_model import train_named_model
-from stages.common import parameters_of, run_stage
-from stages.metrics import write_metrics
+from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.metrics import write_metrics
 
 
 def main() -> None:

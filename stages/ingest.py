@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from paraforge.bitext.ingest import ingest
-from stages.common import parameters_of, run_stage
-from stages.metrics import write_metrics
+from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.metrics import write_metrics
 
 
 def main() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from paraforge.lexicon.evaluation import evaluate_lexicon, read_lists
 from paraforge.lexicon.extraction import extract_lexicon
-from stages.common import parameters_of, plain, run_stage
-from stages.metrics import write_metrics
+from paraforge.stages.common import parameters_of, plain, run_stage
+from paraforge.stages.metrics import write_metrics
 
 OUTPUT = Path("data/lexicon")
 

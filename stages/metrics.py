@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from paraforge.files import write_json
 from paraforge.logs import say_result
-from stages.common import plain
-from stages.results import result_line
+from paraforge.stages.common import plain
+from paraforge.stages.results import result_line
 
 METRICS: Final = Path("metrics")
 # 'dvc metrics show' makes one table of all stages, a column a name: so few names, the same ones everywhere.

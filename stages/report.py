@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paraforge.logs import say_result
 from paraforge.report.html import write_report
-from stages.common import parameters_of, run_stage
+from paraforge.stages.common import parameters_of, run_stage
 
 
 def main() -> None:

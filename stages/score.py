@@ -6,8 +6,8 @@ from pathlib import Path
 
 from paraforge.loading import load_fixed
 from paraforge.scoring.score import score
-from stages.common import parameters_of, run_stage
-from stages.metrics import write_metrics
+from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.metrics import write_metrics
 
 
 def main() -> None:

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from paraforge.planning.record import compare_plan
+from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.metrics import write_metrics
 from paraforge.translation.translate import translate
-from stages.common import parameters_of, run_stage
-from stages.metrics import write_metrics
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ def run_stage(name: str, after: int | None = None) -> bool:
     if after is not None:
         interrupts._stop = Countdown(after)  # type: ignore[assignment]
     try:
-        importlib.import_module(f"stages.{name}").main()
+        importlib.import_module(f"paraforge.stages.{name}").main()
     except Interrupted:
         return False
     finally:

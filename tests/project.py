@@ -56,9 +56,9 @@ def make_finished(directory: Path) -> None:
 
 
 def copy_code(directory: Path) -> None:
-    """Make a project of DVC with the stages. The library is imported from this checkout, so that what Python
+    """Make a project of DVC. The library is imported from this checkout, so that what Python
     and numba have compiled is used again."""
-    for name in ("stages", "configs", "inputs"):
+    for name in ("configs", "inputs"):
         shutil.copytree(
             ROOT / name, directory / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
         )
@@ -101,7 +101,7 @@ def warm_environment() -> dict[str, str]:
 
 
 def project_environment(directory: Path) -> dict[str, str]:
-    """The environment in which ``python -m stages.X`` runs the project's stages with this checkout's code."""
+    """The environment in which ``python -m paraforge.stages.X`` runs this checkout's code."""
     path = os.pathsep.join([str(ROOT / ".mypy"), str(directory)])
     return {**environment(), "PYTHONPATH": path, "COLUMNS": "200"}
 

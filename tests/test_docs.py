@@ -70,7 +70,9 @@ def test_every_page_is_in_the_site() -> None:
 def test_every_stage_has_a_file_a_section_and_a_version() -> None:
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
     for name, stage in stages.items():
-        assert stage.get("cmd", stage.get("do", {}).get("cmd", "")).startswith(f"python -m stages.{name}")
+        assert stage.get("cmd", stage.get("do", {}).get("cmd", "")).startswith(
+            f"python -m paraforge.stages.{name}"
+        )
         assert (ROOT / "stages" / f"{name}.py").is_file()
         assert name in Parameters.model_fields
         assert isinstance(getattr(versions, name.upper()), int)

@@ -129,12 +129,12 @@ def test_a_second_writer_names_the_first(finished_project: Path, tmp_path: Path)
     parameters = read_parameters(project)
     parameters["translate"]["fake"]["sentences_per_second"] = 20
     write_parameters(project, parameters)
-    first = subprocess.Popen(["python", "-m", "stages.translate"], cwd=project, env=environment())
+    first = subprocess.Popen(["python", "-m", "paraforge.stages.translate"], cwd=project, env=environment())
     try:
         holder = project / "work" / "translate-sentences" / "holder.json"
         while first.poll() is None and not holder.exists():
             time.sleep(0.1)
-        second = run("python", "-m", "stages.translate", cwd=project, expect=4)
+        second = run("python", "-m", "paraforge.stages.translate", cwd=project, expect=4)
         assert f"process {first.pid} on " in second.stderr
         first.terminate()  # SIGTERM finishes the batch in hand
         assert first.wait(60) == 130

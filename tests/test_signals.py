@@ -68,7 +68,7 @@ WORK = {
 }
 CASES = [
     *(["paraforge", name, *arguments] for name, arguments in WORK.items()),
-    *([sys.executable, "-m", f"stages.{name}", *names] for name, names in STAGES.items()),
+    *([sys.executable, "-m", f"paraforge.stages.{name}", *names] for name, names in STAGES.items()),
 ]
 
 

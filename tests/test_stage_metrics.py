@@ -13,9 +13,9 @@ from paraforge.embeddings.train_model import EmbeddingsReport
 from paraforge.files import read_json
 from paraforge.lexicon.extraction import LexiconReport
 from paraforge.scoring.score import ScoreReport
+from paraforge.stages.metrics import _FIGURES, headline, write_metrics
+from paraforge.stages.results import _PARTS, result_line
 from paraforge.translation.translate import TranslationReport
-from stages.metrics import _FIGURES, headline, write_metrics
-from stages.results import _PARTS, result_line
 from tests.project import ROOT
 
 REPORTS: dict[str, Any] = {

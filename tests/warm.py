@@ -29,6 +29,7 @@ from types import ModuleType, SimpleNamespace
 from filelock import FileLock
 
 SCRIPTS = Path(sys.executable).parent
+PROGRAMS = ("paraforge.cli", "paraforge.stages")
 # What commands and stages import only when it is needed.
 HEAVY = ("ctranslate2", "distributed", "dvc.cli", "dvc.commands.repro", "dvc.repo.reproduce", "duckdb",
          "hydra", "numba", "pyarrow.dataset", "pytest", "sacrebleu.metrics", "sacremoses",
@@ -154,11 +155,11 @@ def _listener(path: Path) -> socket.socket:
 
 
 def _library() -> list[str]:
-    """The package's modules but those of the command line, whose import begins a program."""
+    """The package's modules but those of the command line and of stages, whose import begins a program."""
     import paraforge
 
     found = pkgutil.walk_packages(paraforge.__path__, "paraforge.", onerror=lambda name: None)
-    return [module.name for module in found if not module.name.startswith("paraforge.cli")]
+    return [module.name for module in found if not module.name.startswith(PROGRAMS)]
 
 
 def _reap(signum: int, frame: object) -> None:

@@ -25,7 +25,7 @@ def run_stage(directory: Path, section: dict[str, Any]) -> subprocess.CompletedP
     content["ingest"] = section
     (directory / "params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     return subprocess.run(
-        [sys.executable, "-m", "stages.ingest"],
+        [sys.executable, "-m", "paraforge.stages.ingest"],
         cwd=directory,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         capture_output=True,

@@ -9,7 +9,7 @@ import pytest
 from paraforge.errors import InputError
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import run_step
-from stages import common
+from paraforge.stages import common
 from tests.here import run_command
 from tests.shards.steps import multiply_step, write_input
 

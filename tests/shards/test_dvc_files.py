@@ -83,7 +83,7 @@ def test_other_faults_are_not_the_lock_files(project: Path) -> None:
 WHOLE = """schema: '2.0'
 stages:
   ingest:
-    cmd: python -m stages.ingest
+    cmd: python -m paraforge.stages.ingest
     deps:
     - path: inputs/ingest
       hash: md5
@@ -105,7 +105,7 @@ stages:
       size: 300
       isexec: true
   embeddings@word:
-    cmd: python -m stages.embeddings word
+    cmd: python -m paraforge.stages.embeddings word
 """
 
 

@@ -1,0 +1,1 @@
+"""Projects: making one that needs no clone, and bringing one of an earlier version up to date."""
