@@ -72,7 +72,10 @@ class HostPolicy:
 def same_origin(incoming: Request) -> bool:
     """Whether a browser says that a post comes from a page of this very server."""
     origin = incoming.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != incoming.host:
+    try:
+        if origin is not None and urlsplit(origin).netloc != incoming.host:
+            return False
+    except ValueError:
         return False
     return incoming.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
 
@@ -81,16 +84,21 @@ def protect(app: Flask, policy: HostPolicy) -> None:
     """Check every request to ``app``, and set headers and cookie on every response."""
 
     @app.before_request
-    def _check() -> None:
+    def _check() -> Response | None:
         if not policy.accepts(request.headers.get("Host", "")):
-            abort(421, "This server is not known by that name. Give it to the command: --allow-host NAME.")
+            # Not a page: Flask can make no link where the Host is no name at all.
+            words = "This server is not known by that name. Give it to the command: --allow-host NAME.\n"
+            return Response(words, 421, mimetype="text/plain")
+        if not request.query_string.isascii():
+            abort(400, "The address has letters that are not encoded, as browsers do it.")
         given = request.cookies.get(COOKIE, "")
         g.token = given or secrets.token_urlsafe(32)
         if request.method in ("GET", "HEAD"):
-            return
+            return None
         sent = request.form.get(FIELD, "")
         if not (same_origin(request) and given and hmac.compare_digest(given.encode(), sent.encode())):
             abort(403, "This form did not come from a page of this server. Load the page again.")
+        return None
 
     @app.after_request
     def _seal(response: Response) -> Response:

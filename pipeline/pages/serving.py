@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 EXTRA = "annotate"
 _THREADS = 8
+_CONNECTIONS = 500
+"""Open at once; where the system allows a process few files, at most half of these."""
+_SILENCE = 20
+"""Seconds after which a connection without a whole request is closed."""
 
 
 def require_packages() -> None:
@@ -49,13 +53,25 @@ def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
     MissingPackageError: the extra ``annotate`` is not installed.
     """
     waitress = require("waitress", EXTRA)
+    from paraforge.pages.app import LARGEST_REQUEST
     from paraforge.pages.security import HostPolicy
 
     host, port = at.host, at.port
     app = make(HostPolicy(host, at.allowed))
     try:
         server = waitress.create_server(
-            app, host=host, port=port, threads=_THREADS, ident=None, clear_untrusted_proxy_headers=True
+            app,
+            host=host,
+            port=port,
+            threads=_THREADS,
+            ident=None,
+            clear_untrusted_proxy_headers=True,
+            connection_limit=_connections(),
+            channel_timeout=_SILENCE,
+            cleanup_interval=1,
+            asyncore_use_poll=True,  # select() knows the first 1,024 files alone
+            max_request_header_size=LARGEST_REQUEST,
+            max_request_body_size=LARGEST_REQUEST,
         )
     except (OSError, ValueError) as error:
         busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
@@ -81,3 +97,12 @@ def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
         # A watcher of signals that is late looks at the handler only now: it has to find the one that ran.
         for number, handler in previous.items() if not ended else ():
             signal.signal(number, handler)
+
+
+def _connections() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return _CONNECTIONS
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _CONNECTIONS if files == resource.RLIM_INFINITY else max(8, min(_CONNECTIONS, files // 2))
