@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import multiprocessing
 import os
@@ -88,6 +89,14 @@ def end_on_signals() -> None:
     signal.set_wakeup_fd(writing)
     threading.Thread(target=_watch, args=(reading,), daemon=True, name="signals").start()
     os.register_at_fork(after_in_child=_forget)
+    atexit.register(_ignore_signals)  # the first to be registered is the last to be run
+
+
+def _ignore_signals() -> None:
+    """From now on the interpreter would be killed by a signal: what it was to do is done."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is _end:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
@@ -142,9 +151,9 @@ def _forget() -> None:
 def last_words() -> Iterator[None]:
     """Around all that a program does after :func:`end_on_signals`.
 
-    A signal is code 130, even where a library turned SystemExit into an error of its own or
-    ignored it. Signals that arrive after the block kill the process: none is lost. A closed standard output
-    is no error: whoever read it has what he wanted.
+    A signal is code 130, even where a library turned SystemExit into an error of its own or ignored it, and
+    after the block, too, until the interpreter takes itself down. A closed standard output is no error:
+    whoever read it has what he wanted.
     """
     _begun.set()
     try:
@@ -162,9 +171,7 @@ def last_words() -> Iterator[None]:
                 raise SystemExit(0 if 1 in closed else 1) from None
         raise
     finally:
-        if signal.getsignal(signal.SIGTERM) is _end:
-            for number in SIGNALS:
-                signal.signal(number, signal.SIG_DFL)
+        _begun.clear()  # nothing is left to be removed by SystemExit
     if _ended.is_set():
         raise SystemExit(Interrupted.exit_code)
 

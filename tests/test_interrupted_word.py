@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import subprocess
 import sys
+
+import pytest
 
 PROGRAM = """
 import hashlib, os, signal, sys, threading, time
@@ -48,3 +51,41 @@ def test_the_word_is_said_once() -> None:
     for case, process in zip(CASES, processes, strict=True):
         found[case] = (*process.communicate(), process.returncode)
     assert found == dict.fromkeys(CASES, ("", "interrupted\n", 130))
+
+
+ENDING = """
+import atexit, os, sys, threading, time
+from paraforge import interrupts
+
+def reach(place, wanted=sys.argv[1], write=os.write, sleep=time.sleep):
+    if place == wanted:
+        write(1, b"here\\n")
+        for _ in range(300):
+            sleep(0.01)
+
+class Last:
+    def __del__(self, reach=reach):
+        reach("taken down")
+
+interrupts.end_on_signals()
+atexit.register(reach, "exit functions")
+with interrupts.last_words():
+    last = Last()
+reach("after the block")
+threading.Thread(target=reach, args=("threads",)).start()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("place", ["after the block", "threads", "exit functions", "taken down"])
+def test_after_the_last_words_a_signal_is_code_130_or_comes_too_late(place: str, number: int) -> None:
+    """At no time is the program killed by it, which would make a failure of what is finished."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDING, place], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "here\n"
+    process.send_signal(number)
+    _, words = process.communicate()
+    late = place == "taken down"
+    assert (process.returncode, words) == ((0, "") if late else (130, "interrupted\n"))
