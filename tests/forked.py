@@ -4,6 +4,7 @@ trainings of the tests. tests/nmt/test_training_process.py starts them in the us
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import signal
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from paraforge.models.fairseq_compat import import_fairseq
 from paraforge.nmt import processes
 from paraforge.nmt.training_process import main
 
@@ -100,6 +102,8 @@ def _train(
 
 def fork_trainings() -> None:
     """From now on trainings are forked, where there is no GPU, which a forked process cannot use."""
+    import_fairseq()
+    importlib.import_module("fairseq.trainer")
     if not Path("/dev/nvidiactl").exists():
         found = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
         processes.subprocess = found  # type: ignore[assignment]
