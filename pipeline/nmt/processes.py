@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,9 @@ from paraforge.progress import Progress, progress
 logger = logging.getLogger(__name__)
 
 LOG = "trainer.log"
+SILENCE_SECONDS = 600.0
+"""Without a report, after which a word is said; reports come every second, but for long validations."""
+_LOOK_SECONDS = 1.0
 
 
 def training_environment(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -88,21 +93,22 @@ def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
 
 
 def follow(
-    processes: Sequence[subprocess.Popen[str]], maximum_updates: int, log: Path
+    processes: Sequence[subprocess.Popen[str]], maximum_updates: int, log: Path, silence_limit: float
 ) -> tuple[str, list[dict[str, float]]]:
     """Show what the training reports until it ends.
 
     processes: as :func:`training_processes` gives them. maximum_updates: for the display.
     log: where the processes write what goes wrong.
+    silence_limit: seconds without a report after which the processes are ended.
 
     Returns the reason of its end, and the validations.
 
     Raises:
         Interrupted: SIGTERM or Ctrl-C.
         InputError: the process refused its input.
-        IncompleteError: a process died.
+        IncompleteError: a process died, or fell silent.
     """
-    messages = _messages(processes)
+    messages = map(json.loads, _lines(processes, log, silence_limit))
     history: list[dict[str, float]] = []
     ended: dict[str, Any] = {}
     first: dict[str, Any] = next(messages, {"event": "died"})
@@ -132,15 +138,45 @@ def _last_words(log: Path) -> str:
     return (errors or lines or ["no message"])[-1].strip()[-300:]
 
 
-def _messages(processes: Sequence[subprocess.Popen[str]]) -> Iterator[dict[str, Any]]:
-    """The reports of the first process; all are asked to end as soon as this one is."""
+def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit: float) -> Iterator[bytes]:
+    """The reports of the first process; all are asked to end as soon as this one is, and ended when they
+    report nothing for too long."""
     assert processes[0].stdout is not None
-    for line in processes[0].stdout:
-        yield json.loads(line)
-        if stop_requested():
+    reports = processes[0].stdout.fileno()
+    pending = b""
+    silent, said, asked, last = 0.0, False, False, time.monotonic()
+    while True:
+        if stop_requested() and not asked:
+            asked = True
             for process in processes:
                 if process.poll() is None:
                     process.terminate()
+        if select.select([reports], [], [], _LOOK_SECONDS)[0]:
+            received = os.read(reports, 1 << 16)
+            if not received:
+                return
+            *lines, pending = (pending + received).split(b"\n")
+            yield from lines
+            silent, said, last = 0.0, False, time.monotonic()
+            continue
+        # While this process is stopped, the others may be, too: that time does not count.
+        now = time.monotonic()
+        silent, last = silent + min(now - last, 2 * _LOOK_SECONDS), now
+        if silent > silence_limit:
+            for process in processes:
+                process.kill()
+            raise IncompleteError(
+                f"the training process {processes[0].pid} reported nothing for {silent / 60:.0f} minutes and was "
+                f"ended; {log} has its last words; the same command resumes from the last checkpoint. If it was "
+                "busy, raise resources.silence_limit"
+            )
+        if silent > SILENCE_SECONDS and not said:
+            said = True
+            logger.warning(
+                "the training process %d has reported nothing for %.0f minutes: it may be stuck, or validate; "
+                "see %s; it is ended after %.0f minutes (resources.silence_limit)",
+                *(processes[0].pid, silent / 60, log, silence_limit / 60),
+            )
 
 
 def _show(

@@ -55,7 +55,7 @@ def train_model(
     resources: devices and threads. symbols: of the sources, each of which is a piece of its own.
 
     Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes from there; InputError: nothing to train on,
-    or nothing to validate on; IncompleteError: the training process died.
+    or nothing to validate on; IncompleteError: the training process died or fell silent.
     """
     prepared = prepare_bitext(bitext, directory, parameters, symbols)
     logger.info(
@@ -72,7 +72,9 @@ def train_model(
     write_json(directory / "settings.json", settings)
     # The last checkpoint has the reason of an end too, so a finished training ends at once.
     with training_processes(directory, settings) as processes:
-        reason, history = follow(processes, parameters.training.maximum_updates, directory / LOG)
+        reason, history = follow(
+            processes, parameters.training.maximum_updates, directory / LOG, resources.silence_limit
+        )
     return TrainingResult(reason, history, prepared)
 
 

@@ -35,6 +35,12 @@ class Resources(Section):
     cuda_graphs: bool = Field(
         False, description="engine torch on a GPU: record the steps of the search and replay them"
     )
+    silence_limit: float = Field(
+        3600,
+        gt=0,
+        description="seconds after which a process that trains with fairseq and reports nothing, not even an "
+        "update or a validation, is ended; the next run resumes from its checkpoint",
+    )
     memory_limit: str = Field(
         "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import os
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from paraforge.models.fairseq_compat import load_checkpoint
 from paraforge.nmt import processes, training
 from paraforge.nmt.training import train_model, trainer_settings, write_history
 from paraforge.nmt.training_pairs import held_out_values
+from paraforge.progress import progress
 from paraforge.shards.resources import Resources
 from tests.models.tiny import bitext
 from tests.nmt.test_binarisation import write_shards
@@ -65,9 +68,16 @@ def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pyt
     chosen = parameters()
     # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage. This
     # process is not forked, as tests/forked.py has it elsewhere.
+    begun: list[Path] = []
+
+    def bar(**values: Any) -> Any:
+        begun.append(tmp_path)
+        return progress(**values)
+
     with monkeypatch.context() as patch:
         patch.setattr(processes, "subprocess", subprocess)
-        patch.setattr(processes, "stop_requested", lambda: True)
+        patch.setattr(processes, "progress", bar)
+        patch.setattr(processes, "stop_requested", lambda: bool(begun))
         with pytest.raises(Interrupted):
             train_model(shards, tmp_path / "work", chosen, RESOURCES)
     assert (tmp_path / "work" / "checkpoints" / "checkpoint_last.pt").is_file()
@@ -114,6 +124,71 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(IncompleteError, match=r"the training process died \(1\): .*no such precision"):
         train_model(shards, tmp_path / "work", parameters(), RESOURCES)
     assert "no such precision" in (tmp_path / "work" / "trainer.log").read_text(encoding="utf-8")
+
+
+# Before it says anything, between two reports, and where a part of a report is all that comes.
+@pytest.mark.parametrize("reports", ["", '{"event": "start", "update": 0, "history": []}\n', '{"event"'])
+def test_a_process_that_falls_silent_is_named_and_ended(
+    reports: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(processes, "SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(processes, "_LOOK_SECONDS", 0.05)
+    # Deaf to SIGTERM, as what hangs in a library is.
+    program = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "sys.stdout.write(sys.argv[1]); sys.stdout.flush(); time.sleep(600)"
+    )
+    silent = [
+        subprocess.Popen([sys.executable, "-c", program, reports], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    log = tmp_path / "trainer.log"
+    with pytest.raises(IncompleteError, match=rf"process {silent[0].pid} .* ended.*{log}.*resources\.silence"):
+        processes.follow(silent, 10, log, silence_limit=1.0)
+    assert [process.wait(60) for process in silent] == [-signal.SIGKILL] * 2
+    assert f"the training process {silent[0].pid} has reported nothing" in caplog.text
+
+
+def test_a_training_whose_process_stops_is_resumed_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    chosen = parameters()
+    undisturbed = train_model(shards, tmp_path / "undisturbed", chosen, RESOURCES)
+    validated = processes._show
+
+    def stopping(messages: Any, *others: Any) -> Any:
+        """After its first validation the process is stopped."""
+
+        def stopped() -> Any:
+            for message in messages:
+                yield message
+                if message["event"] == "validation":
+                    os.kill(started[0].pid, signal.SIGSTOP)
+
+        return validated(stopped(), *others)
+
+    follow = processes.follow
+    started: list[Any] = []
+
+    def following(trainings: Any, *others: Any) -> Any:
+        started.extend(trainings)
+        return follow(trainings, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "_show", stopping)
+        patch.setattr(training, "follow", following)
+        patch.setattr(processes, "_LOOK_SECONDS", 0.05)
+        with pytest.raises(IncompleteError, match="silence_limit"):
+            train_model(
+                shards, tmp_path / "work", chosen, RESOURCES.model_copy(update={"silence_limit": 2.0})
+            )
+    again = train_model(shards, tmp_path / "work", chosen, RESOURCES)
+    losses = [
+        [(row["update"], row["train_loss"], row["valid_loss"]) for row in result.history]
+        for result in (undisturbed, again)
+    ]
+    assert losses[0] == losses[1] and again.reason == "maximum_updates"
 
 
 @pytest.mark.parametrize(("rows", "wanted"), [(200, 1), (12, 20), (14, 1000)])
