@@ -40,7 +40,12 @@ unfinished_paths: set[Path] = set()
 def remove_unfinished() -> None:
     """Remove the temporary files and directories of this process, which has to end at once."""
     for path in list(unfinished_paths):
-        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a temporary file, or a directory with all that is in it, if it is there."""
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from paraforge.errors import InputError, Interrupted, WorkLockedError
-from paraforge.files import hash_json, read_json, sha256_file, sync_directory, write_json
+from paraforge.files import hash_json, read_json, remove, sha256_file, sync_directory, write_json
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 WORK = Path("work")
@@ -112,8 +112,8 @@ class WorkDirectory:
         except Timeout as error:
             raise WorkLockedError(f"{self.path} is in use by {_describe(holder)}") from error
         try:
-            for left in self.path.glob(".*.tmp"):
-                left.unlink(missing_ok=True)  # of a writer that was killed
+            for left in self.path.glob(".*.tmp"):  # of a writer that was killed
+                remove(left)
             write_json(holder, {"host": socket.gethostname(), "pid": os.getpid(), "step": self.step})
             yield
         except Interrupted as error:

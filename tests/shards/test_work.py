@@ -203,3 +203,34 @@ def test_text_is_copied_and_data_is_linked(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
     link_or_copy(tmp_path / name, tmp_path / f"copy-{name}")
     assert (tmp_path / name).samefile(tmp_path / f"copy-{name}") == name.endswith(".parquet")
+
+
+def test_whatever_a_killed_writer_left_is_no_hindrance(tmp_path: Path) -> None:
+    """Files and directories, whole or not, of this host or another: the holder of the lock is the only writer."""
+    work = WorkDirectory("step", tmp_path)
+    record = work.commit("kept", pa.table({"a": [1]}))
+    for number, left in enumerate((".file.1-ab.tmp", ".out.host-1-ab.tmp", ".out.host-1-ab-old.tmp")):
+        if number:
+            (work.path / left / "deep").mkdir(parents=True)
+            (work.path / left / "deep" / "file").touch()
+        else:
+            (work.path / left).touch()
+    with work.lock():
+        assert work.find("kept") == record
+        assert not list(work.path.glob(".*.tmp"))
+
+
+def test_a_stage_is_killed_while_it_writes_a_directory_of_its_work(tmp_path: Path) -> None:
+    program = (
+        "import os, pathlib, signal, sys; from paraforge.shards.work import WorkDirectory, replaced_directory\n"
+        "work = WorkDirectory('step', pathlib.Path(sys.argv[1]))\n"
+        "with work.lock(), replaced_directory(work.path / 'tasks') as new:\n"
+        "    (new / 'file').write_text('content')\n"
+        "    if sys.argv[2] == 'killed': os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    codes = [
+        subprocess.run([sys.executable, "-c", program, str(tmp_path), how], check=False).returncode
+        for how in ("killed", "not killed")
+    ]
+    assert codes == [-9, 0]
+    assert (tmp_path / "step" / "tasks" / "file").read_text() == "content"
