@@ -166,9 +166,9 @@ def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit:
             for process in processes:
                 process.kill()
             raise IncompleteError(
-                f"the training process {processes[0].pid} reported nothing for {silent / 60:.0f} minutes and was "
-                f"ended; {log} has its last words; the same command resumes from the last checkpoint. If it was "
-                "busy, raise resources.silence_limit"
+                f"the training process {processes[0].pid} reported nothing for {silent / 60:.0f} minutes and "
+                f"was ended; {log} has its last words; the same command resumes from the last checkpoint. If "
+                "it was busy, raise resources.silence_limit"
             )
         if silent > SILENCE_SECONDS and not said:
             said = True

@@ -143,7 +143,9 @@ def test_a_process_that_falls_silent_is_named_and_ended(
         for _ in range(2)
     ]
     log = tmp_path / "trainer.log"
-    with pytest.raises(IncompleteError, match=rf"process {silent[0].pid} .* ended.*{log}.*resources\.silence"):
+    with pytest.raises(
+        IncompleteError, match=rf"process {silent[0].pid} .* ended.*{log}.*resources\.silence"
+    ):
         processes.follow(silent, 10, log, silence_limit=1.0)
     assert [process.wait(60) for process in silent] == [-signal.SIGKILL] * 2
     assert f"the training process {silent[0].pid} has reported nothing" in caplog.text

@@ -206,7 +206,7 @@ def test_text_is_copied_and_data_is_linked(tmp_path: Path, name: str) -> None:
 
 
 def test_whatever_a_killed_writer_left_is_no_hindrance(tmp_path: Path) -> None:
-    """Files and directories, whole or not, of this host or another: the holder of the lock is the only writer."""
+    """Files and directories, whole or not, of any host: the holder of the lock is the only writer."""
     work = WorkDirectory("step", tmp_path)
     record = work.commit("kept", pa.table({"a": [1]}))
     for number, left in enumerate((".file.1-ab.tmp", ".out.host-1-ab.tmp", ".out.host-1-ab-old.tmp")):
@@ -222,7 +222,8 @@ def test_whatever_a_killed_writer_left_is_no_hindrance(tmp_path: Path) -> None:
 
 def test_a_stage_is_killed_while_it_writes_a_directory_of_its_work(tmp_path: Path) -> None:
     program = (
-        "import os, pathlib, signal, sys; from paraforge.shards.work import WorkDirectory, replaced_directory\n"
+        "import os, pathlib, signal, sys\n"
+        "from paraforge.shards.work import WorkDirectory, replaced_directory\n"
         "work = WorkDirectory('step', pathlib.Path(sys.argv[1]))\n"
         "with work.lock(), replaced_directory(work.path / 'tasks') as new:\n"
         "    (new / 'file').write_text('content')\n"
