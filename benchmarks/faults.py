@@ -1,0 +1,542 @@
+"""Faults at random moments of every stage; what it writes afterwards is compared with an undisturbed run.
+
+Each run draws a stage, a fault and a moment, then runs the stage once more with nothing in its way:
+
+    python -m benchmarks.faults --runs 1000 --seed 1       # resumes; a line per run in results/faults.jsonl
+    python -m benchmarks.faults --seed 1 --only 17         # one of them again
+
+same     the second run ended well, and every byte is that of an undisturbed run.
+noticed  an error in words, and what it asks for (space, rights, a healthy engine, the damaged file back, or
+         an empty work directory) led to the same bytes.
+lost     the stage cannot be finished, or not without losing what another file would still give.
+silent   a run ended well with other bytes.
+unclear  it ended with a traceback, or with no word.
+stuck    it did not end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks import fault_projects
+from benchmarks.fault_projects import HOSTS, MEMORY, stages
+from benchmarks.faulty_process import FAULT
+from benchmarks.results import Measurement, append, directory, read
+from tests.project import project_environment, warm_environment
+
+OUTCOMES = ("same", "noticed", "lost", "silent", "unclear", "stuck")
+GOOD = ("same", "noticed")
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
+# How often each is drawn; what a stage has not is a kill.
+KINDS = {
+    "kill": 50,
+    "SIGTERM": 8,
+    "SIGINT": 6,
+    "stop": 5,
+    "full": 8,
+    "readonly": 6,
+    "damage": 8,
+    "clock": 4,
+    "source": 12,
+    "engine": 12,
+}
+# A training of fairseq takes ten times as long as the others.
+WEIGHTS = {"nmt": 1, "paraphraser": 1}
+TRAINED = ("nmt", "paraphraser")  # in a process of its own
+SHARED = ("ingest", "translate", "score", "select", "publish", "lexicon", "statistics")  # by workers
+# Longer than any stage takes on a busy machine.
+PATIENCE_SECONDS = 240.0
+PAUSE_SECONDS = 1.0
+SHOWN = 300
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What a stage does when nothing happens: seconds, operations of the first host, digests of its files."""
+
+    seconds: float
+    operations: list[str]
+    digests: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One fault.
+
+    Attributes:
+        stage: see :func:`benchmarks.fault_projects.stages`.
+        kind: of KINDS.
+        who: group, parent or worker: who is killed, stopped or counts operations.
+        at: the n-th operation on a file; None: by time.
+        seconds: since the start; None: by operation.
+        damaged: where a file is damaged before the second run (work, outputs, inputs) and how; or None.
+        detail: what else is drawn: the engine's failure, the source's change, a directory, seconds.
+        fresh: whether the outputs are removed before the runs, as DVC does.
+    """
+
+    stage: str
+    kind: str
+    who: str
+    at: int | None
+    seconds: float | None
+    damaged: tuple[str, str] | None
+    detail: str
+    fresh: bool
+
+    def words(self) -> str:
+        """The fault and its moment for people."""
+        what = f"kill -9 of the {self.who}" if self.kind == "kill" else self.kind
+        what += f" ({self.detail})" if self.detail else ""
+        moment = f"at operation {self.at}" if self.at is not None else f"after {self.seconds:.2f} s"
+        if self.kind == "damage":
+            moment = "after it"
+        return f"{what} {moment}" + (f", then {' '.join(self.damaged)}" if self.damaged else "")
+
+
+def draw(seed: int, number: int, undisturbed: Mapping[str, Undisturbed]) -> Draw:
+    """The fault of a run: the same whenever it is asked for."""
+    dice = random.Random(f"{seed} {number}")
+    names = list(undisturbed)
+    stage = dice.choices(names, [WEIGHTS.get(name, 5) for name in names])[0]
+    kind = dice.choices(list(KINDS), list(KINDS.values()))[0]
+    if (kind == "source" and stage != "ingest") or (kind == "engine" and stage not in ("translate", MEMORY)):
+        kind = "kill"
+    who = dice.choices(["group", "parent", "worker"], [6, 3, 3])[0] if kind in ("kill", "stop") else "parent"
+    if who == "worker" and stage not in (*TRAINED, *SHARED):
+        who = "group"
+    usual = undisturbed[stage]
+    at: int | None = None
+    seconds: float | None = None
+    if kind in SIGNALS and who != "worker" and dice.random() < 0.3:
+        seconds = dice.uniform(0.0, 1.05) * usual.seconds
+    elif kind == "engine":
+        at = dice.randint(1, 12)
+    elif who == "worker":
+        at = int(2 ** dice.uniform(0, 7))
+    elif dice.random() < 0.4:
+        at = 1 + dice.randrange(len(usual.operations))
+    else:  # rare ones as often as frequent ones
+        kinds = sorted(set(usual.operations))
+        chosen = dice.choice(kinds)
+        at = 1 + dice.choice([n for n, one in enumerate(usual.operations) if one == chosen])
+    damaged = None
+    if kind == "damage" or (kind == "kill" and dice.random() < 0.3):
+        where = dice.choices(["work", "outputs", "inputs"], [5, 2, 2 if kind == "damage" else 0])[0]
+        damaged = (where, dice.choice(["flip", "flip", "truncate", "empty", "remove"]))
+    detail = ""
+    if kind == "engine":
+        detail = dice.choice(["lost", "memory", "wrong", "timeout"])
+    elif kind == "source":
+        detail = dice.choice(["a line more", "a line less", "a line changed"])
+    elif kind == "readonly":
+        detail = dice.choice([".", "work", stages()[stage].outputs[0].partition("/")[0]])
+    elif kind == "clock":
+        detail = str(dice.choice([2, 3_600, 86_400 * 365]))
+    return Draw(stage, kind, who, at, seconds, damaged, detail, dice.random() < 0.5)
+
+
+def ordered(chosen: Draw, project: Path, fired: Path) -> dict[str, Any]:
+    """What :mod:`benchmarks.faulty_process` is told."""
+    kind = "signal" if chosen.kind.startswith("SIG") else chosen.kind
+    order: dict[str, Any] = {
+        "project": str(project),
+        "kind": kind,
+        "role": "worker" if chosen.who == "worker" else "main",
+        "at": chosen.at or -1,
+        "fired": str(fired),
+    }
+    if kind in ("kill", "stop", "signal"):
+        order["signal"] = int(SIGNALS[chosen.kind])
+        order["group"] = chosen.who == "group"
+    elif kind == "clock":
+        order["seconds"] = float(chosen.detail)
+    elif kind == "readonly":
+        order["directory"] = chosen.detail
+    elif kind == "engine":
+        order["how"] = chosen.detail
+    return order
+
+
+@dataclass
+class Command:
+    """A stage that runs, in a process group of its own, and what it says."""
+
+    project: Path
+    words: Path
+    process: subprocess.Popen[bytes] = field(init=False)
+    started: float = field(init=False)
+
+    def start(self, stage: str, order: Mapping[str, Any] | None) -> Command:
+        """Start it, with a fault or without."""
+        environment = {**project_environment(self.project), "PATH": warm_environment()["PATH"]}
+        # Workers of Dask are forked from a process that has imported Dask.
+        environment["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
+        environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+        if order is not None:
+            environment[FAULT] = json.dumps(order)
+        (self.project / ".stage").unlink(missing_ok=True)
+        self.started = time.monotonic()
+        with self.words.open("wb") as said:
+            self.process = subprocess.Popen(
+                ["python", "-m", "sitecustomize", *stages()[stage].command],
+                cwd=self.project,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                preexec_fn=os.setpgrp,  # Python 3.10 has no process_group
+            )
+        return self
+
+    def pid(self) -> int | None:
+        """Of the process that runs the stage, as soon as it does."""
+        try:
+            return int((self.project / ".stage").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def send(self, number: int, who: str, dice: random.Random) -> bool:
+        """Send a signal to the group, the parent or one of its children; whether there was one."""
+        pid = self.pid()
+        if pid is None:
+            return False
+        try:
+            if who == "group":
+                os.killpg(self.process.pid, number)
+                return True
+            if who == "worker":
+                children = sorted(child.pid for child in psutil.Process(pid).children(recursive=True))
+                if not children:
+                    return False
+                pid = dice.choice(children)
+            os.kill(pid, number)
+            return True
+        except (OSError, psutil.Error):
+            return False
+
+    def said(self) -> str:
+        """All that it has said."""
+        return self.words.read_text(encoding="utf-8", errors="replace")
+
+    def end(self) -> None:
+        """Kill what is left of it."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        self.process.wait()
+
+
+def carry_out(
+    commands: Sequence[Command], chosen: Draw | None, fired: Path, dice: random.Random
+) -> tuple[bool, bool]:
+    """Wait for commands, and do what is due at a time; whether they ended, and the fault came."""
+    victim = commands[0]
+    timed = chosen is not None and chosen.seconds is not None
+    happened = False
+    resume_at: float | None = None
+    while any(command.process.poll() is None for command in commands):
+        now = time.monotonic() - victim.started
+        if now > PATIENCE_SECONDS:
+            return False, happened
+        if timed and chosen and now >= (chosen.seconds or 0.0) and victim.pid():
+            timed, happened = False, victim.send(SIGNALS[chosen.kind], chosen.who, dice)
+        happened = happened or fired.exists()
+        if happened and chosen and chosen.kind == "stop" and resume_at is None:
+            resume_at = now + PAUSE_SECONDS
+        if resume_at is not None and now >= resume_at:
+            victim.send(signal.SIGCONT, "group", dice)
+            resume_at = float("inf")
+        time.sleep(0.01)
+    return True, happened or fired.exists()
+
+
+@dataclass
+class Result:
+    """What became of a run: one of OUTCOMES, why, and whether the fault came before the stage had ended."""
+
+    outcome: str
+    why: str
+    happened: bool
+
+
+class Machine:
+    """Runs faults on copies of one snapshot.
+
+    Attributes:
+        place: a directory of its own, which may be kept: what undisturbed runs gave is read from there.
+    """
+
+    def __init__(self, place: Path, only: Sequence[str] = ()) -> None:
+        self.place = place
+        self.snapshot = place / "snapshot"
+        if not (place / "made").exists():
+            shutil.rmtree(self.snapshot, ignore_errors=True)
+            self.snapshot.mkdir(parents=True)
+            fault_projects.make(self.snapshot)
+            (place / "made").touch()
+        self.undisturbed = {name: self._undisturbed(name) for name in only or stages()}
+        self.changed: dict[str, dict[str, str]] = {}
+
+    def _undisturbed(self, stage: str) -> Undisturbed:
+        known = self.place / f"{stage}.json"
+        if known.exists():
+            return Undisturbed(**json.loads(known.read_text(encoding="utf-8")))
+        run, trace = self.place / "run", self.place / "trace"
+        shutil.rmtree(run, ignore_errors=True)
+        fault_projects.copied(self.snapshot, run, stage, 1, True)
+        for _ in range(2):  # the first compiles and imports
+            order = {
+                "project": str(run / HOSTS[0]),
+                "kind": "none",
+                "role": "main",
+                "at": -1,
+                "fired": str(self.place / "fired"),
+                "trace": str(trace),
+            }
+            trace.unlink(missing_ok=True)
+            for host in stages()[stage].hosts:
+                shutil.rmtree(run / host / "work", ignore_errors=True)
+            shutil.rmtree(run / MEMORY, ignore_errors=True)
+            started = time.monotonic()
+            for host in stages()[stage].hosts:
+                command = Command(run / host, self.place / "words").start(stage, order)
+                carry_out([command], None, self.place / "fired", random.Random())
+                if command.process.returncode != 0:
+                    raise RuntimeError(f"{stage}, undisturbed: {command.said()[-3000:]}")
+                order = None  # type: ignore[assignment]  # the operations of the first host count
+        found = Undisturbed(
+            round(time.monotonic() - started, 3),
+            json.loads(trace.read_text(encoding="utf-8")),
+            fault_projects.digests(run, stage),
+        )
+        fault_projects.write_state(known, vars(found))
+        return found
+
+    def run(self, seed: int, number: int) -> tuple[Draw, Result]:
+        """Carry out one run."""
+        chosen = draw(seed, number, self.undisturbed)
+        run = self.place / "run"
+        shutil.rmtree(run, ignore_errors=True)
+        workers = 2 if chosen.who == "worker" and chosen.stage in SHARED else 1
+        fault_projects.copied(self.snapshot, run, chosen.stage, workers, chosen.fresh)
+        commands = [Command(run / host, run / f"{host}.txt") for host in stages()[chosen.stage].hosts]
+        try:
+            return chosen, self._judged(chosen, commands, random.Random(f"{seed} {number} where"))
+        finally:
+            for command in commands:
+                if hasattr(command, "process"):
+                    command.end()
+
+    def _judged(self, chosen: Draw, commands: Sequence[Command], dice: random.Random) -> Result:
+        run, fired = self.place / "run", self.place / "run" / "fired"
+        wanted = self.undisturbed[chosen.stage].digests
+        order = ordered(chosen, run / HOSTS[0], fired)
+        after = wanted
+        if chosen.kind == "source":
+            content = fault_projects.sources(self.snapshot)[chosen.detail]
+            order |= {"path": fault_projects.source_name(self.snapshot), "content": content}
+            after = self._of_changed_source(chosen.detail, content)
+        for number, command in enumerate(commands):
+            command.start(chosen.stage, order if number == 0 and chosen.kind != "damage" else None)
+        ended, happened = carry_out(commands, chosen, fired, dice)
+        happened = happened or chosen.kind in ("damage", "engine")
+        if not ended:
+            return Result("stuck", f"the first run: {_last(commands)}", happened)
+        if not happened and chosen.kind == "source":
+            after = wanted
+        found = self._first_run(chosen, commands, happened, (wanted, after))
+        if found is not None:
+            return found
+        complained = commands[0].process.returncode != 0 and chosen.kind not in ("kill", "stop")
+        before = [command.process.returncode for command in commands]
+        saved, what = self._damage(chosen, dice)
+        if chosen.kind == "clock":
+            for command in commands:
+                fault_projects.age(command.project / "work", float(chosen.detail))
+        found = self._again(chosen, commands, after, "the second run")
+        if found.outcome == "unclear" or (found.outcome == "lost" and not what):
+            return Result(found.outcome, f"{what}{found.why}", happened)
+        if found.outcome == "lost":
+            if saved is not None:
+                saved[0].parent.mkdir(parents=True, exist_ok=True)
+                saved[0].write_bytes(saved[1])
+            else:
+                for place in [*(command.project / "work" for command in commands), run / MEMORY]:
+                    shutil.rmtree(place, ignore_errors=True)
+            first = found.why
+            found = self._again(chosen, commands, after, f"after the remedy of: {first}")
+            outcome = "noticed" if found.outcome == "same" else found.outcome
+            return Result(outcome, f"{what}: {first if outcome == 'noticed' else found.why}", happened)
+        if found.outcome == "same" and complained and not chosen.kind.startswith("SIG"):
+            return Result("noticed", f"{before}: {what}{_last_of(self.first_words)}", happened)
+        return Result(found.outcome, f"{what}{': ' if what and found.why else ''}{found.why}", happened)
+
+    def _first_run(
+        self, chosen: Draw, commands: Sequence[Command], happened: bool, right: Sequence[Mapping[str, str]]
+    ) -> Result | None:
+        """What the disturbed run itself did wrong, if anything."""
+        self.first_words = commands[0].said()
+        codes = [command.process.returncode for command in commands]
+        for command in commands[1:]:
+            if command.process.returncode != 0:
+                return Result(
+                    "lost", f"the other host, which nothing was done to: {_last([command])}", happened
+                )
+        if codes[0] == 0:
+            if fault_projects.digests(self.place / "run", chosen.stage) not in right:
+                return Result("silent", "the first run ended well with other bytes", happened)
+            return None
+        if chosen.kind == "kill" and chosen.who != "worker":
+            return None
+        if "Traceback" in self.first_words or not self.first_words.strip():
+            return Result("unclear", f"the first run: {codes[0]}: {_last(commands)}", happened)
+        if chosen.kind.startswith("SIG") and codes[0] != 130:
+            return Result("unclear", f"the first run: exit code {codes[0]} after {chosen.kind}", happened)
+        if chosen.kind == "stop":
+            return Result("lost", f"the first run, stopped for a second: {_last(commands)}", happened)
+        return None
+
+    def _damage(self, chosen: Draw, dice: random.Random) -> tuple[tuple[Path, bytes] | None, str]:
+        """Damage a file; gives it as it was if it is an input, and what was done."""
+        if chosen.damaged is None:
+            return None, ""
+        where, how = chosen.damaged
+        found = fault_projects.candidates(self.place / "run", chosen.stage, where)
+        if not found:
+            return None, ""
+        path = dice.choice(found)
+        saved = (path, path.read_bytes()) if where == "inputs" else None
+        what = fault_projects.damage(path, how, dice)
+        return saved, f"{path.relative_to(self.place / 'run')}: {what}"
+
+    def _again(
+        self, chosen: Draw, commands: Sequence[Command], wanted: Mapping[str, str], when: str
+    ) -> Result:
+        """Run the stage with nothing in its way, one host after the other."""
+        for command in commands:
+            command.end()
+            command.start(chosen.stage, None)
+            ended, _ = carry_out([command], None, self.place / "never", random.Random())
+            if not ended:
+                return Result("stuck", f"{when}: {_last([command])}", True)
+            if command.process.returncode != 0:
+                words = command.said()
+                unclear = "Traceback" in words or not words.strip()
+                outcome = "unclear" if unclear else "lost"
+                return Result(outcome, f"{when}: {command.process.returncode}: {_last([command])}", True)
+        found = fault_projects.digests(self.place / "run", chosen.stage)
+        if found != wanted:
+            wrong = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
+            return Result("silent", f"{when}: other bytes in {', '.join(wrong)[:SHOWN]}", True)
+        return Result("same", "", True)
+
+    def _of_changed_source(self, change: str, content: str) -> dict[str, str]:
+        """Digests of ingest where its source is another."""
+        if change not in self.changed:
+            place = self.place / "changed"
+            shutil.rmtree(place, ignore_errors=True)
+            fault_projects.copied(self.snapshot, place, "ingest", 1, True)
+            (place / HOSTS[0] / fault_projects.source_name(self.snapshot)).write_text(
+                content, encoding="utf-8"
+            )
+            command = Command(place / HOSTS[0], place / "words").start("ingest", None)
+            carry_out([command], None, place / "never", random.Random())
+            if command.process.returncode != 0:
+                raise RuntimeError(command.said()[-3000:])
+            self.changed[change] = fault_projects.digests(place, "ingest")
+        return self.changed[change]
+
+
+def _last(commands: Sequence[Command]) -> str:
+    return _last_of("\n".join(command.said() for command in commands))
+
+
+def _last_of(words: str) -> str:
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    return " | ".join(lines[-2:])[-SHOWN:]
+
+
+def record(seed: int, number: int, chosen: Draw, result: Result, seconds: float) -> None:
+    """Append a line on a run."""
+    append(
+        "faults",
+        f"{chosen.stage}: {chosen.words()}",
+        {
+            **{outcome: int(outcome == result.outcome) for outcome in OUTCOMES},
+            "kills": int(chosen.kind == "kill" and result.happened),
+            "faults": int(result.happened),
+            "seconds": round(seconds, 1),
+        },
+        seeds=[seed],
+        command=f"python -m benchmarks.faults --seed {seed} --only {number}",
+        note=f"{result.outcome}: {result.why}".replace(str(Path(tempfile.gettempdir())), "").rstrip(": "),
+        run=number,
+        seed=seed,
+        stage=chosen.stage,
+        fault=chosen.kind,
+    )
+
+
+def lines(seed: int) -> dict[int, Measurement]:
+    """The last line on each run of a seed."""
+    path = directory() / "faults.jsonl"
+    found = read(path) if path.exists() else []
+    return {int(str(one.configuration["run"])): one for one in found if one.configuration.get("seed") == seed}
+
+
+def summary(found: Mapping[int, Measurement]) -> dict[str, int]:
+    """Sums over runs: outcomes, kills and faults that came in time."""
+    totals: Counter[str] = Counter(runs=len(found))
+    for one in found.values():
+        totals.update({name: int(value) for name, value in one.figures.items() if name != "seconds"})
+    return dict(totals)
+
+
+def main() -> None:
+    """Draw faults until there are as many lines as asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="number of the one run to do again, whatever is recorded")
+    parser.add_argument("--bad", action="store_true", help="do those again that did not end well")
+    parser.add_argument("--place", type=Path, help="directory for the projects, kept for the next time")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="paraforge-faults-") as temporary:
+        machine = Machine((chosen.place or Path(temporary)).absolute())
+        done = lines(chosen.seed)
+        if chosen.only is not None:
+            numbers = [chosen.only]
+        elif chosen.bad:
+            numbers = [number for number, one in done.items() if not any(map(one.figures.get, GOOD))]
+        else:
+            numbers = [number for number in range(1, chosen.runs + 1) if number not in done]
+        for number in numbers:
+            started = time.monotonic()
+            fault, result = machine.run(chosen.seed, number)
+            record(chosen.seed, number, fault, result, time.monotonic() - started)
+            if result.outcome not in GOOD or chosen.only is not None:
+                print(f"  {number}: {result.outcome}: {result.why}", flush=True)
+        totals = summary(lines(chosen.seed))
+        print(", ".join(f"{name} {count:,}" for name, count in totals.items()))
+    sys.exit(0 if all(not totals[name] for name in OUTCOMES if name not in GOOD) else 1)
+
+
+if __name__ == "__main__":
+    main()

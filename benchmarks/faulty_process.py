@@ -1,0 +1,179 @@
+"""What happens to a process at its n-th file operation: a kill, a signal, a full disk, a clock set back.
+
+:mod:`benchmarks.faults` copies this file into a project as sitecustomize.py, so that every Python process of
+a stage reads it, and starts the stage by it: ``python -m sitecustomize MODULE``. It needs nothing but Python. What
+is to happen is in the variable PARAFORGE_FAULT; without it nothing does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import json
+import os
+import resource
+import runpy
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+FAULT, MAIN = "PARAFORGE_FAULT", "PARAFORGE_FAULT_MAIN"
+# Audit events that name a file, and which of their arguments do.
+OPERATIONS = {
+    "open": (0,),
+    "os.mkdir": (0,),
+    "os.rename": (0, 1),
+    "os.remove": (0,),
+    "os.rmdir": (0,),
+    "os.link": (0, 1),
+    "os.symlink": (1,),
+    "os.truncate": (0,),
+    "os.listdir": (0,),
+    "os.scandir": (0,),
+}
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+# Of the project, but none of the stage's business.
+OTHERS = {"stages", "configs", "pipeline", "logs", ".dvc", "__pycache__", "sitecustomize.py", ".tmp"}
+FULL_BYTES = 4096  # what still fits into a file that is already open
+
+
+class Fault:
+    """One fault, waiting for its moment.
+
+    Attributes:
+        project: the directory whose files count.
+        wanted: see :func:`benchmarks.faults.ordered`.
+    """
+
+    def __init__(self, wanted: dict[str, Any]) -> None:
+        self.wanted = wanted
+        self.project = Path(wanted["project"])
+        self.count = 0
+        self.begun = False
+        self.seen: list[str] = []
+        self.busy = threading.local()
+
+    def watch(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """See an audit event; an error raised here is that of the operation."""
+        places = OPERATIONS.get(event)
+        if places is None or getattr(self.busy, "now", False):
+            return
+        inside = [name for name in (self._inside(arguments[place]) for place in places) if name is not None]
+        if not inside:
+            return
+        self.busy.now = True
+        try:
+            writes = event not in ("os.listdir", "os.scandir")
+            if event == "open":
+                writes = bool((arguments[2] or 0) & WRITING)
+            self._count(event + (" to write" if writes and event == "open" else ""))
+            if self.begun and writes:
+                self._refuse(inside)
+        finally:
+            self.busy.now = False
+
+    def _inside(self, path: Any) -> str | None:
+        """A path below the project, or None for one elsewhere or of no interest."""
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            return None
+        name = os.fsdecode(path)
+        if name.startswith(os.sep):
+            if not name.startswith(f"{self.project}{os.sep}"):
+                return None
+            name = name[len(str(self.project)) + 1 :]
+        first = name.partition(os.sep)[0]
+        return None if first in OTHERS or name.endswith((".py", ".pyc")) else name
+
+    def _count(self, operation: str) -> None:
+        is_main = os.environ.get(MAIN) == str(os.getpid())
+        if is_main and self.wanted.get("trace"):
+            self.seen.append(operation)
+        if self.begun or is_main == (self.wanted["role"] == "worker"):
+            return
+        self.count += 1
+        if self.count == self.wanted["at"]:
+            self._begin()
+
+    def _begin(self) -> None:
+        try:  # in one process only
+            os.close(os.open(self.wanted["fired"], os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return
+        self.begun = True
+        kind = self.wanted["kind"]
+        if kind in ("kill", "stop", "signal"):
+            number = self.wanted["signal"]
+            os.killpg(0, number) if self.wanted["group"] else os.kill(os.getpid(), number)
+        elif kind == "full":
+            _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)  # what libraries write by themselves
+            resource.setrlimit(resource.RLIMIT_FSIZE, (FULL_BYTES, hard))
+        elif kind == "clock":
+            turn_back(self.wanted["seconds"])
+        elif kind == "source":
+            path = self.project / self.wanted["path"]
+            path.write_bytes(self.wanted["content"].encode("utf-8"))
+
+    def _refuse(self, names: list[str]) -> None:
+        if self.wanted["kind"] == "full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), names[-1])
+        if self.wanted["kind"] == "readonly":
+            directory = self.wanted["directory"]
+            for name in names:
+                if directory == "." or name == directory or name.startswith(f"{directory}/"):
+                    raise OSError(errno.EROFS, os.strerror(errno.EROFS), name)
+
+
+def turn_back(seconds: float) -> None:
+    """Set this process' clock back."""
+    now, now_ns = time.time, time.time_ns
+    time.time = lambda: now() - seconds
+    time.time_ns = lambda: now_ns() - int(seconds * 1e9)
+
+
+def break_engine(how: str, first: int) -> None:
+    """Have the engine ``fake`` fail from its n-th batch on: lost, memory, wrong or timeout."""
+    from paraforge.engines.fake import FakeTranslator
+
+    decode = FakeTranslator._decode
+    batches = 0
+
+    def failing(self: Any, batch: Any) -> Any:
+        nonlocal batches
+        batches += 1
+        if batches < first or (how == "memory" and len(batch) < 2):
+            return decode(self, batch)
+        if how == "wrong":
+            return decode(self, batch)[1:]
+        if how == "timeout":
+            raise TimeoutError("timed out")
+        raise RuntimeError(
+            "CUDA failed with error " + ("out of memory" if how == "memory" else "unspecified launch failure")
+        )
+
+    FakeTranslator._decode = failing  # type: ignore[method-assign]
+
+
+def install() -> None:
+    """Do what the environment says, in this process and in those that it starts."""
+    wanted = json.loads(os.environ[FAULT])
+    if wanted["kind"] == "engine":
+        break_engine(wanted["how"], wanted["at"])
+        return
+    fault = Fault(wanted)
+    sys.addaudithook(fault.watch)
+    if wanted.get("trace") and os.environ.get(MAIN) == str(os.getpid()):
+        atexit.register(lambda: Path(wanted["trace"]).write_text(json.dumps(fault.seen), encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    stage, *rest = sys.argv[1:]
+    sys.argv = ["-m", *rest]
+    os.environ[MAIN] = str(os.getpid())
+    Path(".stage").write_text(str(os.getpid()), encoding="utf-8")
+    if FAULT in os.environ:
+        install()
+    runpy.run_module(stage, run_name="__main__", alter_sys=True)
+elif FAULT in os.environ and MAIN in os.environ:
+    install()
