@@ -173,8 +173,8 @@ def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit:
         if silent > SILENCE_SECONDS and not said:
             said = True
             logger.warning(
-                "the training process %d has reported nothing for %.0f minutes: it may be stuck, or validate; "
-                "see %s; it is ended after %.0f minutes (resources.silence_limit)",
+                "the training process %d has reported nothing for %.0f minutes: it may be stuck, or validate "
+                "(see %s); it is ended after %.0f minutes (resources.silence_limit)",
                 *(processes[0].pid, silent / 60, log, silence_limit / 60),
             )
 

@@ -7,10 +7,10 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from paraforge.errors import IncompleteError
+from paraforge.errors import IncompleteError, first_line
 from paraforge.shards.resources import Resources
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
 
 @contextlib.contextmanager
 def _local_cluster(**options: Any) -> Iterator[Any]:
-    from distributed import LocalCluster, Status
+    from distributed import Status
 
-    cluster = LocalCluster(**options)
+    cluster = _started(options)
     try:
         yield cluster
     finally:
@@ -126,6 +126,23 @@ def _local_cluster(**options: Any) -> Iterator[Any]:
             # that one up now, and ends the others and the scheduler when asked once more.
             cluster.status = Status.running
             cluster.close()
+
+
+def _started(options: Mapping[str, Any]) -> Any:
+    """A local cluster; where a worker dies while it starts, as by want of memory, another try is made."""
+    from distributed import LocalCluster
+
+    reason = ""
+    for _ in range(ATTEMPTS):
+        try:
+            return LocalCluster(**options)
+        except RuntimeError as error:  # Dask ends the whole cluster for one worker
+            reason = first_line(error.__cause__ or error)
+            logger.warning("a worker died while it started: %s", reason)
+    raise IncompleteError(
+        f"the local workers do not start: {reason}. What is finished is safe: free some memory, or set "
+        "resources.workers to 1, and run the same command again."
+    )
 
 
 class Workers:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 from distributed import CancelledError, Status
 from distributed.comm import CommClosedError
@@ -51,3 +53,31 @@ def test_a_cluster_ends_although_a_worker_is_being_started_again(monkeypatch: py
         assert client.submit(sum, [1, 2]).result() == 3
         cluster = client.cluster
     assert refused and cluster.status is Status.closed and cluster.scheduler.status is Status.closed
+
+
+# A worker dies while it starts: dask.config says what a worker is to run first.
+DIES = """
+import os, pathlib, signal
+for number in range({times}):
+    try:
+        (pathlib.Path({place!r}) / str(number)).touch(exist_ok=False)
+    except FileExistsError:
+        continue
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("times", "starts"), [(1, True), (100, False)])
+def test_a_worker_that_dies_while_it_starts_is_started_again_or_a_clear_error(
+    tmp_path: Path, times: int, starts: bool
+) -> None:
+    preload = DIES.format(times=times, place=str(tmp_path))
+    with dask.config.set({"distributed.worker.preload": [preload]}):
+        if starts:
+            with connect(Resources(), workers=2) as client:
+                assert client.submit(sum, [1, 2]).result() == 3
+        else:
+            refused = pytest.raises(IncompleteError, match=r"do not start.*resources\.workers to 1")
+            with refused, connect(Resources(), workers=2):
+                pass
+    assert list(tmp_path.iterdir())
