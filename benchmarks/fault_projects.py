@@ -63,8 +63,8 @@ def make(directory: Path) -> None:
         write_parameters(project, parameters)
         shutil.copy(ROOT / "benchmarks" / "faulty_process.py", project / "sitecustomize.py")
     for name, arguments in stage_names().items():
-        run("python", "-m", f"stages.{name}", *arguments, cwd=one)
-    run("python", "-m", "stages.ingest", cwd=two)
+        run("python", "-m", f"paraforge.stages.{name}", *arguments, cwd=one)
+    run("python", "-m", "paraforge.stages.ingest", cwd=two)
     for project in (one, two):
         shutil.rmtree(project / "work")
 
@@ -97,7 +97,7 @@ def stages() -> dict[str, Stage]:
             for key in ("outs", "deps")
         )
         inputs = [place for place in inputs if place.startswith(("data/", "models/"))]
-        found[name] = Stage([f"stages.{name}", *arguments], outputs, inputs, HOSTS[:1])
+        found[name] = Stage([f"paraforge.stages.{name}", *arguments], outputs, inputs, HOSTS[:1])
     found[MEMORY] = Stage(
         found["translate"].command, found["translate"].outputs, found["translate"].inputs, HOSTS
     )

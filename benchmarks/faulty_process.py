@@ -1,8 +1,8 @@
 """What happens to a process at its n-th file operation: a kill, a signal, a full disk, a clock set back.
 
-:mod:`benchmarks.faults` copies this file into a project as sitecustomize.py, so that every Python process of
-a stage reads it, and starts the stage by it: ``python -m sitecustomize MODULE``. It needs nothing but Python. What
-is to happen is in the variable PARAFORGE_FAULT; without it nothing does.
+:mod:`benchmarks.faults` copies this file into a project as sitecustomize.py, so that every Python process
+of a stage reads it, and starts the stage by it: ``python -m sitecustomize MODULE``. It needs nothing but
+Python. What is to happen is in the variable PARAFORGE_FAULT; without it nothing does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPERATIONS = {
 }
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 # Of the project, but none of the stage's business.
-OTHERS = {"stages", "configs", "pipeline", "logs", ".dvc", "__pycache__", "sitecustomize.py", ".tmp"}
+OTHERS = {"configs", "pipeline", "logs", ".dvc", "__pycache__", "sitecustomize.py"}
 FULL_BYTES = 4096  # what still fits into a file that is already open
 
 
