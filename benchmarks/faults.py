@@ -443,7 +443,7 @@ class Machine:
                 return Result(outcome, f"{when}: {command.process.returncode}: {_last([command])}", True)
         found = fault_projects.digests(self.place / "run", chosen.stage)
         if found != wanted:
-            wrong = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
+            wrong = sorted(name for name in {*wanted, *found} if wanted.get(name) != found.get(name))
             return Result("silent", f"{when}: other bytes in {', '.join(wrong)[:SHOWN]}", True)
         return Result("same", "", True)
 
