@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import random
 import shutil
@@ -40,9 +39,9 @@ _TRAINING = {
 }
 
 
-def make(directory: Path) -> None:
-    """Make ``directory/one``, whose stages have all been run, and ``directory/two``, half of whose corpus is
-    that of the first; none has a work directory."""
+def make(directory: Path, wanted: Sequence[str]) -> None:
+    """Make ``directory/one``, some of whose stages have been run, and ``directory/two``, half of whose corpus
+    is that of the first; none has a work directory."""
     one, two = (directory / host for host in HOSTS)
     make_project(one, *_CHOICES)
     paths = write_sample(one, pairs=PAIRS)
@@ -62,9 +61,10 @@ def make(directory: Path) -> None:
         parameters["publish"]["licences"] = {p.stem: "MIT" for p in sources}
         write_parameters(project, parameters)
         shutil.copy(ROOT / "benchmarks" / "faulty_process.py", project / "sitecustomize.py")
-    for name, arguments in stage_names().items():
-        run("python", "-m", f"paraforge.stages.{name}", *arguments, cwd=one)
-    run("python", "-m", "paraforge.stages.ingest", cwd=two)
+    for name in stage_names():
+        if name in wanted:
+            run("python", "-m", *stages()[name].command, cwd=one)
+    run("python", "-m", *stages()["ingest"].command, cwd=two)
     for project in (one, two):
         shutil.rmtree(project / "work")
 
@@ -204,8 +204,3 @@ def source_name(snapshot: Path) -> str:
     """The file of the first project that a change is made in."""
     parameters: dict[str, Any] = read_parameters(snapshot / HOSTS[0])
     return str(parameters["ingest"]["sources"][-1]["path"])
-
-
-def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Keep what undisturbed runs gave."""
-    path.write_text(json.dumps(state), encoding="utf-8")

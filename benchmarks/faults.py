@@ -64,6 +64,7 @@ SHARED = ("ingest", "translate", "score", "select", "publish", "lexicon", "stati
 PATIENCE_SECONDS = 240.0
 PAUSE_SECONDS = 1.0
 SHOWN = 300
+ALL = "all runs"
 
 
 @dataclass(frozen=True)
@@ -289,7 +290,7 @@ class Machine:
         if not (place / "made").exists():
             shutil.rmtree(self.snapshot, ignore_errors=True)
             self.snapshot.mkdir(parents=True)
-            fault_projects.make(self.snapshot)
+            fault_projects.make(self.snapshot, only or list(stages()))
             (place / "made").touch()
         self.undisturbed = {name: self._undisturbed(name) for name in only or stages()}
         self.changed: dict[str, dict[str, str]] = {}
@@ -326,7 +327,7 @@ class Machine:
             json.loads(trace.read_text(encoding="utf-8")),
             fault_projects.digests(run, stage),
         )
-        fault_projects.write_state(known, vars(found))
+        known.write_text(json.dumps(vars(found)), encoding="utf-8")
         return found
 
     def run(self, seed: int, number: int) -> tuple[Draw, Result]:
@@ -498,11 +499,12 @@ def lines(seed: int) -> dict[int, Measurement]:
     """The last line on each run of a seed."""
     path = directory() / "faults.jsonl"
     found = read(path) if path.exists() else []
-    return {int(str(one.configuration["run"])): one for one in found if one.configuration.get("seed") == seed}
+    runs = [one for one in found if one.configuration.get("run") and one.seeds == [seed]]
+    return {int(str(one.configuration["run"])): one for one in runs}
 
 
-def summary(found: Mapping[int, Measurement]) -> dict[str, int]:
-    """Sums over runs: outcomes, kills and faults that came in time."""
+def summary(found: Mapping[int, Measurement]) -> dict[str, float]:
+    """Sums over runs: outcomes, kills, and faults that came in time."""
     totals: Counter[str] = Counter(runs=len(found))
     for one in found.values():
         totals.update({name: int(value) for name, value in one.figures.items() if name != "seconds"})
@@ -534,7 +536,8 @@ def main() -> None:
             if result.outcome not in GOOD or chosen.only is not None:
                 print(f"  {number}: {result.outcome}: {result.why}", flush=True)
         totals = summary(lines(chosen.seed))
-        print(", ".join(f"{name} {count:,}" for name, count in totals.items()))
+        if chosen.only is None:
+            append("faults", ALL, totals, seeds=[chosen.seed], seed=chosen.seed)
     sys.exit(0 if all(not totals[name] for name in OUTCOMES if name not in GOOD) else 1)
 
 

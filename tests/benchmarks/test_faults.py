@@ -1,0 +1,51 @@
+"""The fault machine: its draws are repeatable, its finds recorded, and no difference is passed by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import faults
+from benchmarks.fault_projects import MEMORY
+from benchmarks.faults import GOOD, KINDS, Machine, Undisturbed, draw, lines, record, summary
+
+SEED = 5
+STAGES = ("ingest", "translate", MEMORY)
+
+
+def test_every_stage_meets_every_fault() -> None:
+    usual = {name: Undisturbed(1.0, ["open"] * 90 + ["os.remove"] * 2, {}) for name in faults.stages()}
+    drawn = [draw(SEED, number, usual) for number in range(1, 4001)]
+    assert drawn == [draw(SEED, number, usual) for number in range(1, 4001)]
+    everywhere = set(KINDS) - {"source", "engine"}
+    for name in usual:
+        assert everywhere <= {one.kind for one in drawn if one.stage == name}, name
+    kills = [one for one in drawn if one.kind == "kill"]
+    assert {one.who for one in kills} == {"group", "parent", "worker"} and len(kills) > 0.3 * len(drawn)
+    # Operations that are rare are hit as often as those that are frequent.
+    at = [one.at for one in kills if one.at is not None and one.who == "group"]
+    assert sum(number > 90 for number in at) > 0.2 * len(at)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_handful_of_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path / "results"))
+    machine = Machine(tmp_path / "place", STAGES)
+    for number in range(1, 9):
+        chosen, result = machine.run(SEED, number)
+        assert result.outcome in GOOD, (chosen, result)
+        record(SEED, number, chosen, result, 1.0)
+    found = lines(SEED)
+    assert list(found) == list(range(1, 9)) and not lines(SEED + 1)
+    totals = summary(found)
+    assert totals["runs"] == totals["same"] + totals["noticed"] == 8 and totals["kills"] >= 2
+    # A byte that is not that of the undisturbed run is never passed by.
+    usual = machine.undisturbed
+    machine.undisturbed = {
+        name: Undisturbed(one.seconds, one.operations, dict.fromkeys(one.digests, "other"))
+        for name, one in usual.items()
+    }
+    outcomes = {machine.run(SEED, number)[1].outcome for number, one in found.items()}
+    assert outcomes == {"silent"}
