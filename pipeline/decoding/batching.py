@@ -10,7 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
+from paraforge.decoding.faults import (
+    BatchLimit,
+    EngineError,
+    device_lost,
+    is_device_lost,
+    is_out_of_memory,
+)
 from paraforge.decoding.finished_batches import finished_batches
 from paraforge.decoding.translator import Hypotheses, Hypothesis
 from paraforge.errors import Interrupted, ParaforgeError
@@ -23,10 +31,8 @@ WINDOW = 4096
 # After this many failures in a row it is the engine that is broken, not the sentences.
 _FAILURES_IN_A_ROW = 1000
 _LONGEST_REASON = 200
-
-
-class EngineError(ParaforgeError):
-    """The engine fails on whatever it is given."""
+# A healthy engine translates one of these, whatever its language.
+_SIMPLE = ("1", "a", ".")
 
 
 class Untranslatable(Exception):
@@ -49,6 +55,8 @@ class SourceTokens:
 
 
 Decoded = list[tuple[Hypothesis, ...]]
+# What each engine was found to have room for, as long as it is loaded.
+_limits: WeakKeyDictionary[BatchEngine, BatchLimit] = WeakKeyDictionary()
 
 
 class BatchEngine(Protocol):
@@ -76,21 +84,26 @@ def translate_in_batches(
     Which sentences share a batch depends on the stream, ``window`` and ``engine.batch_tokens`` alone, never
     on time or on the number of threads, so the same stream gives the same bytes.
 
+    A sentence fails if the engine raises on it alone, twice, and translates a simple one between. What an
+    engine does that is lost, or that fails for a moment, is never held against a sentence: a batch is tried
+    again, whole, so that its results have the same bytes.
+
     Raises:
         Interrupted: SIGTERM or Ctrl-C, seen between batches; those that were begun are finished.
-        EngineError: a thousand sentences failed one after the other.
+        EngineError: the engine translates nothing any more, or a thousand sentences failed one after the
+            other.
     """
     stream = iter(sentences)
     waiting: deque[_Window] = deque()
-    running: deque[tuple[_Window, list[int], Callable[[], Decoded]]] = deque()
+    running: deque[tuple[_Window, list[int], _Begun]] = deque()
     failures = 0  # in a row
     finished = finished_batches()
 
     def collect() -> None:
         nonlocal failures
-        owner, places, wait = running.popleft()
+        owner, places, begun = running.popleft()
         batch = [owner.sources[place] for place in places]
-        results = _outcome(engine, batch, wait)
+        results = [result for part, wait in begun for result in _outcome(engine, part, wait)]
         finished.add([source.sentence for source in batch], results)
         for place, result in zip(places, results, strict=True):
             owner.results[place] = result
@@ -127,7 +140,7 @@ def translate_in_batches(
                 # A full queue: take the oldest batch before the next is given away.
                 while len(running) >= engine.queued_batches:
                     collect()
-                running.append((current, places, _submit(engine, batch)))
+                running.append((current, places, _begin(engine, batch)))
                 current.open_batches += 1
             while waiting and not waiting[0].open_batches:
                 yield from waiting.popleft().finished()
@@ -186,9 +199,20 @@ def _encode(engine: BatchEngine, sentences: list[str]) -> list[SourceTokens | Hy
         raise
     except Exception as error:
         if len(sentences) == 1:
+            _check_health(engine, error)
             return [_failure(error)]
         middle = len(sentences) // 2
         return _encode(engine, sentences[:middle]) + _encode(engine, sentences[middle:])
+
+
+# A batch that was begun: as a whole, or in the parts that the engine has room for.
+_Begun = list[tuple[list[SourceTokens], Callable[[], Decoded]]]
+
+
+def _begin(engine: BatchEngine, batch: list[SourceTokens]) -> _Begun:
+    limit = _limits.get(engine)
+    parts = [batch] if limit is None else limit.parts(batch)
+    return [(part, _submit(engine, part)) for part in parts]
 
 
 def _submit(engine: BatchEngine, batch: list[SourceTokens]) -> Callable[[], Decoded]:
@@ -203,27 +227,58 @@ def _submit(engine: BatchEngine, batch: list[SourceTokens]) -> Callable[[], Deco
 
 
 def _outcome(
-    engine: BatchEngine, batch: Sequence[SourceTokens], wait: Callable[[], Decoded]
+    engine: BatchEngine, batch: Sequence[SourceTokens], wait: Callable[[], Decoded], again: bool = False
 ) -> list[Hypotheses]:
-    """Results of a batch; where it raises, of its halves, down to the sentence at fault."""
+    """Results of a batch; where it raises twice, of its halves, down to the sentence at fault.
+
+    again: whether the engine raised on this batch before.
+    """
     try:
         decoded = wait()
         if len(decoded) != len(batch):
             raise EngineError(f"the engine gave {len(decoded)} results for {len(batch)} sentences")
+        return [
+            Hypotheses(hypotheses, source.truncated)
+            for source, hypotheses in zip(batch, decoded, strict=True)
+        ]
     except ParaforgeError:
         raise
     except Exception as error:
-        if len(batch) == 1:
-            detail = getattr(error, "detail", "")
-            logger.info("a sentence could not be translated: %s", f"{_reason(error)}: {detail}".rstrip(": "))
-            return [_failure(error, batch[0].truncated)]
-        check_interrupt()
-        middle = len(batch) // 2
-        halves = (list(batch[:middle]), list(batch[middle:]))
-        return [result for half in halves for result in _outcome(engine, half, _submit(engine, half))]
-    return [
-        Hypotheses(hypotheses, source.truncated) for source, hypotheses in zip(batch, decoded, strict=True)
-    ]
+        raised = error
+    if is_device_lost(raised):
+        raise device_lost(raised) from raised
+    check_interrupt()
+    declined = isinstance(raised, Untranslatable)  # the engine itself says that it is the sentence
+    if not declined:
+        if not again:
+            return _outcome(engine, batch, _submit(engine, list(batch)), again=True)
+        _check_health(engine, raised)
+    if len(batch) == 1:
+        detail = getattr(raised, "detail", "")
+        logger.info("a sentence could not be translated: %s", f"{_reason(raised)}: {detail}".rstrip(": "))
+        return [_failure(raised, batch[0].truncated)]
+    if is_out_of_memory(raised):
+        _limits.setdefault(engine, BatchLimit()).too_large(list(batch))
+    middle = len(batch) // 2
+    halves = (list(batch[:middle]), list(batch[middle:]))
+    return [result for half in halves for result in _outcome(engine, half, _submit(engine, half))]
+
+
+def _check_health(engine: BatchEngine, raised: Exception) -> None:
+    """Raise EngineError where the engine does not even translate a simple sentence."""
+    for sentence in _SIMPLE:
+        try:
+            if engine.submit(list(engine.encode([sentence])))():
+                return
+        except ParaforgeError:
+            raise
+        except Exception as error:
+            if is_device_lost(error):
+                raise device_lost(error) from error
+    raise EngineError(
+        f"the engine does not even translate '{_SIMPLE[0]}' any more: {_reason(raised)}. What was finished "
+        "is kept, and no sentence counts as failed; run the same command to resume"
+    ) from raised
 
 
 def _failure(error: Exception, truncated: bool = False) -> Hypotheses:

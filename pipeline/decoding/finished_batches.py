@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import logging
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
@@ -15,8 +14,11 @@ from typing import Any
 
 from paraforge.decoding.translator import Hypotheses, Hypothesis, Translator
 from paraforge.errors import ParaforgeError
-from paraforge.files import hash_json, write_whole
+from paraforge.files import hash_json
+from paraforge.shards.begun import Begun, read_begun, write_begun
 from paraforge.shards.scheduler import report_rows
+
+logger = logging.getLogger(__name__)
 
 # What a killed process may lose of a task that takes long.
 _SAVE_SECONDS = 30.0
@@ -28,17 +30,19 @@ class FinishedBatches:
     """Results by batch. A batch is known by all of its sentences in their order: alone, or with other ones
     beside it, a sentence might come out with another rounding."""
 
-    def __init__(self, path: Path | None) -> None:
-        """Read what a stopped run left in ``path``; a damaged file is passed over."""
+    def __init__(self, path: Path | None, libraries: Mapping[str, str] | None = None) -> None:
+        """Read what a stopped run left in ``path``. A damaged file is skipped, and so is one that was made
+        with other versions of libraries than ``libraries`` (name -> version): a shard has one version."""
         self._path = path
+        self._libraries = dict(libraries or {})
         self._results: dict[str, list[Any]] = {}
-        try:
-            if path is not None:
-                digest, _, content = path.read_bytes().partition(b"\n")
-                if digest.decode() == hashlib.sha256(content).hexdigest():
-                    self._results = json.loads(content)
-        except (OSError, ValueError):
-            pass
+        left = None if path is None else read_begun(path)
+        if left is not None and left.libraries == self._libraries:
+            self._results = left.content
+        elif left is not None:
+            logger.warning(
+                "%s was begun with %s, not with %s: it begins again", path, left.libraries, self._libraries
+            )
         self._before = len(self._results)
         self._saved = time.monotonic()
 
@@ -68,8 +72,7 @@ class FinishedBatches:
         """Write all batches."""
         self._saved = time.monotonic()
         if self._path is not None and self._results:
-            content = json.dumps(self._results).encode()  # of a shard, and rarely
-            write_whole(self._path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+            write_begun(self._path, Begun(self._libraries, self._results))  # of a shard, and rarely
 
 
 def finished_batches() -> FinishedBatches:
@@ -78,10 +81,15 @@ def finished_batches() -> FinishedBatches:
 
 
 @contextmanager
-def kept_batches(path: Path | None, always: bool = False) -> Iterator[None]:
+def kept_batches(
+    path: Path | None, always: bool = False, libraries: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """While the block runs, engines ask for finished batches. They are written to ``path`` now and then, and
-    when an error or an interrupt ends the block, or ``always``."""
-    batches = FinishedBatches(path)
+    when an error or an interrupt ends the block, or ``always``.
+
+    libraries: versions that decide the results; what other versions left in ``path`` is not used.
+    """
+    batches = FinishedBatches(path, libraries)
     token = _current.set(batches)
     try:
         yield

@@ -113,8 +113,8 @@ class TorchTranslator:
 
         Raises InputError: it is damaged, has parts that the search does not have, or a setting cannot be.
         """
+        from paraforge.decoding.faults import BatchLimit
         from paraforge.models.model_file import ModelFile
-        from paraforge.torch_search.faults import BatchLimit
         from paraforge.torch_search.rules import Rules
         from paraforge.torch_search.vocabulary import open_vocabulary
 
@@ -229,7 +229,7 @@ class TorchTranslator:
 
     def _found(self, batch: list[SourceTokens], requests: list[Request]) -> list[Findings]:
         """What is found for a batch, in parts where it does not fit into memory."""
-        from paraforge.torch_search.faults import DeviceLostError, is_device_lost, is_out_of_memory
+        from paraforge.decoding.faults import device_lost, is_device_lost, is_out_of_memory
 
         found: list[Findings] = []
         for part in self._limit.parts(batch):
@@ -239,11 +239,7 @@ class TorchTranslator:
                 continue
             except Exception as error:
                 if is_device_lost(error):
-                    first = str(error).splitlines()[0]
-                    raise DeviceLostError(
-                        f"the device {self._device} does not answer any more ({first}). What was finished is "
-                        "kept; run the same command to resume, on another device if it happens again"
-                    ) from error
+                    raise device_lost(error, str(self._device)) from error
                 if not is_out_of_memory(error) or len(part) == 1:
                     raise
                 self._limit.too_large(part)

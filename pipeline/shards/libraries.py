@@ -20,8 +20,13 @@ _NOT_RECORDED = "unknown"
 
 def installed(libraries: Iterable[str] = ()) -> Versions:
     """Installed versions of the named distributions and of pyarrow, by name."""
+    return own_versions({*libraries, _OF_ALL})
+
+
+def own_versions(libraries: Iterable[str]) -> Versions:
+    """Installed versions of the named distributions alone, by name."""
     found = {}
-    for name in sorted({*libraries, _OF_ALL}):
+    for name in sorted(libraries):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -30,13 +35,19 @@ def installed(libraries: Iterable[str] = ()) -> Versions:
 
 
 def settle_versions(
-    work: WorkDirectory, finished: Collection[str], shards: int, wanted: Versions, resources: Resources
+    work: WorkDirectory,
+    finished: Collection[str],
+    shards: int,
+    wanted: Versions,
+    resources: Resources,
+    begun: Collection[str] = (),
 ) -> set[str]:
     """See to finished shards that other versions made, as ``resources.other_versions`` says.
 
-    Shards that were all made by the same versions, with none missing, are no mixture and are left alone.
+    Shards that were all made by the same versions, with none missing, are no mixture and are left alone. A
+    shard has one version: one that was begun with others begins again, or stops the run like a finished one.
 
-    finished: keys of the finished shards. shards: of the step, finished or not.
+    finished: keys of the finished shards. shards: of the step, finished or not. begun: keys of others.
     wanted: what the missing ones would be made with. resources: ``stop``, ``reuse`` or ``redo``.
 
     Returns keys of those that are to be made again: they have been discarded. Raises InputError: there are
@@ -46,6 +57,17 @@ def settle_versions(
     others = {key: versions for key, versions in made.items() if is_made_otherwise(versions, wanted)}
     complete = len(made) == shards and len({tuple(sorted(one.items())) for one in made.values()}) == 1
     choice = resources.other_versions
+    halves = {key: versions for key in begun if (versions := work.begun_with(key, wanted)) is not None}
+    if choice != "stop":
+        for key in halves:
+            work.discard(key)
+    elif halves:
+        raise InputError(
+            f"{work.step}: {len(halves):,} of {shards:,} shards were begun with "
+            f"{described(halves.values(), wanted)}",
+            remedy="Set resources.other_versions to reuse or redo (they begin again), or install the other "
+            "version.",
+        )
     if not others or (complete and choice != "redo"):
         return set()
     finding = (

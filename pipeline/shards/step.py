@@ -121,7 +121,8 @@ def run_step(
             found = list(pool.map(work.find, keys))
         finished = [key for key, record in zip(keys, found, strict=True) if record is not None]
         versions = installed(step.libraries)
-        again = settle_versions(work, finished, len(keys), versions, resources)
+        begun = [key for key, record in zip(keys, found, strict=True) if record is None]
+        again = settle_versions(work, finished, len(keys), versions, resources, begun)
         found = [None if key in again else record for key, record in zip(keys, found, strict=True)]
         reused = sum(record is not None for record in found)
         if reused:
@@ -221,7 +222,7 @@ def compute_shard(
         if function is None:
             _functions.clear()  # a worker serves one step at a time: free the last step's model
             function = _functions[family] = _built(step)
-    unfinished = work.path / f"{key}.unfinished"
+    unfinished = work.begun_file(key)
     token = _unfinished.set(unfinished)
     try:
         table = function(read_aligned(inputs, step.columns))

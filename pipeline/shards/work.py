@@ -23,6 +23,7 @@ from filelock import FileLock, Timeout
 
 from paraforge.errors import InputError, Interrupted, WorkLockedError
 from paraforge.files import hash_json, read_json, remove, sha256_file, sync_directory, write_json
+from paraforge.shards.begun import SUFFIX, read_begun
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
 WORK = Path("work")
@@ -79,11 +80,22 @@ class WorkDirectory:
         except (OSError, pa.ArrowInvalid, ValueError, AttributeError):
             return {}
 
+    def begun_file(self, key: str) -> Path:
+        """Where a step may keep what it has done of a shard that is not finished."""
+        return self.path / f"{key}{SUFFIX}"
+
+    def begun_with(self, key: str, wanted: Mapping[str, str]) -> dict[str, str] | None:
+        """The versions of libraries that an unfinished shard was begun with, if one is not as ``wanted``."""
+        begun = read_begun(self.begun_file(key))
+        if begun is None or all(wanted.get(name) == number for name, number in begun.libraries.items()):
+            return None
+        return {**wanted, **begun.libraries}
+
     def discard(self, key: str) -> None:
-        """Forget a finished shard."""
+        """Forget a shard, finished or not."""
         self._record_file(key).unlink(missing_ok=True)
         self.file(key).unlink(missing_ok=True)
-        (self.path / f"{key}.unfinished").unlink(missing_ok=True)
+        self.begun_file(key).unlink(missing_ok=True)
 
     def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
         """Write a finished shard so that :meth:`find` believes it only when all of it is on disk.

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from paraforge.decoding.faults import is_device_lost, is_out_of_memory
 from paraforge.torch_search.arena import Arena
-from paraforge.torch_search.faults import is_device_lost, is_out_of_memory
 from paraforge.torch_search.search import Search, Step
 from paraforge.torch_search.state import SearchState, Shape
 

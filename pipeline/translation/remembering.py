@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from paraforge.decoding.translator import Hypotheses
 from paraforge.errors import IncompleteError, InputError
 from paraforge.files import hash_json, read_json, read_json_or_none, write_json
+from paraforge.shards.begun import SUFFIX
 from paraforge.shards.libraries import Versions, described, installed, is_made_otherwise, merged
 from paraforge.shards.resources import Resources
 from paraforge.shards.step import StepReport, check_bytes, run_step, shard_keys
@@ -294,5 +295,5 @@ def _finished(results: WorkDirectory) -> dict[bytes, list[str]]:
 
 
 def _discard_all(results: WorkDirectory) -> None:
-    for path in [*results.path.glob("*.parquet"), *results.path.glob("*.unfinished")]:
+    for path in [*results.path.glob("*.parquet"), *results.path.glob(f"*{SUFFIX}")]:
         results.discard(path.stem)

@@ -27,6 +27,7 @@ from paraforge.files import hash_json
 from paraforge.models.model import TranslationModel, open_model
 from paraforge.models.subwords import libraries as subword_libraries
 from paraforge.shards.cluster import is_numbered, worker_number
+from paraforge.shards.libraries import own_versions
 from paraforge.shards.resources import Resources, available_cores
 from paraforge.shards.step import Step, unfinished_file
 from paraforge.translation.hypotheses import HypothesisRows
@@ -225,6 +226,7 @@ def device_of_worker(workplace: Workplace) -> str:
 def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
     """Load the model on this worker's device; gives the function from sentences to hypotheses."""
     translator = choice.open(workplace.placement(device_of_worker(workplace)))
+    versions = own_versions(choice.libraries())
     if workplace.on_gpu:
         # Nothing that is there now is ever garbage, and looking through it takes a tenth of a second.
         gc.freeze()
@@ -232,7 +234,7 @@ def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[p
     def translate_shard(table: pa.Table) -> pa.Table:
         sentences = table.column("source_text").to_pylist()
         rows = HypothesisRows()
-        with kept_batches(unfinished_file()):
+        with kept_batches(unfinished_file(), libraries=versions):
             for result in translator.translate(sentences):
                 rows.add(result)
         if rows.sentences != len(sentences):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from paraforge import interrupts
 from paraforge.decoding import batching
-from paraforge.decoding.batching import Decoded, EngineError, SourceTokens, translate_in_batches
+from paraforge.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.decoding.faults import EngineError
 from paraforge.decoding.translator import Hypotheses, Hypothesis
 from paraforge.errors import Interrupted
 

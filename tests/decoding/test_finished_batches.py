@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from paraforge.decoding.batching import translate_in_batches
 from paraforge.decoding.finished_batches import kept_batches
 from paraforge.decoding.translator import Hypotheses
 from paraforge.errors import Interrupted
+from paraforge.files import hash_json
 from tests.decoding.test_batching import Upper
 from tests.here import Countdown
 
@@ -86,3 +90,33 @@ def test_a_killed_run_finds_what_was_saved_on_the_way(
     engine = Upper(12)
     assert translate(engine, path) == list(translate_in_batches(Upper(12), SENTENCES, 25))
     assert 0 < sum(map(len, engine.batches)) <= len(SENTENCES) - 24
+
+
+def test_what_other_versions_have_done_is_not_used(tmp_path: Path, stop_after: Callable[[int], None]) -> None:
+    whole = Upper(12)
+    list(translate_in_batches(whole, SENTENCES, 25))
+    path = tmp_path / "unfinished"
+
+    def run(number: str, looks: int) -> int:
+        """Batches that were translated."""
+        engine = Upper(12)
+        stop_after(looks)
+        with suppress(Interrupted), kept_batches(path, libraries={"ctranslate2": number}):
+            list(translate_in_batches(engine, SENTENCES, 25))
+        return len(engine.batches)
+
+    begun = run("4.5", 8)
+    assert 0 < begun < len(whole.batches)
+    assert run("4.6", 1_000_000) == len(whole.batches)
+    path.unlink(missing_ok=True)
+    begun = run("4.5", 8)
+    assert run("4.5", 1_000_000) == len(whole.batches) - begun
+
+
+def test_failures_of_an_earlier_format_are_not_believed(tmp_path: Path) -> None:
+    """It kept as failures what a lost engine had never looked at."""
+    path = tmp_path / "unfinished"
+    failures = {hash_json([sentence]): [[[], False, "RuntimeError: CUDA failed"]] for sentence in SENTENCES}
+    content = json.dumps(failures).encode()
+    path.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    assert all(result.failed is None for result in translate(Upper(1), path))

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paraforge import interrupts
-from paraforge.decoding.batching import EngineError
+from paraforge.decoding.faults import EngineError
 from paraforge.decoding.finished_batches import kept_batches
 from paraforge.decoding.remote import client
 from paraforge.decoding.remote.settings import Server

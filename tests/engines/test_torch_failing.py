@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from paraforge.decoding.batching import EngineError
+from paraforge.decoding.faults import DeviceLostError, EngineError
 from paraforge.decoding.translator import DecodingOptions, Placement
 from paraforge.engines import open_translator
 from paraforge.errors import InputError
@@ -20,7 +20,6 @@ from paraforge.models.model_file import ModelFile
 from paraforge.scoring.columns import schema_of
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory, ShardWriter
-from paraforge.torch_search.faults import DeviceLostError
 from paraforge.torch_search.search import Search
 from paraforge.torch_search.weights import load_weights
 from paraforge.translation.parameters import TranslateParameters

@@ -15,7 +15,7 @@ from paraforge.cli import main
 from paraforge.configuration import check_parameters
 from paraforge.configuration.composition import compose
 from paraforge.configuration.parameters import Parameters
-from paraforge.decoding.batching import EngineError
+from paraforge.decoding.faults import EngineError
 from paraforge.decoding.remote.settings import Server
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.nmt.stage import training_key

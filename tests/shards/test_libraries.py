@@ -13,10 +13,11 @@ from paraforge.bitext.ingest import ingest
 from paraforge.bitext.parameters import IngestParameters
 from paraforge.engines import ENGINES, engine_module
 from paraforge.errors import IncompleteError, InputError
-from paraforge.shards.libraries import installed
+from paraforge.shards.begun import SUFFIX, Begun, read_begun, write_begun
+from paraforge.shards.libraries import installed, own_versions
 from paraforge.shards.resources import Resources
-from paraforge.shards.step import compute_shard, run_step
-from paraforge.shards.store import ShardDirectory
+from paraforge.shards.step import compute_shard, run_step, shard_keys
+from paraforge.shards.store import ShardDirectory, ShardView
 from paraforge.shards.work import WorkDirectory
 from tests.shards.steps import multiply_step, write_input
 
@@ -107,3 +108,27 @@ def test_the_libraries_of_engines_are_distributions(engine: str) -> None:
     assert "pyarrow" in versions
     # What translates is elsewhere, or nothing does.
     assert engine in ("fake", "imported", "server") or len(versions) > 1
+
+
+@pytest.mark.parametrize("choice", ["stop", "reuse", "redo"])
+def test_a_shard_that_was_begun_with_another_version(
+    tmp_path: Path, upgrade: Callable[[str, str], None], choice: str
+) -> None:
+    """It has one version: it begins again, or the run stops, as with finished shards."""
+    write_input(tmp_path / "in", rows=20)
+    work = WorkDirectory("multiply", tmp_path / "work")
+    key, other = shard_keys(STEP, ShardView(tmp_path / "in"))
+    upgrade("ctranslate2", "1.0")
+    write_begun(work.begun_file(key), Begun(own_versions(STEP.libraries), {"a batch": [1, 2]}))
+    write_begun(work.begun_file(other), Begun({}, {"a batch": [1, 2]}))  # no library decides it
+    assert work.begun_with(key, installed(STEP.libraries)) is None
+    upgrade("ctranslate2", "2.0")
+    if choice == "stop":
+        message = r"1 of 2 shards were begun with ctranslate2 1.0 \(2.0 is installed\).*reuse or redo"
+        with pytest.raises(InputError, match=message):
+            run_step(STEP, [tmp_path / "in"], tmp_path / "out", resources(tmp_path, choice))
+        assert read_begun(work.begun_file(key)) is not None
+    else:
+        run_step(STEP, [tmp_path / "in"], tmp_path / "out", resources(tmp_path, choice))
+        assert ShardDirectory(tmp_path / "out").description["libraries"]["ctranslate2"] == ["2.0"]
+        assert not list(work.path.glob(f"*{SUFFIX}"))

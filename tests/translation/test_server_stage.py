@@ -11,7 +11,7 @@ import pytest
 
 from paraforge import interrupts
 from paraforge.cli import main
-from paraforge.decoding.batching import EngineError
+from paraforge.decoding.faults import EngineError
 from paraforge.errors import Interrupted
 from paraforge.logs import configure_logging
 from paraforge.shards.resources import Resources

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from paraforge.decoding.batching import EngineError, Untranslatable
+from paraforge.decoding.batching import Untranslatable
+from paraforge.decoding.faults import EngineError
 from paraforge.decoding.remote.prompt import Message
 from paraforge.decoding.remote.settings import Server
 from paraforge.decoding.remote.throttle import Throttle

@@ -1,18 +1,24 @@
-"""What can go wrong with a device: telling it apart, and remembering how much fits."""
+"""What can go wrong with an engine or its device: telling it apart, and remembering how much fits."""
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from paraforge.decoding.batching import EngineError, SourceTokens
+from paraforge.errors import ParaforgeError
+
+if TYPE_CHECKING:
+    from paraforge.decoding.batching import SourceTokens
 
 logger = logging.getLogger(__name__)
 
-# What torch and the drivers say of a device that will not answer again in this process.
+# What torch, CTranslate2 and the drivers say of a device that will not answer again in this process.
 _LOST = (
     "cuda error",
+    "cuda failed",
     "device-side assert",
     "device lost",
     "uncorrectable ecc",
@@ -20,6 +26,7 @@ _LOST = (
     "unspecified launch failure",
     "cublas_status_execution_failed",
     "cublas_status_internal_error",
+    "cublas failed",
     "driver shutting down",
 )
 _NO_MEMORY = (
@@ -28,17 +35,29 @@ _NO_MEMORY = (
 )
 
 
+class EngineError(ParaforgeError):
+    """The engine fails on whatever it is given."""
+
+
 class DeviceLostError(EngineError):
     """The device does not answer any more. No sentence is at fault, and none can be translated."""
 
     ends_process = True
 
 
+def device_lost(error: BaseException, device: str = "of the engine") -> DeviceLostError:
+    """The error to raise for what an engine said of its device; ``device`` is its name."""
+    first = next(iter(str(error).splitlines()), type(error).__name__)
+    return DeviceLostError(
+        f"the device {device} does not answer any more ({first}). What was finished is kept; run the same "
+        "command to resume, on another device if it happens again"
+    )
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that memory ran out, the device's or the host's."""
-    import torch
-
-    if isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)):
+    torch = sys.modules.get("torch")  # who has not imported it does not get its errors
+    if isinstance(error, MemoryError) or (torch and isinstance(error, torch.cuda.OutOfMemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _NO_MEMORY)
 
