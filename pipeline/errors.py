@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
+from pathlib import Path
 from types import ModuleType
 
 
@@ -107,6 +108,18 @@ class ConfigurationError(ParaforgeError):
         return f"{len(self.problems)} problems in the parameters:\n{listed}"
 
 
+def install_command(extra: str = "") -> str:
+    """What installs this program, or an extra of it, in the way that it was installed: from a clone or a
+    wheel. fairseq, which is no extra, has a command of its own."""
+    if extra == "fairseq":
+        return "paraforge doctor --install-fairseq"
+    extras = f"[{extra}]" if extra else ""
+    clone = Path(__file__).resolve().parents[1]
+    if not (clone / "pyproject.toml").is_file():
+        return f"pip install 'paraforge-corpus{extras}'"
+    return f"pip install --editable '{'.' if clone == Path.cwd() else clone}{extras}'"
+
+
 class MissingPackageError(ParaforgeError):
     """An optional package is needed and not installed."""
 
@@ -118,7 +131,7 @@ class MissingPackageError(ParaforgeError):
         super().__init__(package, extra)
 
     def __str__(self) -> str:
-        return f"this needs the package '{self.package}': pip install 'paraforge[{self.extra}]'"
+        return f"this needs the package '{self.package}': {install_command(self.extra)}"
 
 
 class WorkLockedError(ParaforgeError):

@@ -1,39 +1,5 @@
-"""Install fairseq beside DVC: without its pins, which want versions of Hydra that DVC cannot live with.
+"""Install fairseq where it can be built: for 'make setup', which succeeds without it."""
 
-fairseq 0.12.2 is the last release. It is compiled here, so a C++ compiler and Python's headers are needed.
-Where it cannot be had (Python newer than 3.12, no compiler) everything but training a model with fairseq
-works all the same, and ``paraforge doctor`` says so.
-"""
+from paraforge.models.fairseq_installation import install_fairseq
 
-from __future__ import annotations
-
-import importlib.util
-import subprocess
-import sys
-
-VERSION = "0.12.2"
-NEWEST_PYTHON = (3, 12)
-
-
-def main() -> int:
-    """Install fairseq if it is not there; 0 also where it cannot be had, with a message."""
-    if importlib.util.find_spec("fairseq") is not None:
-        return 0
-    if sys.version_info[:2] > NEWEST_PYTHON:
-        print(f"fairseq {VERSION} does not build on this Python: bring a trained model instead")
-        return 0
-    print(f"building fairseq {VERSION} (about half a minute) ...", flush=True)
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    result = subprocess.run([*command, "--no-deps", f"fairseq=={VERSION}"], check=False)
-    if result.returncode != 0:
-        print(
-            f"fairseq {VERSION} could not be built. It needs a C++ compiler and Python's headers "
-            "(Debian: apt-get install g++ python3-dev). Without it no model can be trained here; "
-            "ready models work.",
-            file=sys.stderr,
-        )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+install_fairseq()

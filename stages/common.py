@@ -17,6 +17,7 @@ from paraforge.configuration.inputs import link_inputs
 from paraforge.errors import ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.interrupts import graceful_interrupts, last_words
 from paraforge.logs import configure_logging
+from paraforge.project.files import check_versions
 from paraforge.shards.inventory import PUBLISHED, list_work, prune
 from paraforge.shards.resources import Resources
 
@@ -36,7 +37,9 @@ def plain(value: Any) -> Any:
 
 
 def parameters_of(stage: str) -> Parameters:
-    """What params.yaml says; `inputs/STAGE` then has links to the files that it names."""
+    """What params.yaml says; `inputs/STAGE` then has links to the files that it names. Raises InputError: the
+    project is of another version, or a value is not allowed."""
+    check_versions()
     parameters = load_parameters()
     link_inputs(parameters, [stage])
     return parameters

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import Field, model_validator
 
+from paraforge.configuration.diagnosis import OPTIONAL
 from paraforge.errors import (
     ConfigurationError,
     InputError,
@@ -19,10 +22,12 @@ from paraforge.errors import (
     check_format,
     describe_os_error,
     describing,
+    install_command,
     names_in_utf8,
     require,
 )
 from paraforge.section import Section
+from tests.project import ROOT
 
 
 @pytest.mark.parametrize(
@@ -34,11 +39,36 @@ from paraforge.section import Section
         (InputError("blank.", "a.tsv", 7, "Fill it in."), "a.tsv:7: blank. Fill it in."),
         (ConfigurationError(["one"]), "one"),
         (ConfigurationError(["one", "two"]), "2 problems in the parameters:\n  - one\n  - two"),
-        (MissingPackageError("mtdata", "catalogue"), "pip install 'paraforge[catalogue]'"),
+        (MissingPackageError("mtdata", "catalogue"), f"pip install --editable '{ROOT}[catalogue]'"),
+        (MissingPackageError("torch", ""), f"pip install --editable '{ROOT}'"),
+        (MissingPackageError("fairseq", "fairseq"), "paraforge doctor --install-fairseq"),
     ],
 )
-def test_messages(error: Exception, text: str) -> None:
+def test_messages(error: Exception, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     assert str(error).endswith(text)
+
+
+def test_every_extra_that_an_error_names_exists() -> None:
+    """A call of `require` names an extra as a text, or by a constant EXTRA of some module."""
+    named = {"fairseq": "paraforge doctor --install-fairseq"}
+    found = set()
+    for path in (ROOT / "pipeline").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+                "require",
+                "MissingPackageError",
+            ):
+                found |= {node.args[1].value} if isinstance(node.args[1], ast.Constant) else set()
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                found |= {node.value.value} if getattr(target, "id", "") == "EXTRA" else set()
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = project.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    extras = set(re.findall(r"^([\w-]+) = ", section, re.MULTILINE))
+    assert len(found) > 10
+    assert {extra for extra, _ in OPTIONAL.values()} | found <= extras | {""} | set(named)
+    assert {name: install_command(name) for name in named} == named
 
 
 def test_require_tells_a_missing_package_from_a_broken_one() -> None:

@@ -1,40 +1,93 @@
-"""The wheel: what is in it, what it is imported by, and that nothing of a user's gets in its way."""
+"""The sdist and the wheel: what is in them, and that a project runs with the wheel alone, without a clone."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-import zipfile
+import sysconfig
+import tarfile
+import venv
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.project import ROOT
 
-pytestmark = pytest.mark.slow
-PARTS = ("pipeline", "configs", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
+TREES = ("pipeline", "stages", "configs")
+
+
+def repository() -> list[str]:
+    """Every file of the repository: of a clone, or of an unpacked sdist."""
+    if (ROOT / ".git").exists():
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+            "\0"
+        )
+    else:
+        (sources,) = ROOT.glob("*.egg-info/SOURCES.txt")
+        listed = [name for name in sources.read_text(encoding="utf-8").splitlines() if "egg-info" not in name]
+    return [name for name in listed if name and (ROOT / name).exists()]
+
+
+def build(kind: str, source: Path, target: Path) -> str:
+    command = [sys.executable, "-c", BUILD.format(kind=kind), str(target)]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the wheel installed, which is built from a copy of the sources."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
-    for name in PARTS:
-        path = ROOT / name
-        if path.is_dir():
-            shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(path, source)
-    build = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
+    """The unpacked sdist, the wheel that is built of it, and what the building printed."""
+    source, dist = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    for name in repository():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name, follow_symlinks=False)
+    said = build("sdist", source, dist)
+    (archive,) = dist.glob("paraforge_corpus-*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(dist)
+    unpacked = dist / archive.name.removesuffix(".tar.gz")
+    said += build("wheel", unpacked, dist)
+    (wheel,) = dist.glob("paraforge_corpus-*.whl")
+    return unpacked, wheel, said
+
+
+@pytest.fixture(scope="module")
+def installed(built: tuple[Path, Path, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel, which sees the packages of this one, but not this checkout."""
+    directory = tmp_path_factory.mktemp("environment")
+    venv.create(directory, symlinks=True)
+    python = directory / "bin" / "python"
+    install = ["-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", "--quiet"]
+    subprocess.run([sys.executable, *install, str(built[1])], check=True)
+    (packages,) = directory.glob("lib/python*/site-packages")
+    # A .pth in a directory that is named by a .pth is not read, so that there are no editable packages.
+    others = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (packages / "others.pth").write_text("".join(f"{path}\n" for path in sorted(others)))
+    return directory
+
+
+def run(environment: Path, *command: str, cwd: Path) -> str:
+    """Run a program of an environment, as a user who has activated it."""
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables |= {"PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}", "DVC_NO_ANALYTICS": "1"}
+    program = str(environment / "bin" / command[0])
     done = subprocess.run(
-        [sys.executable, "-c", build, str(source / "dist")], cwd=source, capture_output=True, text=True
+        [program, *command[1:]], cwd=cwd, env=variables, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    (wheel,) = (source / "dist").glob("paraforge-*.whl")
-    zipfile.ZipFile(wheel).extractall(target)  # a wheel of Python alone is installed by unpacking it
-    return target
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def python(code: str, cwd: Path, environment: Path) -> str:
+    return run(environment, "python", "-c", code, cwd=cwd)
 
 
 @pytest.fixture
@@ -46,45 +99,94 @@ def user(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def python(code: str, cwd: Path, installed: Path) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def test_building_warns_of_nothing(built: tuple[Path, Path, str]) -> None:
+    lines = [line for line in built[2].splitlines() if "byte-compiling is disabled" not in line]
+    assert [line for line in lines if re.search(r"(?i)\bwarning\b|ignored|deprecat", line)] == []
+
+
+def test_an_sdist_has_what_the_repository_has(built: tuple[Path, Path, str]) -> None:
+    unpacked = built[0]
+    added = {"PKG-INFO", "setup.cfg"}
+    there = {
+        path.relative_to(unpacked).as_posix()
+        for path in unpacked.rglob("*")
+        if (path.is_file() or path.is_symlink()) and path.relative_to(unpacked).parts[0] != "build"
+    }
+    links = {name for name in there if (unpacked / name).is_symlink()}
+    assert links == {name for name in repository() if (ROOT / name).is_symlink()}
+    inside_links = {name for name in there if any(name.startswith(f"{link}/") for link in links)}
+    assert {name for name in there - inside_links if "egg-info" not in name} - added == set(repository())
+
+
+def test_the_tests_of_an_sdist_run(built: tuple[Path, Path, str]) -> None:
+    unpacked = built[0]
+    variables = {**os.environ, "PYTHONPATH": str(unpacked / ".mypy")}
+    command = [sys.executable, "-m", "pytest", "-n0", "-q"]
+    for arguments in (
+        ["--collect-only"],
+        ["tests/configuration/test_composition.py", "tests/test_docs.py", "tests/test_layers.py"],
+    ):
+        done = subprocess.run(
+            [*command, *arguments], cwd=unpacked, env=variables, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+        assert str(ROOT / "pipeline") not in done.stdout
 
 
 def test_a_users_own_packages_are_left_alone(installed: Path, user: Path) -> None:
     code = (
         "import paraforge, pipeline, stages, sys; assert pipeline.MINE and stages.MINE;"
         "import paraforge.embeddings.model, paraforge.cli; assert sys.modules['pipeline'] is pipeline;"
-        "print(paraforge.__file__)"
+        "import paraforge.stages.common; print(paraforge.__file__)"
     )
     assert Path(python(code, user, installed).strip()).is_relative_to(installed)
 
 
 def test_what_is_in_the_wheel(installed: Path) -> None:
-    assert not (installed / "pipeline").exists() and not (installed / "stages").exists()
-    named = {path.relative_to(ROOT / "configs") for path in (ROOT / "configs").rglob("*.yaml")}
-    there = installed / "paraforge" / "configs"
-    assert {path.relative_to(there) for path in there.rglob("*.yaml")} == named
-    data = [
-        path for path in (ROOT / "pipeline").rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    ]
-    missing = [
-        path for path in data if not (installed / "paraforge" / path.relative_to(ROOT / "pipeline")).exists()
-    ]
-    assert missing == []
+    (packages,) = installed.glob("lib/python*/site-packages")
+    assert not any((packages / name).exists() for name in TREES)
+    wanted = {
+        "paraforge/" + (name.removeprefix("pipeline/") if name.startswith("pipeline/") else name)
+        for name in repository()
+        if name.split("/")[0] in TREES and not (ROOT / name).is_symlink()
+    }
+    wanted |= {f"paraforge/{name}" for name in ("dvc.yaml", ".dvc/config", "inputs/README.md")}
+    there = packages / "paraforge"
+    found = {path.relative_to(packages).as_posix() for path in there.rglob("*") if path.is_file()}
+    assert {name for name in found if "__pycache__" not in name} == wanted
 
 
-def test_configurations_are_found_without_a_clone(installed: Path, user: Path) -> None:
-    code = (
-        "import sys; sys.argv = ['paraforge', 'configure', 'translation=fake'];"
-        "from paraforge.cli import main; main()"
-    )
-    assert "params.yaml: translation=fake" in python(code, user, installed)
-    assert (user / "params.yaml").is_file()
+def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: Path) -> None:
+    said = run(installed, "paraforge", "init", "my", cwd=tmp_path)
+    assert "cd my && dvc repro" in said
+    project = tmp_path / "my"
+    small = ("translation=fake", "resources.workers=1", "embeddings.models.word.training.epochs=1")
+    pairs = "ingest.sources=[{name: sample, format: sample, pairs: 300, seed: 1}]"
+    assert "runs every stage" in run(installed, "paraforge", "configure", *small, pairs, cwd=project)
+    run(installed, "python", "-m", "dvc", "repro", cwd=project)
+    assert "300 rows" in run(installed, "paraforge", "summary", cwd=project)
+    assert (project / "reports" / "report.html").is_file()
+    status = run(installed, "python", "-m", "dvc", "status", cwd=project)
+    assert "up to date" in status
+    # What a user of a wheel is told to install is a wheel's.
+    code = "from paraforge.errors import MissingPackageError as M; print(M('mtdata', 'catalogue'))"
+    assert "pip install 'paraforge-corpus[catalogue]'" in python(code, project, installed)
+    # Another version of a step: stages stop, doctor says what runs again, --upgrade brings the project there.
+    versions = next(installed.glob("lib/python*/site-packages/paraforge/versions.py"))
+    text = versions.read_text(encoding="utf-8")
+    number = yaml.safe_load((project / "versions.yaml").read_text(encoding="utf-8"))["SELECT"]
+    versions.write_text(text.replace(f"SELECT = {number}", f"SELECT = {number + 1}"), encoding="utf-8")
+    try:
+        stage = (
+            "import subprocess, sys; print(subprocess.run([sys.executable, '-m', 'paraforge.stages.select']))"
+        )
+        assert "returncode=2" in python(stage, project, installed)
+        said = run(installed, "paraforge", "init", "--upgrade", cwd=project)
+        assert f"select: this version gives another result: step SELECT {number} -> {number + 1}" in said
+        assert "publish: it reads what select makes" in said
+        assert "ingest" not in said and "lexicon" not in said
+    finally:
+        versions.write_text(text, encoding="utf-8")
 
 
 def test_a_model_that_was_exported_under_the_former_name_is_opened(installed: Path, user: Path) -> None:

@@ -58,6 +58,7 @@ SECTIONS = {
         "lexicon": "Extract, look up, compare and evaluate a paraphrase lexicon.",
     },
     "Project": {
+        "init": "Make a project, or bring one up to date.",
         "configure": "Choose what a run does: write params.yaml from configs/.",
         "work": "Show and prune what is kept for resuming.",
         "doctor": "Check the installation, its engines and this project.",

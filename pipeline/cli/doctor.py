@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 _MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "note   "}
@@ -12,8 +14,13 @@ def doctor(
     repair: bool = typer.Option(
         False, "--repair", help="only rename DVC's files that a kill cut off, so that 'dvc repro' continues"
     ),
+    install_fairseq: bool = typer.Option(
+        False, "--install-fairseq", help="only build and install fairseq, which trains translation models"
+    ),
 ) -> None:
     """Check what is installed, which engines work, and whether this project's files are sound.
+
+    In a project of another version it shows which stages run again and why.
 
     Exits with 1 if something that every corpus needs is broken; optional things that are missing are
     only named.
@@ -21,17 +28,25 @@ def doctor(
     import dataclasses
     import json
 
+    if install_fairseq:
+        from paraforge.models.fairseq_installation import install_fairseq as install
+
+        raise typer.Exit(0 if install() else 1)
     if repair:
+        from paraforge.project.upgrade import adopt_lock
         from paraforge.shards.dvc_files import set_aside
 
         for path, aside in set_aside():
             typer.echo(
                 f"{path} was cut off by a kill and is now {aside}: 'dvc repro' continues from finished work"
             )
+        if adopt_lock():
+            typer.echo("dvc.lock: stages have the names that dvc.yaml has now; nothing runs again for that")
         return
     from paraforge.configuration.diagnosis import diagnose
+    from paraforge.project.staleness import project_findings
 
-    findings = diagnose()
+    findings = [*diagnose(), *project_findings(Path())]
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
     else:

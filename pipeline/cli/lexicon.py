@@ -42,7 +42,7 @@ def extract(
         False, "--smooth-all", help="smooth every ordinary PMI: better on a small corpus"
     ),
     classes: str = typer.Option(
-        "words", help="words, lemmas, words_and_tags or lemmas_and_tags (needs paraforge[classes])"
+        "words", help="words, lemmas, words_and_tags or lemmas_and_tags (needs the extra classes)"
     ),
     spacy_model: str = typer.Option("en_core_web_sm", help="spaCy pipeline that gives the tags"),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),

@@ -66,7 +66,7 @@ def plan(
     from paraforge.errors import ConfigurationError
     from paraforge.interrupts import graceful_interrupts
     from paraforge.models.importing import usable_model
-    from paraforge.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster
+    from paraforge.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster, tidied
     from paraforge.planning.simulation import MOST_DEVICES, best_task_size, compare_task_sizes
     from paraforge.planning.table import plan_json, plan_text, simulation_text
     from paraforge.shards.store import ShardDirectory
@@ -86,7 +86,7 @@ def plan(
     numbers = sorted({int(part) for part in counts})
     if is_remote(parameters.translate.engine):
         numbers = [1]
-    with graceful_interrupts():
+    with graceful_interrupts(), tidied(parameters.resources.work):
         corpus = ingested_corpus(parameters) if ingested is None else ShardDirectory(ingested)
         built = Path("models/nmt")
         if model is None:

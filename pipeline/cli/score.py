@@ -31,7 +31,7 @@ def score(
     translation: str = typer.Option("", help="translation column: a TSV's number (default 1) or a name"),
     header: bool = typer.Option(False, "--header", help="the TSV's first line names its columns"),
     identify_language: bool = typer.Option(
-        False, "--identify-language", help="add the languages of both sides (needs paraforge[language])"
+        False, "--identify-language", help="add the languages of both sides (needs the extra language)"
     ),
     languages: str = typer.Option("", help="codes of the languages to tell apart, e.g. en,cs,de"),
     sentence_transformer: Path | None = typer.Option(

@@ -30,19 +30,19 @@ def stages_to_run(project: Path, content: Mapping[str, Any]) -> tuple[list[str],
     if not lock.is_file():
         return None
     ran = (read_yaml(lock)[1] or {}).get("stages") or {}
-    stages = dict(_stages(read_yaml(project / "dvc.yaml")[1]["stages"], content))
+    stages = dict(stages_of(read_yaml(project / "dvc.yaml")[1]["stages"], content))
     own = [name for name, (_, stage) in stages.items() if _changed(stage, ran.get(name), content)]
-    made = [path for name in own for path in _paths(stages[name][1], "outs", "metrics", "plots")]
+    made = [path for name in own for path in paths_of(stages[name][1], "outs", "metrics", "plots")]
     after = []
     # dvc.yaml lists a stage after those that it reads from.
     for name, (_, stage) in stages.items():
-        if name not in own and any(_reads(path, made) for path in _paths(stage, "deps")):
+        if name not in own and any(reads(path, made) for path in paths_of(stage, "deps")):
             after.append(name)
-            made += _paths(stage, "outs", "metrics", "plots")
+            made += paths_of(stage, "outs", "metrics", "plots")
     return own, after
 
 
-def _stages(
+def stages_of(
     described: Mapping[str, Any], content: Mapping[str, Any]
 ) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
     for name, stage in described.items():
@@ -66,21 +66,21 @@ def _changed(stage: Mapping[str, Any], ran: Mapping[str, Any] | None, content: M
         return True
     were = ran.get("params", {}).get(PARAMETERS.name, {})
     keys = [key for key in stage.get("params", []) if isinstance(key, str)]
-    return any(_value(content, key) != were.get(key) for key in keys)
+    return any(value_at(content, key) != were.get(key) for key in keys)
 
 
-def _value(content: Any, key: str) -> Any:
+def value_at(content: Any, key: str) -> Any:
     for name in key.split("."):
         content = content.get(name) if isinstance(content, dict) else None
     return content
 
 
-def _paths(stage: Mapping[str, Any], *kinds: str) -> list[Path]:
+def paths_of(stage: Mapping[str, Any], *kinds: str) -> list[Path]:
     entries = [entry for kind in kinds for entry in stage.get(kind, [])]
     return [Path(next(iter(entry)) if isinstance(entry, dict) else entry) for entry in entries]
 
 
-def _reads(path: Path, made: list[Path]) -> bool:
+def reads(path: Path, made: list[Path]) -> bool:
     return any(path.is_relative_to(one) or one.is_relative_to(path) for one in made)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from paraforge.errors import ParaforgeError
+from paraforge.errors import ParaforgeError, install_command
 from paraforge.parsing.parser import parser_module, parser_names
 from paraforge.shards.dvc_files import damaged
 from paraforge.shards.resources import available_cores
@@ -36,6 +36,9 @@ OPTIONAL = {
     "mtdata": ("catalogue", "public corpora by catalogue id"),
     "scikit-learn": ("evaluation", "transfer tasks, agreement of annotators"),
 }
+
+
+_ACTIVATE = f"source {Path(sys.prefix) / 'bin' / 'activate'}"
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,12 @@ def _packages() -> Iterator[Finding]:
         try:
             yield Finding("packages", name, "ok", importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding("packages", name, "broken", "not installed", "pip install paraforge")
+            yield Finding("packages", name, "broken", "not installed", install_command())
     for name, (extra, purpose) in OPTIONAL.items():
         try:
             yield Finding("packages", name, "ok", importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding("packages", name, "missing", f"for {purpose}", f"pip install 'paraforge[{extra}]'")
+            yield Finding("packages", name, "missing", f"for {purpose}", install_command(extra))
 
 
 def _attempt(
@@ -103,7 +106,7 @@ def _parsers() -> Iterator[Finding]:
 def _engines() -> Iterator[Finding]:
     yield _attempt("fake", lambda: "always works; for dry runs and tests", "broken", "")
     yield _attempt("ctranslate2", _check_ctranslate2, "broken", "pip install --upgrade ctranslate2")
-    remedy = "run 'make setup'; it needs Python 3.10 to 3.12 and a C++ compiler (Debian: g++ python3-dev)"
+    remedy = f"{install_command('fairseq')}; it needs a C++ compiler (Debian: g++ python3-dev)"
     yield _attempt("fairseq", _check_fairseq, "missing", remedy)
 
 
@@ -147,7 +150,7 @@ def _project() -> Iterator[Finding]:
             "dvc.yaml",
             "note",
             "not in a project directory",
-            "cd to the project to run 'dvc repro'",
+            "cd to the project to run 'dvc repro', or make one: paraforge init DIR",
         )
         return
     from paraforge.configuration import load_parameters
@@ -162,7 +165,12 @@ def _project() -> Iterator[Finding]:
     for path, wrong in damaged().items():
         yield Finding("project", str(path), "broken", wrong, remedy)
     if shutil.which("dvc") is None:
-        yield Finding("project", "dvc on PATH", "note", "not found", "source .venv/bin/activate")
+        yield Finding("project", "dvc on PATH", "note", "not found", _ACTIVATE)
+    # What dvc.yaml starts the stages with.
+    python = shutil.which("python")
+    if python is None or not Path(python).parent.samefile(Path(sys.executable).parent):
+        detail = f"{python or 'not found'}; stages would not run with {sys.executable}"
+        yield Finding("project", "python on PATH", "note", detail, _ACTIVATE)
     data = os.environ.get("PARAFORGE_DATA")
     if data and not Path(data).is_dir():
         yield Finding(

@@ -40,7 +40,7 @@ def _library() -> Any:
     # them 4 % faster.
     if _ISA not in os.environ and _amd_flags() >= _AVX512:
         os.environ[_ISA] = "AVX512"
-    return require("ctranslate2", "translation")
+    return require("ctranslate2", "")
 
 
 def _amd_flags() -> set[str]:

@@ -243,5 +243,5 @@ def _free_device_memory(device: str) -> int:
     """Free bytes of a GPU, whoever holds the others; 0 of anything else."""
     if not device.startswith("cuda"):
         return 0
-    torch = require("torch", "translation")
+    torch = require("torch", "")
     return int(torch.cuda.mem_get_info(device)[0]) if torch.cuda.is_available() else 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,21 @@ class Plan:
     progress: Progress | None = None
     left: Forecast | None = None
     tokens: Tokens | None = None
+
+
+@contextmanager
+def tidied(work: Path) -> Iterator[None]:
+    """Around a plan: what it prepares below ``work/plan`` is removed again when it ends with an error."""
+    place = work / "plan"
+    made = [path for path in (place / "ingested", place / "model") if not path.exists()]
+    try:
+        yield
+    except BaseException:
+        for path in made:
+            shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            place.rmdir()
+        raise
 
 
 def ingested_corpus(parameters: Parameters, published: Path = Path("data/ingested")) -> ShardDirectory:

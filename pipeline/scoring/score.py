@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.errors import install_command
 from paraforge.files import read_json_or_none, sha256_directory
 from paraforge.scoring.columns import COLUMNS, schema_of
 from paraforge.scoring.corpus_counts import CorpusCounts, count_corpus
@@ -159,9 +160,9 @@ def score_step(
         identify = language.is_available()
         if not identify:
             logger.info(
-                "no language identification: %s is not installed (pip install 'paraforge[%s]')",
+                "no language identification: %s is not installed (%s)",
                 language.PACKAGE,
-                language.EXTRA,
+                install_command(language.EXTRA),
             )
     kind, opened = open_vectors(vectors, open_model, verify=True)  # complains here, not in a worker
     if isinstance(opened, WordVectors | WordScorer):

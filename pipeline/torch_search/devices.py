@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def device_of(placement: Placement) -> torch.device:
     """The device by its number: of a mere ``cuda`` torch makes no current device. Raises InputError: there is
     no such device."""
-    torch = require("torch", "translation")
+    torch = require("torch", "")
     name, number = placement.kind_and_number(torch.cuda.is_available)
     if name == "cuda" and number >= torch.cuda.device_count():
         raise InputError(

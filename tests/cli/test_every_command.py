@@ -63,6 +63,7 @@ READERS = {
         "neighbours",
         "negatives",
         "doctor",
+        "init",
     ),
     *("work list", "work prune", "memory list", "memory import"),
     *("lexicon lookup", "lexicon compare", "lexicon evaluate"),

@@ -26,7 +26,8 @@ from paraforge.planning.record import compare_plan, plan_path
 from paraforge.planning.table import plan_json, plan_text
 from paraforge.translation.translate import translate
 from tests.decoding.remote.fake_server import FakeServer, Json, Reply, translated
-from tests.project import ROOT
+from tests.here import run_command
+from tests.project import ROOT, make_project, read_parameters, write_parameters
 from tests.translation.test_population import write_corpus
 
 SENTENCES = [f"věta číslo {number} " + "slovo " * (number % 17) for number in range(900)]
@@ -154,6 +155,27 @@ def test_without_a_model(parameters: Parameters, tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="there is no model yet to measure with"):
         model_path(trained, write_corpus(tmp_path / "in", SENTENCES[:5]), tmp_path / "none")
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_plan_that_ends_with_an_error_leaves_nothing(
+    before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_project(tmp_path, "translation=none", pairs=100)
+    monkeypatch.chdir(tmp_path)
+    kept = tmp_path / "work" / "plan" / "translate.json"
+    if before:
+        kept.parent.mkdir(parents=True)
+        kept.write_text("{}")
+    parameters = read_parameters(tmp_path)
+    parameters["translate"]["engine"] = "ctranslate2"
+    write_parameters(tmp_path, parameters)
+    with pytest.raises(InputError, match="there is no model yet to measure with"):
+        run_command("plan")
+    # What was ingested on the way is kept, for 'dvc repro'.
+    assert (tmp_path / "work" / "ingest").is_dir()
+    assert sorted((tmp_path / "work").glob("plan/*")) == ([kept] if before else [])
+    assert (tmp_path / "work" / "plan").exists() == before
 
 
 def test_the_plan_is_for_what_the_parameters_say_now(

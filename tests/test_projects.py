@@ -1,0 +1,296 @@
+"""``paraforge init``: a project of one's own, its bitext looked at first; nothing of a user's is overwritten,
+and one of an earlier version comes up to date without running what did not change."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import lzma
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paraforge import versions
+from paraforge.cli.init import init
+from paraforge.configuration import load_parameters
+from paraforge.errors import InputError, MissingPackageError, ParaforgeError
+from paraforge.project import creation, files
+from paraforge.project.bitext import look_at
+from paraforge.project.files import VERSIONS, check_versions, installed_versions, read_versions
+from paraforge.project.staleness import project_findings, reasons
+from paraforge.project.upgrade import adopt_lock, upgrade
+from paraforge.sample import generate
+from paraforge.stages.common import parameters_of
+from tests.here import run_command
+from tests.project import ROOT, digests, run
+
+FORMER = Path(__file__).parent / "former_project"
+"""A project as version 0.1.0 made it, run with the fake engine: without its data, and with most of its
+configurations left out. `configs/score/default.yaml` and `configs/corpus/my.yaml` are the user's."""
+
+
+@pytest.fixture(scope="module")
+def new(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new project; it is only read or copied."""
+    directory = tmp_path_factory.mktemp("projects") / "my"
+    run("paraforge", "init", str(directory), cwd=directory.parent)
+    return directory
+
+
+@pytest.fixture
+def project(new: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(new, tmp_path / "my", symlinks=True)
+
+
+@pytest.fixture
+def former(tmp_path: Path) -> Path:
+    return shutil.copytree(FORMER, tmp_path / "former", symlinks=True)
+
+
+def bitext(directory: Path, czech: str = "a.cs.gz", english: str = "a.en.gz") -> tuple[Path, Path]:
+    """200 sentences of the sample in both languages."""
+    pairs = list(generate(200, seed=3))
+    for name, texts in ((czech, [one.cs for one in pairs]), (english, [one.reference for one in pairs])):
+        data = "".join(f"{text}\n" for text in texts).encode()
+        packed = {".gz": gzip.compress, ".xz": lzma.compress}.get(Path(name).suffix, bytes)(data)
+        (directory / name).write_bytes(packed)
+    return directory / czech, directory / english
+
+
+def test_a_new_project_is_like_the_clone(new: Path) -> None:
+    """Its stages and choices are the clone's, its parameters the sample's; git and DVC take it."""
+    clone = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
+    assert (new / "dvc.yaml").read_text(encoding="utf-8") == clone.replace(
+        "pipeline/versions.py", "versions.yaml"
+    )
+    assert load_parameters(new / "params.yaml") == load_parameters(ROOT / "params.yaml")
+    mine = {name: digest for name, digest in digests(new / "configs").items() if name != "corpus/my.yaml"}
+    assert mine == {k: v for k, v in digests(ROOT / "configs").items() if k != "corpus/my.yaml"}
+    assert (new / ".git").is_dir()
+    ignored = run("git", "check-ignore", "work/x", "data/corpus/x", "models/nmt", "inputs/nmt/x", cwd=new)
+    assert len(ignored.stdout.splitlines()) == 4
+    untracked = run(
+        "git", "ls-files", "--others", "--exclude-standard", "--cached", cwd=new
+    ).stdout.splitlines()
+    assert {"params.yaml", "inputs/ingest/.gitignore", "data/.gitignore", ".dvcignore"} <= set(untracked)
+    assert "everything" not in run("dvc", "status", cwd=new).stderr
+    assert len((new / "README.md").read_text(encoding="utf-8").splitlines()) <= 10
+    assert read_versions(new) is not None and reasons(new) == {}
+
+
+def test_the_place_for_a_bitext_is_one_that_configure_takes(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "data" / "raw").mkdir()
+    bitext(project / "data" / "raw", "my.cs.gz", "my.en.gz")
+    monkeypatch.chdir(project)
+    said = run_command("configure", "corpus=my", "translation=small", "select=quality").output
+    assert "runs every stage" in said
+    assert len(list((project / "inputs" / "ingest").glob("0*"))) == 2
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_bitext_is_looked_at(swapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my").mkdir()
+    czech, english = bitext(tmp_path, "news.cs.gz", "news.en.xz")
+    given = (english, czech) if swapped else (czech, english)
+    said = run_command("init", "my", "--bitext", *given).output
+    assert re.search(r"source_text: .*news\.cs\.gz, 200 lines, cs", said)
+    parameters = load_parameters(tmp_path / "my" / "params.yaml")
+    (source,) = parameters.ingest.sources  # type: ignore[union-attr]
+    assert source.paths == {"source_text": str(czech), "reference": str(english)}
+    assert parameters.nmt.source_language == "cs"
+    monkeypatch.chdir(tmp_path / "my")
+    assert "nothing changes" in run_command("configure").output
+
+
+def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> None:
+    first, second = bitext(tmp_path, "a.cs", "a.en")
+    third = tmp_path / "b.de"
+    third.write_text("Der Hund läuft über die Straße.\n" * 200, encoding="utf-8")
+    found = look_at(first, third)
+    assert found.languages == ("cs", "de") and "paragram=corpus" in found.choices
+    assert "paragram=corpus" not in look_at(first, second).choices
+
+
+def _shorter(first: Path, second: Path) -> tuple[Path, Path]:
+    second.write_text("A dog.\n" * 199)
+    return first, second
+
+
+def _renamed(first: Path, second: Path) -> tuple[Path, Path]:
+    spare = first.with_name("x")
+    first.rename(spare)
+    second.rename(first)
+    spare.rename(second)
+    return first, second
+
+
+BAD_BITEXTS: dict[str, tuple[Callable[[Path, Path], tuple[Path, Path]], str]] = {
+    "lines": (_shorter, r"a\.en.*19\d|19\d.*lines"),
+    "missing": (lambda first, second: (first, second.with_name("gone.en")), r"gone\.en: no such file"),
+    "same": (lambda first, second: (first, first), "both sides are the same file"),
+    "directory": (lambda first, second: (first, first.parent), "this is a directory"),
+    "language": (_renamed, r"its name says 'cs', and its text looks like 'en'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_BITEXTS)
+def test_a_bad_bitext_is_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+    if name == "language" and importlib.util.find_spec("py3langid") is None:
+        pytest.skip("py3langid is not installed")
+    spoil, message = BAD_BITEXTS[name]
+    given = spoil(*bitext(tmp_path, "a.cs", "a.en"))
+    with pytest.raises(InputError, match=message):
+        run_command("init", tmp_path / "my", "--bitext", *given)
+    assert not (tmp_path / "my").exists()
+
+
+def test_nothing_of_a_users_is_overwritten(tmp_path: Path) -> None:
+    for number in range(7):
+        (tmp_path / f"thesis{number}.tex").touch()
+    before = digests(tmp_path)
+    with pytest.raises(InputError, match=r"not empty: it has thesis0\.tex, .*thesis4\.tex and 2 more"):
+        run_command("init", tmp_path)
+    with pytest.raises(InputError, match="this is a file"):
+        run_command("init", tmp_path / "thesis0.tex")
+    assert digests(tmp_path) == before
+
+
+def test_without_dvc_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(creation, "importlib", type("None", (), {"util": type("", (), {"find_spec": print})}))
+    with pytest.raises(MissingPackageError, match=r"\[pipeline\]"):
+        run_command("init", tmp_path / "my")
+    assert not (tmp_path / "my").exists()
+
+
+@pytest.mark.parametrize("place", ["in a repository", "no git"])
+def test_where_the_repository_is(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if place == "no git":
+        monkeypatch.setattr(creation.shutil, "which", lambda name: None)
+    else:
+        subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    run_command("init", tmp_path / "my", "--sample")
+    assert not (tmp_path / "my" / ".git").exists()
+    assert ("no_scm" in (tmp_path / "my" / ".dvc" / "config").read_text()) == (place == "no git")
+    assert run("dvc", "status", cwd=tmp_path / "my").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["my", "--sample", "--bitext", "a", "b"], ["my", "--upgrade", "--sample"]]
+)
+def test_options_that_do_not_go_together(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParaforgeError):
+        run_command("init", *arguments)
+    assert not list(tmp_path.iterdir())
+    assert init.__doc__
+
+
+def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    check_versions()
+    monkeypatch.setattr(versions, "SELECT", versions.SELECT + 1)
+    with pytest.raises(InputError, match=r"versions\.yaml: of paraforge .*paraforge init --upgrade"):
+        parameters_of("publish")
+    assert [one.remedy for one in project_findings(project) if one.state == "broken"] == [
+        "paraforge init --upgrade"
+    ]
+    run_command("init", "--upgrade")
+    check_versions()
+    assert yaml.safe_load(VERSIONS.read_text(encoding="utf-8"))["SELECT"] == versions.SELECT
+
+
+@pytest.mark.parametrize("content", ["", "[", "a: 1\n", "paraforge: 1\nwritten: 2\n", "\xff"])
+def test_a_damaged_versions_file_is_written_again(content: str, project: Path) -> None:
+    (project / VERSIONS).write_text(content, encoding="latin-1")
+    with pytest.raises(InputError, match=r"versions\.yaml: .*paraforge init --upgrade"):
+        check_versions(project)
+    upgrade(project)
+    check_versions(project)
+
+
+def test_an_upgrade_touches_what_the_user_did_not(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file in turn: as it was written it is brought up to date, changed or deleted it stays."""
+    wanted = files.project_files("my")
+    names = sorted(wanted)
+    changed, deleted = names[::3], names[1::3]
+    for name in changed:
+        with (project / name).open("a", encoding="utf-8") as file:
+            file.write("# mine\n")
+    for name in deleted:
+        (project / name).unlink()
+    (project / "configs" / "select" / "mine.yaml").write_text("# @package _global_\n")
+    (project / "params.yaml").write_text("mine: 1\n")
+    before = digests(project)
+    newer = {name: f"{text}# newer\n" for name, text in wanted.items()} | {
+        "configs/novel/one.yaml": "# new\n"
+    }
+    monkeypatch.setattr("paraforge.project.upgrade.project_files", lambda name: newer)
+    for repeated in (False, True):
+        done = upgrade(project)
+        assert sorted(done.kept) == changed
+        assert sorted(done.updated) == ([] if repeated else names[2::3])
+        assert done.new == ([] if repeated else ["configs/novel/one.yaml"])
+        after = digests(project)
+        differing = {name for name in before | after if before.get(name) != after.get(name)}
+        assert differing == {*names[2::3], "configs/novel/one.yaml", str(VERSIONS)} - {
+            str(VERSIONS) for _ in [0] if before.get(str(VERSIONS)) == after[str(VERSIONS)]
+        }
+    assert (project / names[2]).read_text(encoding="utf-8") == newer[names[2]]
+
+
+@pytest.mark.parametrize("place", ["clone", "nothing"])
+def test_what_is_no_project_is_not_upgraded(place: str, tmp_path: Path) -> None:
+    message = "this is the clone itself.*git pull" if place == "clone" else "no project.*paraforge init DIR"
+    with pytest.raises(InputError, match=message):
+        upgrade(ROOT if place == "clone" else tmp_path)
+
+
+def test_a_project_of_0_1_0(former: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What doctor says of it, what an upgrade writes, and that only steps with other numbers run again."""
+    monkeypatch.chdir(former)
+    users = {name: (former / name).read_bytes() for name in ("params.yaml", files.MY_BITEXT)}
+    done = upgrade(former)
+    assert done.lock
+    assert {"dvc.yaml", "configs/paraforge.yaml"} & {*done.kept} == set()
+    assert "configs/score/default.yaml" in done.kept
+    assert "configs/select/quality.yaml" in done.new
+    assert {name: (former / name).read_bytes() for name in users} == users
+    lock = yaml.safe_load((former / "dvc.lock").read_text(encoding="utf-8"))["stages"]
+    assert "stages" in lock["ingest"]["cmd"] and lock["ingest"]["cmd"] == "python -m paraforge.stages.ingest"
+    ran = {key: number for stage in lock.values() for key, number in stage["params"][str(VERSIONS)].items()}
+    raised = {key for key, number in ran.items() if installed_versions()[key] != number}
+    for name, reason in reasons(former).items():
+        of_step = re.findall(r"([A-Z]+) \d+ -> \d+", reason)
+        assert set(of_step) <= raised and (of_step or reason.startswith("it reads what")), (name, reason)
+    # Were no number another, nothing would run.
+    for key, number in ran.items():
+        monkeypatch.setattr(versions, key, number)
+    assert reasons(former) == {}
+    assert not adopt_lock(former)
+    monkeypatch.setattr(versions, "LEXICON", ran["LEXICON"] + 1)
+    assert list(reasons(former)) == ["lexicon", "report"]
+    assert reasons(former)["lexicon"].endswith(f"step LEXICON {ran['LEXICON']} -> {ran['LEXICON'] + 1}")
+    assert not upgrade(former).lock
+
+
+def test_stages_have_new_names_and_do_not_run_again(finished_project: Path, tmp_path: Path) -> None:
+    """DVC itself: what ran under the names of 0.1.0 is as it was after the lock is brought up to date."""
+    project = shutil.copytree(finished_project, tmp_path / "project", symlinks=True)
+    lock = project / "dvc.lock"
+    now = lock.read_text(encoding="utf-8")
+    lock.write_text(now.replace("python -m paraforge.stages.", "python -m stages."), encoding="utf-8")
+    assert "its command is another" in reasons(project)["ingest"]
+    assert "Running stage" in run("dvc", "repro", "--dry", "publish", cwd=project).stdout
+    assert "nothing runs again for that" in run("paraforge", "doctor", "--repair", cwd=project).stdout
+    assert lock.read_text(encoding="utf-8") == now
+    assert "Running stage" not in run("dvc", "repro", "--dry", "publish", cwd=project).stdout
