@@ -59,9 +59,9 @@ KINDS = {
 # A training of fairseq takes ten times as long as the others.
 WEIGHTS = {"nmt": 1, "paraphraser": 1}
 TRAINED = ("nmt", "paraphraser")  # in a process of its own
-SHARED = ("ingest", "translate", "score", "select", "publish", "lexicon", "statistics")  # by workers
+SHARED = ("ingest", "translate", "score", "select", "lexicon", "statistics")  # by workers
 # Longer than any stage takes on a busy machine.
-PATIENCE_SECONDS = 240.0
+PATIENCE_SECONDS = 600.0
 PAUSE_SECONDS = 1.0
 SHOWN = 300
 ALL = "all runs"
@@ -84,8 +84,8 @@ class Draw:
         stage: see :func:`benchmarks.fault_projects.stages`.
         kind: of KINDS.
         who: group, parent or worker: who is killed, stopped or counts operations.
-        at: the n-th operation on a file; None: by time.
-        seconds: since the start; None: by operation.
+        at: the n-th operation on a file; of an engine, the n-th batch.
+        seconds: after that.
         damaged: where a file is damaged before the second run (work, outputs, inputs) and how; or None.
         detail: what else is drawn: the engine's failure, the source's change, a directory, seconds.
         fresh: whether the outputs are removed before the runs, as DVC does.
@@ -94,8 +94,8 @@ class Draw:
     stage: str
     kind: str
     who: str
-    at: int | None
-    seconds: float | None
+    at: int
+    seconds: float
     damaged: tuple[str, str] | None
     detail: str
     fresh: bool
@@ -104,7 +104,8 @@ class Draw:
         """The fault and its moment for people."""
         what = f"kill -9 of the {self.who}" if self.kind == "kill" else self.kind
         what += f" ({self.detail})" if self.detail else ""
-        moment = f"at operation {self.at}" if self.at is not None else f"after {self.seconds:.2f} s"
+        moment = f"{self.seconds:.2f} s after" if self.seconds else "at"
+        moment += f" {'batch' if self.kind == 'engine' else 'operation'} {self.at}"
         if self.kind == "damage":
             moment = "after it"
         return f"{what} {moment}" + (f", then {' '.join(self.damaged)}" if self.damaged else "")
@@ -122,14 +123,11 @@ def draw(seed: int, number: int, undisturbed: Mapping[str, Undisturbed]) -> Draw
     if who == "worker" and stage not in (*TRAINED, *SHARED):
         who = "group"
     usual = undisturbed[stage]
-    at: int | None = None
-    seconds: float | None = None
-    if kind in SIGNALS and who != "worker" and dice.random() < 0.3:
-        seconds = dice.uniform(0.0, 1.05) * usual.seconds
-    elif kind == "engine":
+    seconds = round(dice.uniform(0.0, 1.0), 2) if kind in SIGNALS and dice.random() < 0.3 else 0.0
+    if kind == "engine":
         at = dice.randint(1, 12)
     elif who == "worker":
-        at = int(2 ** dice.uniform(0, 7))
+        at = int(2 ** dice.uniform(0, 4.5))
     elif dice.random() < 0.4:
         at = 1 + dice.randrange(len(usual.operations))
     else:  # rare ones as often as frequent ones
@@ -155,11 +153,13 @@ def draw(seed: int, number: int, undisturbed: Mapping[str, Undisturbed]) -> Draw
 def ordered(chosen: Draw, project: Path, fired: Path) -> dict[str, Any]:
     """What :mod:`benchmarks.faulty_process` is told."""
     kind = "signal" if chosen.kind.startswith("SIG") else chosen.kind
+    if chosen.seconds:
+        kind = "none"  # it only says that the moment has come
     order: dict[str, Any] = {
         "project": str(project),
         "kind": kind,
         "role": "worker" if chosen.who == "worker" else "main",
-        "at": chosen.at or -1,
+        "at": chosen.at,
         "fired": str(fired),
     }
     if kind in ("kill", "stop", "signal"):
@@ -249,23 +249,27 @@ def carry_out(
 ) -> tuple[bool, bool]:
     """Wait for commands, and do what is due at a time; whether they ended, and the fault came."""
     victim = commands[0]
-    timed = chosen is not None and chosen.seconds is not None
     happened = False
+    due: float | None = None
     resume_at: float | None = None
     while any(command.process.poll() is None for command in commands):
         now = time.monotonic() - victim.started
         if now > PATIENCE_SECONDS:
             return False, happened
-        if timed and chosen and now >= (chosen.seconds or 0.0) and victim.pid():
-            timed, happened = False, victim.send(SIGNALS[chosen.kind], chosen.who, dice)
-        happened = happened or fired.exists()
+        if chosen is not None and not happened and fired.exists():
+            due = now + chosen.seconds if due is None else due
+            if not chosen.seconds:
+                happened = True
+            elif now >= due and victim.process.poll() is None:
+                happened = victim.send(SIGNALS[chosen.kind], chosen.who, dice)
+                due = now if happened else float("inf")
         if happened and chosen and chosen.kind == "stop" and resume_at is None:
             resume_at = now + PAUSE_SECONDS
         if resume_at is not None and now >= resume_at:
             victim.send(signal.SIGCONT, "group", dice)
             resume_at = float("inf")
         time.sleep(0.01)
-    return True, happened or fired.exists()
+    return True, happened or (chosen is not None and not chosen.seconds and fired.exists())
 
 
 @dataclass
