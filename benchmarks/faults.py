@@ -17,6 +17,7 @@ stuck    it did not end.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -182,6 +183,7 @@ class Command:
     words: Path
     process: subprocess.Popen[bytes] = field(init=False)
     started: float = field(init=False)
+    started_processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, stage: str, order: Mapping[str, Any] | None) -> Command:
         """Start it, with a fault or without."""
@@ -203,6 +205,7 @@ class Command:
                 stderr=subprocess.STDOUT,
                 preexec_fn=os.setpgrp,  # Python 3.10 has no process_group
             )
+        self.started_processes.append(self.process)
         return self
 
     def pid(self) -> int | None:
@@ -235,13 +238,16 @@ class Command:
         """All that it has said."""
         return self.words.read_text(encoding="utf-8", errors="replace")
 
+    def is_unclear(self) -> bool:
+        """Whether it says nothing, or what only its authors understand."""
+        return "Traceback" in self.said() or not self.said().strip()
+
     def end(self) -> None:
-        """Kill what is left of it."""
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except OSError:
-            pass
-        self.process.wait()
+        """Kill what is left of it, children of earlier starts included."""
+        for process in self.started_processes:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def carry_out(
@@ -290,7 +296,7 @@ class Machine:
 
     def __init__(self, place: Path, only: Sequence[str] = ()) -> None:
         self.place = place
-        self.snapshot = place / "snapshot"
+        self.snapshot, self.directory = place / "snapshot", place / "run"
         if not (place / "made").exists():
             shutil.rmtree(self.snapshot, ignore_errors=True)
             self.snapshot.mkdir(parents=True)
@@ -303,7 +309,7 @@ class Machine:
         known = self.place / f"{stage}.json"
         if known.exists():
             return Undisturbed(**json.loads(known.read_text(encoding="utf-8")))
-        run, trace = self.place / "run", self.place / "trace"
+        run, trace = self.directory, self.place / "trace"
         shutil.rmtree(run, ignore_errors=True)
         fault_projects.copied(self.snapshot, run, stage, 1, True)
         for _ in range(2):  # the first compiles and imports
@@ -316,9 +322,8 @@ class Machine:
                 "trace": str(trace),
             }
             trace.unlink(missing_ok=True)
-            for host in stages()[stage].hosts:
-                shutil.rmtree(run / host / "work", ignore_errors=True)
-            shutil.rmtree(run / MEMORY, ignore_errors=True)
+            for place in (*(run / host / "work" for host in HOSTS), run / MEMORY):
+                shutil.rmtree(place, ignore_errors=True)
             started = time.monotonic()
             for host in stages()[stage].hosts:
                 command = Command(run / host, self.place / "words").start(stage, order)
@@ -337,120 +342,96 @@ class Machine:
     def run(self, seed: int, number: int) -> tuple[Draw, Result]:
         """Carry out one run."""
         chosen = draw(seed, number, self.undisturbed)
-        run = self.place / "run"
-        shutil.rmtree(run, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
         workers = 2 if chosen.who == "worker" and chosen.stage in SHARED else 1
-        fault_projects.copied(self.snapshot, run, chosen.stage, workers, chosen.fresh)
-        commands = [Command(run / host, run / f"{host}.txt") for host in stages()[chosen.stage].hosts]
+        fault_projects.copied(self.snapshot, self.directory, chosen.stage, workers, chosen.fresh)
+        hosts = stages()[chosen.stage].hosts
+        commands = [Command(self.directory / host, self.directory / f"{host}.txt") for host in hosts]
         try:
             return chosen, self._judged(chosen, commands, random.Random(f"{seed} {number} where"))
         finally:
             for command in commands:
-                if hasattr(command, "process"):
-                    command.end()
+                command.end()
 
     def _judged(self, chosen: Draw, commands: Sequence[Command], dice: random.Random) -> Result:
-        run, fired = self.place / "run", self.place / "run" / "fired"
-        wanted = self.undisturbed[chosen.stage].digests
-        order = ordered(chosen, run / HOSTS[0], fired)
-        after = wanted
-        if chosen.kind == "source":
+        fired = self.directory / "fired"
+        wanted = after = self.undisturbed[chosen.stage].digests
+        order: dict[str, Any] | None = ordered(chosen, self.directory / HOSTS[0], fired)
+        if chosen.kind == "source" and order:
             content = fault_projects.sources(self.snapshot)[chosen.detail]
             order |= {"path": fault_projects.source_name(self.snapshot), "content": content}
             after = self._of_changed_source(chosen.detail, content)
-        for number, command in enumerate(commands):
-            command.start(chosen.stage, order if number == 0 and chosen.kind != "damage" else None)
+        for command in commands:
+            command.start(chosen.stage, None if chosen.kind == "damage" else order)
+            order = None  # nothing happens to the other host
         ended, happened = carry_out(commands, chosen, fired, dice)
         happened = happened or chosen.kind in ("damage", "engine")
         if not ended:
             return Result("stuck", f"the first run: {_last(commands)}", happened)
-        if not happened and chosen.kind == "source":
-            after = wanted
-        found = self._first_run(chosen, commands, happened, (wanted, after))
-        if found is not None:
-            return found
-        complained = commands[0].process.returncode != 0 and chosen.kind not in ("kill", "stop")
-        before = [command.process.returncode for command in commands]
+        after = after if happened else wanted
+        wrong = self._first_run(chosen, commands, (wanted, after))
+        if wrong is not None:
+            return Result(*wrong, happened)
+        complained = chosen.kind not in SIGNALS and commands[0].process.returncode != 0
+        words = f"{commands[0].process.returncode}: {_last(commands[:1])}" if complained else ""
         saved, what = self._damage(chosen, dice)
         if chosen.kind == "clock":
             for command in commands:
                 fault_projects.age(command.project / "work", float(chosen.detail))
-        found = self._again(chosen, commands, after, "the second run")
-        if found.outcome == "unclear" or (found.outcome == "lost" and not what):
-            return Result(found.outcome, f"{what}{found.why}", happened)
-        if found.outcome == "lost":
+        outcome, why = self._again(chosen, commands, after)
+        if outcome == "lost" and what:
             if saved is not None:
                 saved[0].parent.mkdir(parents=True, exist_ok=True)
                 saved[0].write_bytes(saved[1])
             else:
-                for place in [*(command.project / "work" for command in commands), run / MEMORY]:
+                for place in [*(command.project / "work" for command in commands), self.directory / MEMORY]:
                     shutil.rmtree(place, ignore_errors=True)
-            first = found.why
-            found = self._again(chosen, commands, after, f"after the remedy of: {first}")
-            outcome = "noticed" if found.outcome == "same" else found.outcome
-            return Result(outcome, f"{what}: {first if outcome == 'noticed' else found.why}", happened)
-        if found.outcome == "same" and complained and not chosen.kind.startswith("SIG"):
-            return Result("noticed", f"{before}: {what}{_last_of(self.first_words)}", happened)
-        return Result(found.outcome, f"{what}{': ' if what and found.why else ''}{found.why}", happened)
+            complained, words = True, why
+            outcome, why = self._again(chosen, commands, after)
+        if outcome == "same" and complained:
+            outcome = "noticed"
+        return Result(outcome, ": ".join(filter(None, (what, words, why))), happened)
 
     def _first_run(
-        self, chosen: Draw, commands: Sequence[Command], happened: bool, right: Sequence[Mapping[str, str]]
-    ) -> Result | None:
-        """What the disturbed run itself did wrong, if anything."""
-        self.first_words = commands[0].said()
-        codes = [command.process.returncode for command in commands]
-        for command in commands[1:]:
-            if command.process.returncode != 0:
-                return Result(
-                    "lost", f"the other host, which nothing was done to: {_last([command])}", happened
-                )
-        if codes[0] == 0:
-            if fault_projects.digests(self.place / "run", chosen.stage) not in right:
-                return Result("silent", "the first run ended well with other bytes", happened)
-            return None
+        self, chosen: Draw, commands: Sequence[Command], right: Sequence[Mapping[str, str]]
+    ) -> tuple[str, str] | None:
+        """What the disturbed run itself did wrong, if anything: the outcome and why."""
+        code, *others = [command.process.returncode for command in commands]
+        if any(others):
+            return "lost", f"the other host, which nothing was done to: {_last(commands[1:])}"
+        if code == 0:
+            found = fault_projects.digests(self.directory, chosen.stage)
+            return None if found in right else ("silent", "the first run ended well with other bytes")
         if chosen.kind == "kill" and chosen.who != "worker":
             return None
-        if "Traceback" in self.first_words or not self.first_words.strip():
-            return Result("unclear", f"the first run: {codes[0]}: {_last(commands)}", happened)
-        if chosen.kind.startswith("SIG") and codes[0] != 130:
-            return Result("unclear", f"the first run: exit code {codes[0]} after {chosen.kind}", happened)
-        if chosen.kind == "stop":
-            return Result("lost", f"the first run, stopped for a second: {_last(commands)}", happened)
-        return None
+        words = f"the first run: {code}: {_last(commands)}"
+        if commands[0].is_unclear() or (chosen.kind.startswith("SIG") and code != 130):
+            return "unclear", words
+        return ("lost", words) if chosen.kind == "stop" else None
 
     def _damage(self, chosen: Draw, dice: random.Random) -> tuple[tuple[Path, bytes] | None, str]:
         """Damage a file; gives it as it was if it is an input, and what was done."""
-        if chosen.damaged is None:
-            return None, ""
-        where, how = chosen.damaged
-        found = fault_projects.candidates(self.place / "run", chosen.stage, where)
+        where, how = chosen.damaged or ("", "")
+        found = fault_projects.candidates(self.directory, chosen.stage, where) if where else []
         if not found:
             return None, ""
         path = dice.choice(found)
         saved = (path, path.read_bytes()) if where == "inputs" else None
-        what = fault_projects.damage(path, how, dice)
-        return saved, f"{path.relative_to(self.place / 'run')}: {what}"
+        return saved, f"{path.relative_to(self.directory)}: {fault_projects.damage(path, how, dice)}"
 
-    def _again(
-        self, chosen: Draw, commands: Sequence[Command], wanted: Mapping[str, str], when: str
-    ) -> Result:
-        """Run the stage with nothing in its way, one host after the other."""
+    def _again(self, chosen: Draw, commands: Sequence[Command], wanted: Mapping[str, str]) -> tuple[str, str]:
+        """Run the stage with nothing in its way, one host after the other: the outcome and why."""
         for command in commands:
-            command.end()
             command.start(chosen.stage, None)
-            ended, _ = carry_out([command], None, self.place / "never", random.Random())
+            ended, _ = carry_out([command], None, self.directory / "never", random.Random())
             if not ended:
-                return Result("stuck", f"{when}: {_last([command])}", True)
+                return "stuck", f"the second run: {_last([command])}"
             if command.process.returncode != 0:
-                words = command.said()
-                unclear = "Traceback" in words or not words.strip()
-                outcome = "unclear" if unclear else "lost"
-                return Result(outcome, f"{when}: {command.process.returncode}: {_last([command])}", True)
-        found = fault_projects.digests(self.place / "run", chosen.stage)
-        if found != wanted:
-            wrong = sorted(name for name in {*wanted, *found} if wanted.get(name) != found.get(name))
-            return Result("silent", f"{when}: other bytes in {', '.join(wrong)[:SHOWN]}", True)
-        return Result("same", "", True)
+                words = f"the second run: {command.process.returncode}: {_last([command])}"
+                return "unclear" if command.is_unclear() else "lost", words
+        found = fault_projects.digests(self.directory, chosen.stage)
+        wrong = sorted(name for name in {*wanted, *found} if wanted.get(name) != found.get(name))
+        return ("silent", f"other bytes in {', '.join(wrong)[:SHOWN]}") if wrong else ("same", "")
 
     def _of_changed_source(self, change: str, content: str) -> dict[str, str]:
         """Digests of ingest where its source is another."""
@@ -458,9 +439,8 @@ class Machine:
             place = self.place / "changed"
             shutil.rmtree(place, ignore_errors=True)
             fault_projects.copied(self.snapshot, place, "ingest", 1, True)
-            (place / HOSTS[0] / fault_projects.source_name(self.snapshot)).write_text(
-                content, encoding="utf-8"
-            )
+            source = place / HOSTS[0] / fault_projects.source_name(self.snapshot)
+            source.write_text(content, encoding="utf-8")
             command = Command(place / HOSTS[0], place / "words").start("ingest", None)
             carry_out([command], None, place / "never", random.Random())
             if command.process.returncode != 0:
@@ -470,12 +450,8 @@ class Machine:
 
 
 def _last(commands: Sequence[Command]) -> str:
-    return _last_of("\n".join(command.said() for command in commands))
-
-
-def _last_of(words: str) -> str:
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    return " | ".join(lines[-2:])[-SHOWN:]
+    said = [line.strip() for command in commands for line in command.said().splitlines()]
+    return " | ".join([line for line in said if line][-2:])[-SHOWN:]
 
 
 def record(seed: int, number: int, chosen: Draw, result: Result, seconds: float) -> None:
