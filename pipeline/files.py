@@ -33,6 +33,27 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def remove_directory(path: Path) -> None:
+    """Remove a directory, if there is one; nobody ever finds a part of it, as it gets a hidden name first.
+
+    What killed processes left beside it under such names is removed too. A link is removed, not what it leads
+    to. Raises OSError: it cannot be renamed, and is as it was.
+    """
+    remove_leftovers(path.parent)
+    hidden = path.with_name(f".{uuid.uuid4().hex}.removed")
+    try:
+        path.rename(hidden)
+    except FileNotFoundError:
+        return
+    hidden.unlink() if hidden.is_symlink() else shutil.rmtree(hidden, ignore_errors=True)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove what a killed :func:`remove_directory` left in ``parent``."""
+    for left in parent.glob(f".{'[0-9a-f]' * 32}.removed"):
+        left.unlink() if left.is_symlink() else shutil.rmtree(left, ignore_errors=True)
+
+
 # Temporary files and directories of this process.
 unfinished_paths: set[Path] = set()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from paraforge.bitext.parameters import IngestParameters
 from paraforge.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, drop_keys, read_parts
 from paraforge.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.errors import InputError
-from paraforge.files import hash_json, sha256_file
+from paraforge.files import hash_json, remove_directory, sha256_file
 from paraforge.shards.libraries import installed, merged, settle_versions
 from paraforge.shards.resources import Resources
 from paraforge.shards.scheduler import Jobs, open_jobs
@@ -83,7 +82,7 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
         }
         work.publish([plan.key for plan in plans], [result.record for result in results], output, description)
         for left in work.path.glob("groups-*"):
-            shutil.rmtree(left, ignore_errors=True)
+            remove_directory(left)
         for directory in {part.path.parent for source in read for part in source.parts}:
             drop_keys(directory)
         _note_used(work, plans, read)
@@ -190,7 +189,7 @@ def _write(
     sources = work.path / f"groups-{run}-sources" if parameters.kind == "bitext" else None
     for left in work.path.glob("groups-*"):
         if run not in left.name:
-            shutil.rmtree(left, ignore_errors=True)  # of another run that was given up
+            remove_directory(left)  # of another run that was given up
     if any(work.find(plan.key) is None for plan in plans):
         texts = TEXTS[parameters.kind]
         ranked = [(PAIR_KEY, texts, pairs), (SOURCE_KEY, texts[:1], sources)]

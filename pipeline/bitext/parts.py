@@ -7,7 +7,6 @@ needed: they are a third of the bytes, and much quicker to have than the parts.
 from __future__ import annotations
 
 import logging
-import shutil
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from paraforge.bitext.cleaning import clean, reason_names
 from paraforge.bitext.parameters import Cleaning
 from paraforge.bitext.sources import SourceFile, read_file
 from paraforge.errors import InputError
-from paraforge.files import sha256_file
+from paraforge.files import remove_directory, sha256_file
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.keys import text_keys
 from paraforge.shards.scheduler import report_rows
@@ -151,7 +150,7 @@ def keys_of(part: Path, columns: tuple[str, str], texts: tuple[str, ...]) -> NDA
 
 def drop_keys(directory: Path) -> None:
     """Remove the keys of a file's parts."""
-    shutil.rmtree(directory / _KEYS, ignore_errors=True)
+    remove_directory(directory / _KEYS)
 
 
 def _state(path: Path) -> tuple[int, int, int]:

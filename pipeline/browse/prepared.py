@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,7 +20,14 @@ from paraforge.bitext.reasons import REASONS
 from paraforge.browse.row_groups import RowGroup, read_group, row_groups
 from paraforge.browse.scales import scale_of
 from paraforge.errors import InputError
-from paraforge.files import cache_directory, hash_json, read_json_or_none, unfinished_paths, write_json
+from paraforge.files import (
+    cache_directory,
+    hash_json,
+    read_json_or_none,
+    remove_directory,
+    unfinished_paths,
+    write_json,
+)
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.publication.datasets import Dataset
@@ -150,7 +156,7 @@ def prepare(datasets: Sequence[Dataset], cache: Path | None = None) -> PreparedC
         with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=cache) as temporary:
             unfinished_paths.add(Path(temporary))
             _write(datasets, schema, layout, Path(temporary) / "made")
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_directory(directory)
             try:
                 (Path(temporary) / "made").rename(directory)
             except OSError:
@@ -194,13 +200,13 @@ def _open(
 
 def _prune(cache: Path) -> None:
     """Keep the corpora that were looked at last, and nothing that a killed process left unfinished."""
-    unfinished = {path for path in cache.iterdir() if path.name.startswith(_UNFINISHED)}
+    unfinished = {path for path in cache.iterdir() if path.name.startswith(".")}
     for path in unfinished:
         if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
-            shutil.rmtree(path, ignore_errors=True)
+            remove_directory(path)
     found = sorted(set(cache.iterdir()) - unfinished, key=lambda path: path.stat().st_mtime, reverse=True)
     for path in found[_KEPT_CORPORA:]:
-        shutil.rmtree(path, ignore_errors=True)
+        remove_directory(path)
 
 
 def _rows_of_files(datasets: Sequence[Dataset]) -> list[int]:

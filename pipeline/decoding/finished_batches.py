@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 
 from paraforge.decoding.translator import Hypotheses, Hypothesis, Translator
 from paraforge.errors import ParaforgeError
-from paraforge.files import hash_json
+from paraforge.files import hash_json, remove_directory
 from paraforge.shards.begun import Begun, read_begun, write_begun
 from paraforge.shards.scheduler import report_rows
 
@@ -122,4 +121,4 @@ class KeptAnswers:
                 results = list(self._translator.translate(block))
             yield from results
             number += 1
-        shutil.rmtree(self._directory, ignore_errors=True)
+        remove_directory(self._directory)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path, read_json_or_none, sync_directory, write_json
+from paraforge.files import atomic_path, read_json_or_none, remove_directory, sync_directory, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +112,7 @@ class Checkpoints:
         sync_directory(self.directory)
         for old in self._all():
             if old != target:
-                shutil.rmtree(old, ignore_errors=True)
+                remove_directory(old)
 
     def newest(self, expected: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Tensors and state of the newest complete checkpoint, if any; InputError where it is another

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from paraforge.errors import InputError
-from paraforge.files import read_json, read_json_or_none, write_csv, write_json
+from paraforge.files import read_json, read_json_or_none, remove_directory, write_csv, write_json
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
 
 Store = TypeVar("Store")
@@ -53,7 +52,7 @@ def run_once(
         else:
             write_json(report, train(work.path))
             for name in scratch:
-                shutil.rmtree(work.path / name, ignore_errors=True)
+                remove_directory(work.path / name)
         with replaced_directory(output) as temporary:
             for file in sorted(model.iterdir()):
                 link_or_copy(file, temporary / file.name)

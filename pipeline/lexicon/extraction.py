@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge import versions
-from paraforge.files import hash_json, write_json
+from paraforge.files import hash_json, remove_directory, write_json
 from paraforge.lexicon.assembly import assemble, write_words
 from paraforge.lexicon.counting import PairCounts, count_pairs
 from paraforge.lexicon.layout import FORMAT, MANIFEST, WORDS
@@ -75,7 +74,7 @@ def extract_lexicon(
         directory = work.path / hash_json(counted)[:40]
         for left in work.path.iterdir():
             if left.is_dir() and left != directory and not left.name.startswith("text-"):
-                shutil.rmtree(left, ignore_errors=True)
+                remove_directory(left)
         with open_jobs(resources, source.rows) as jobs:
 
             def extract() -> tuple[PairCounts, npt.NDArray[np.int64], int]:
@@ -105,15 +104,15 @@ def extract_lexicon(
             resumed = directory.exists()
             try:
                 counts, degrees, entries = extract()
-            except (pa.ArrowException, ValueError) as error:
+            except (pa.ArrowException, ValueError, FileNotFoundError) as error:
                 if not resumed:
                     raise
                 logger.warning("%s is damaged (%s): counting anew", directory, error)
-                shutil.rmtree(directory)
+                remove_directory(directory)
                 counts, degrees, entries = extract()
         for finished in work.path.iterdir():
             if finished.is_dir():
-                shutil.rmtree(finished, ignore_errors=True)
+                remove_directory(finished)
     if counts.pairs and not entries:
         logger.warning(
             "the lexicon is empty: no two words are on opposite sides of %d pairs; %d pairs were counted",

@@ -12,7 +12,7 @@ from typing import Any
 from filelock import FileLock
 
 from paraforge.errors import InputError
-from paraforge.files import cache_directory, hash_json, read_json
+from paraforge.files import cache_directory, hash_json, read_json, remove_directory
 from paraforge.models.archives import is_archive, unpacked
 from paraforge.models.conversion import write_description
 from paraforge.models.hub import download, is_hub_name
@@ -104,7 +104,7 @@ def usable_model(source: Path | str, engine: str) -> Path:
             description = import_model(path, target)
             tags = [tag for name in AFFIXES for tag in description[name] if tag != "</s>"]
             if tags:
-                shutil.rmtree(target)
+                remove_directory(target)
                 raise InputError(
                     f"it translates between several languages ({', '.join(tags)}), and none is given",
                     path,

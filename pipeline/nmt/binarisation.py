@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.errors import InputError
-from paraforge.files import read_json, write_json
+from paraforge.files import read_json, remove_directory, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.models.fairseq_compat import import_fairseq
 from paraforge.models.sentencepiece import SPECIAL_TYPES, train_vocabulary, write_dictionary
@@ -91,7 +91,7 @@ def prepare_bitext(
     directory.mkdir(parents=True, exist_ok=True)
     _train_vocabularies(bitext, directory, parameters, threshold, accepted, symbols)
     held_out = _write_held_out(bitext, directory, parameters, threshold)
-    shutil.rmtree(directory / "parts", ignore_errors=True)
+    remove_directory(directory / "parts")
     prepared = _binarise(bitext, directory, parameters, threshold, accepted, held_out)
     write_json(record, asdict(prepared))
     return prepared

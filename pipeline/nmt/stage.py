@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 from paraforge import versions
 from paraforge.bitext.ingest import ingest
 from paraforge.errors import InputError
-from paraforge.files import hash_json, read_json, write_json
+from paraforge.files import hash_json, read_json, remove_directory, write_json
 from paraforge.models.conversion import write_description
 from paraforge.models.importing import import_model
 from paraforge.models.model import MODEL_FILE, check_files
@@ -141,7 +140,7 @@ def trained_model(
         with replaced_directory(finished) as temporary:
             finish_model(directory, temporary, parameters, result, resources.thread_count(), documents)
         for name in _SCAFFOLDING:
-            shutil.rmtree(directory / name, ignore_errors=True)
+            remove_directory(directory / name)
     history: list[dict[str, float]] = read_json(history_file)
     return history
 

@@ -6,7 +6,6 @@ The finished shards in ``work/parses`` are the memory: whoever needs parses late
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge import versions
-from paraforge.files import hash_json
+from paraforge.files import hash_json, remove_directory
 from paraforge.interrupts import check_interrupt
 from paraforge.parsing.brackets import skeleton
 from paraforge.parsing.parser import open_parser
@@ -113,14 +112,14 @@ def parse_sentences(
 
 def _parse_new(step: Step, texts: list[str], work: WorkDirectory, resources: Resources) -> None:
     waiting = work.path.parent / f"{_WAITING}-{hash_json(texts)[:16]}"
-    shutil.rmtree(waiting, ignore_errors=True)
+    remove_directory(waiting)
     try:
         writer = ShardWriter(waiting, _TEXT, SENTENCES_PER_SHARD)
         writer.write(pa.table({"text": pa.array(texts, pa.string())}))
         writer.close({"step": _WAITING})
         run_step(step, [waiting], None, resources, None if resources.scheduler else 1)
     finally:
-        shutil.rmtree(waiting, ignore_errors=True)
+        remove_directory(waiting)
 
 
 def _build(parser: str) -> Callable[[pa.Table], pa.Table]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from paraforge.files import remove_directory
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.keys import text_keys
 from paraforge.shards.resources import Resources
@@ -59,7 +59,7 @@ def progress_of(corpus: ShardDirectory, choice: EngineChoice, resources: Resourc
         rows += len(numbers)
         rows_known += int(np.count_nonzero(recalled.places[numbers] >= 0))
     known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
-    shutil.rmtree(place / "recall", ignore_errors=True)
+    remove_directory(place / "recall")
     return Progress(len(distinct), known, rows, rows_known) if known else None
 
 
@@ -70,5 +70,5 @@ def unknown_among(texts: Sequence[str], choice: EngineChoice, resources: Resourc
     keys = text_keys(pa.array(given, pa.string()))
     recalled = recall(keys, known_segments(choice, resources), [], place)
     unknown = {given[number] for number in recalled.unknown.tolist()}
-    shutil.rmtree(place, ignore_errors=True)
+    remove_directory(place)
     return unknown

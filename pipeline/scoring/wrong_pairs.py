@@ -7,7 +7,6 @@ paired with translations of other rows of the same source and of similar length,
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import feather
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path
+from paraforge.files import atomic_path, remove_directory
 from paraforge.scoring.columns import COLUMNS
 from paraforge.scoring.scorer import scorer_types
 from paraforge.shards.column import column
@@ -264,7 +263,7 @@ def _scored(step: Step, pairs: pa.Table, schema: pa.Schema, resources: Resources
     run_step(replace(step, name=STEP), [drawn], scored, resources)
     scores = pa.concat_tables(ShardDirectory(scored).tables())
     for directory in (drawn, scored):
-        shutil.rmtree(directory)
+        remove_directory(directory)
     return joined(pairs, scores)
 
 

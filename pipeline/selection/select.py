@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from paraforge.errors import ConfigurationError, InputError
+from paraforge.files import remove_directory
 from paraforge.progress import progress
 from paraforge.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.selection.fate import Counts
@@ -66,9 +66,9 @@ def select(
         asked, parameters = shares_asked_for(parameters), settle(parameters, wrong_pairs)
         judge = partial(verdict, parameters, asked, wrong_pairs)
         scratch = work.path / "passes"
-        shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
+        remove_directory(scratch)  # of a run that was killed
         scratch.mkdir()
-        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        stack.callback(remove_directory, scratch)
         bar = stack.enter_context(progress(total=view.total_rows, unit="rows", description=STEP))
         selection = Selection(parameters, view, scratch, threads_for(resources, view.total_rows), bar, judge)
         report = selection.run(output)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path, read_json, write_json
+from paraforge.files import atomic_path, read_json, remove_directory, write_json
 from paraforge.interrupts import check_interrupt
 
 logger = logging.getLogger(__name__)
@@ -71,8 +70,8 @@ class GroupRanker:
         self._results: list[NDArray[np.int64]] | None = None
         directory.mkdir(parents=True, exist_ok=True)
         if not self._restore():
-            for left in directory.iterdir():
-                left.unlink()
+            remove_directory(directory)
+            directory.mkdir()
         self._pending: list[list[bytes]] = [[] for _ in self._sizes]
 
     def _restore(self) -> bool:
@@ -87,10 +86,12 @@ class GroupRanker:
             if state["format"] != _FORMAT:
                 return False
             for partition, size in enumerate(sizes):
-                if size == 0 or self._result_path(partition).exists():
+                if self._result_path(partition).exists():
                     continue  # ranked before the process died, and its entries may be gone
                 if finished:
-                    return False
+                    if size:
+                        return False
+                    continue
                 file = self._partition_path(partition)
                 found = file.stat().st_size if file.exists() else 0
                 if found < size:
@@ -222,7 +223,7 @@ class GroupRanker:
     def remove(self) -> None:
         """Delete the ranker's directory."""
         self._results = None
-        shutil.rmtree(self.directory, ignore_errors=True)
+        remove_directory(self.directory)
 
 
 class _Known:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 
 from paraforge.errors import InputError
-from paraforge.files import read_json
+from paraforge.files import read_json, remove_directory, remove_leftovers
 from paraforge.shards.resources import MEMORY_NAME
 from paraforge.shards.store import index_path
 from paraforge.shards.work import CURRENT_NAME, LOCK_NAME
@@ -87,11 +86,12 @@ def prune(root: Path, published: Sequence[Path], step: StepWork, states: Sequenc
     """
     freed = 0
     with contextlib.suppress(Timeout), FileLock(step.path / LOCK_NAME, timeout=0):
+        remove_leftovers(step.path)
         for entry in _look_at(root, step.path, _Published.below(root, published), None).of(*states):
             # The record first: a shard without one is not believed.
             for path in sorted(entry.paths, key=lambda path: path.suffix != ".json"):
                 if path.is_dir():
-                    shutil.rmtree(path)
+                    remove_directory(path)
                 else:
                     path.unlink(missing_ok=True)
             freed += entry.bytes
@@ -100,6 +100,8 @@ def prune(root: Path, published: Sequence[Path], step: StepWork, states: Sequenc
 
 def _step_directories(root: Path) -> Iterator[Path]:
     for path in sorted(root.iterdir()):
+        if path.name.startswith("."):
+            continue  # is being removed
         if path.is_dir() and not path.is_symlink() and path.name != MEMORY_NAME:
             nested = [child for child in sorted(path.iterdir()) if (child / LOCK_NAME).exists()]
             yield from [path] if not nested or (path / LOCK_NAME).exists() else nested

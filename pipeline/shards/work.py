@@ -12,7 +12,7 @@ import socket
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,16 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from paraforge.errors import InputError, Interrupted, WorkLockedError
-from paraforge.files import hash_json, read_json, remove, sha256_file, sync_directory, write_json
+from paraforge.files import (
+    hash_json,
+    read_json,
+    remove,
+    remove_directory,
+    remove_leftovers,
+    sha256_file,
+    sync_directory,
+    write_json,
+)
 from paraforge.shards.begun import SUFFIX, read_begun
 from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
 
@@ -126,6 +135,7 @@ class WorkDirectory:
         try:
             for left in self.path.glob(".*.tmp"):  # of a writer that was killed
                 remove(left)
+            remove_leftovers(self.path)
             write_json(holder, {"host": socket.gethostname(), "pid": os.getpid(), "step": self.step})
             yield
         except Interrupted as error:
@@ -216,7 +226,8 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
             _put_in_place(temporary, output)
     finally:
         for temporary in temporaries:
-            shutil.rmtree(temporary, ignore_errors=True)  # unfinished, or what the output was before
+            with suppress(OSError):  # of more interest is why the block has failed
+                remove_directory(temporary)  # unfinished, or what the output was before
     for parent in {output.parent for output in outputs}:
         sync_directory(parent)
 
@@ -267,7 +278,7 @@ def _remove_abandoned(output: Path) -> None:
         if abandoned and found[3] and not output.exists():
             left.rename(output)
         elif abandoned:
-            shutil.rmtree(left, ignore_errors=True)
+            remove_directory(left)
 
 
 def shard_key(description: dict[str, Any], inputs: Sequence[str]) -> str:

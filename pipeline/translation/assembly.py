@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.bitext.cleaning import composed
+from paraforge.files import remove_directory
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.store import read_parquet
 from paraforge.text.ragged import ranges, text_bytes
@@ -68,7 +68,7 @@ def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
     recalled: where the memory has each sentence. nbest: hypotheses of a sentence, at most.
     directory: for the files; what is in it is removed.
     """
-    shutil.rmtree(directory, ignore_errors=True)
+    remove_directory(directory)
     directory.mkdir(parents=True)
     path = directory / "hypotheses.arrow"
     digest = hashlib.sha256()

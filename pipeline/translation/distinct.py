@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.errors import InputError
-from paraforge.files import hash_json, read_json, sha256_file, write_json
+from paraforge.files import hash_json, read_json, remove_directory, sha256_file, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.shards.keys import text_keys
@@ -110,7 +109,7 @@ def find_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences:
         return found
     if root.is_dir():
         for old in root.iterdir():  # of another corpus: cheap to write again, and as large as that corpus
-            shutil.rmtree(old, ignore_errors=True)
+            remove_directory(old)
     with replaced_directory(found.path) as temporary:
         _write(ingested, DistinctSentences(temporary))
     return found

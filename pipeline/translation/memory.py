@@ -227,7 +227,7 @@ def open_set(root: Path, description: dict[str, Any]) -> MemorySet:
 def sets_of(root: Path) -> list[MemorySet]:
     """All sets of a memory, by name of their directories."""
     found = []
-    for path in sorted(root.glob(f"*/{SET_NAME}")):
+    for path in sorted(root.glob(f"[!.]*/{SET_NAME}")):
         try:
             description = read_json(path)
             description.pop("format")

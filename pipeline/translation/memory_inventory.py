@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import socket
 import time
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.engines.imported import NAME as IMPORTED
-from paraforge.files import hash_json, read_json_or_none, write_json
+from paraforge.files import hash_json, read_json_or_none, remove_directory, write_json
 from paraforge.translation.memory import SET_NAME, MemorySet, Segment, sets_of
 
 _USES = "uses"
@@ -154,5 +153,5 @@ def prune(content: SetContent) -> int:
             path.unlink(missing_ok=True)
     begun = _changed(memory.path / SET_NAME)
     if not list(memory.path.glob("*.parquet")) and time.time() - begun > _ABANDONED_SECONDS:
-        shutil.rmtree(memory.path)
+        remove_directory(memory.path)
     return freed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paraforge.errors import InputError
-from paraforge.files import sha256_file
+from paraforge.files import remove_directory, sha256_file
 from paraforge.interrupts import check_interrupt
 from paraforge.shards.groups import GroupRanker
 from paraforge.translation.distinct import mapped_array
@@ -114,7 +113,7 @@ def _recall(
     bases = np.cumsum([0, *(segment.rows for segment in segments)])
     rows = int(bases[-1])
     marks = _marks(keys)
-    shutil.rmtree(directory, ignore_errors=True)
+    remove_directory(directory)
     ranker = GroupRanker(directory / "keys", expected_rows=2 * len(keys))
     damaged, late = [], []
     for segment, base in zip(segments, bases[:-1].tolist(), strict=True):

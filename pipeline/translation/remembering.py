@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from paraforge.decoding.translator import Hypotheses
 from paraforge.errors import IncompleteError, InputError
-from paraforge.files import hash_json, read_json, read_json_or_none, write_json
+from paraforge.files import hash_json, read_json, read_json_or_none, remove_directory, write_json
 from paraforge.shards.begun import SUFFIX
 from paraforge.shards.libraries import Versions, described, installed, is_made_otherwise, merged
 from paraforge.shards.resources import Resources
@@ -161,7 +160,7 @@ def finish_tasks(work: Path, memory: MemorySet | None, remembered: Remembered | 
         tasks.finished = True
         _write_state(work, tasks)
     for name in (_TASKS, "recall", "hypotheses"):
-        shutil.rmtree(work / name, ignore_errors=True)
+        remove_directory(work / name)
 
 
 def remember(choice: EngineChoice, resources: Resources, answers: Mapping[str, Hypotheses]) -> None:

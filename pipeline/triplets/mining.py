@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from paraforge import versions
 from paraforge.errors import IncompleteError, InputError
-from paraforge.files import hash_json, read_json_or_none, sha256_file, write_json
+from paraforge.files import hash_json, read_json_or_none, remove_directory, sha256_file, write_json
 from paraforge.learning.devices import chosen_device
 from paraforge.lexicon.encoding import write_npy
 from paraforge.progress import progress
@@ -107,7 +106,7 @@ def mine_triplets(
         # Another key cannot use these files: an abandoned run must not fill the disk for good.
         for left in work.path.iterdir():
             if left.is_dir() and left != directory:
-                shutil.rmtree(left, ignore_errors=True)
+                remove_directory(left)
         resumed = directory.is_dir()
         try:
             report = _Mining(parameters, dataset, directory, resources).run(output, made_of, allow_empty)
@@ -115,9 +114,9 @@ def mine_triplets(
             if not resumed:
                 raise
             logger.warning("%s is damaged (%s): mining anew", directory, error)
-            shutil.rmtree(directory)
+            remove_directory(directory)
             report = _Mining(parameters, dataset, directory, resources).run(output, made_of, allow_empty)
-        shutil.rmtree(directory, ignore_errors=True)
+        remove_directory(directory)
     return TripletsReport(**{**report, "seconds": round(time.monotonic() - started, 3)})
 
 

@@ -104,6 +104,22 @@ def test_goes_on_from_the_last_commit(tmp_path: Path) -> None:
     assert_ranks(third, numbers)
 
 
+@pytest.mark.parametrize("committed", [0, 1, 3, 200])
+@pytest.mark.parametrize("lost", [1, 400])
+def test_what_was_not_committed_is_not_ranked(tmp_path: Path, committed: int, lost: int) -> None:
+    """Also in partitions that had nothing when the rest was committed, whatever the disk kept of them."""
+    ranker = GroupRanker(tmp_path)
+    ranker.add(keys_of(list(range(committed))))
+    ranker.commit()
+    ranker.add(keys_of(list(range(committed, committed + lost))))
+    ranker._flush()  # as a corpus of millions of rows does before the next commit
+    again = GroupRanker(tmp_path)
+    assert again.rows == committed
+    again.add(keys_of(list(range(committed, 1000))))
+    again.finish()
+    assert_ranks(again, list(range(1000)))
+
+
 def test_partitions_ranked_before_a_crash_are_not_ranked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,123 @@
+"""Killed in the middle of a removal, every step that resumes gives the same bytes; no part of a directory is
+ever found under its name."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paraforge.files import remove_directory, remove_leftovers
+from tests.here import inside, run_stage
+from tests.lexicon.corpora import write_corpus, zipf_corpus
+from tests.lexicon.test_extraction import extract
+from tests.project import ROOT, digests
+from tests.removals import Killed, killed_after
+from tests.test_damaged_work import OUTPUTS, finished
+from tests.triplets.corpora import mine, publish
+
+__all__ = ["finished"]
+
+
+def filled(path: Path, files: int = 4) -> Path:
+    (path / "inner").mkdir(parents=True)
+    for number in range(files):
+        (path / "inner" / f"{number}.bin").write_bytes(bytes(number))
+    return path
+
+
+def test_a_directory_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    for removals in range(7):
+        place = filled(tmp_path / str(removals) / "place")
+        if removals < 6:
+            with killed_after(removals), pytest.raises(Killed):
+                remove_directory(place)
+        else:
+            remove_directory(place)
+        assert not place.exists()
+        assert all(path.name.startswith(".") for path in place.parent.iterdir())
+        # Nobody is in the way of a new one, and the next removal beside it takes what is left.
+        filled(place)
+        other = place.with_name(".not-ours.removed")
+        other.mkdir()
+        remove_directory(place)
+        assert list(place.parent.iterdir()) == [other]
+
+
+def test_links_and_what_is_missing(tmp_path: Path) -> None:
+    target = filled(tmp_path / "target")
+    (tmp_path / "link").symlink_to(target)
+    before = digests(target)
+    remove_directory(tmp_path / "link")
+    remove_directory(tmp_path / "nothing")
+    remove_leftovers(tmp_path / "nowhere")
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert digests(target) == before
+
+
+def test_nothing_else_removes_trees() -> None:
+    """Whoever removes file by file what somebody could resume from does it through one function."""
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("pipeline", "stages")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"\brmtree\b|\bremovedirs\b", path.read_text(encoding="utf-8"))
+    }
+    assert users == {"pipeline/files.py"}
+
+
+def check_every_removal(base: Path, run: Callable[[Path], Path]) -> int:
+    """Run with a kill at each removal, each time followed by a run that is not disturbed; number of kills.
+
+    run: makes an output in a directory and returns it.
+    """
+    wanted = digests(run(base / "whole"))
+    for removals in range(1000):
+        place = base / str(removals)
+        try:
+            with killed_after(removals):
+                run(place)
+        except Killed:
+            pass
+        else:
+            return removals
+        assert digests(run(place)) == wanted, f"killed after {removals} removals"
+    raise AssertionError("there is no end of removals")
+
+
+def test_a_lexicon(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", zipf_corpus(120), rows_per_shard=40)
+
+    def run(place: Path) -> Path:
+        extract(place, corpus)
+        return place / "lexicon"
+
+    assert check_every_removal(tmp_path, run) > 10
+
+
+@pytest.mark.slow
+def test_triplets(tmp_path: Path) -> None:
+    corpus = publish(tmp_path / "published", rows=60, per_file=30)
+
+    def run(place: Path) -> Path:
+        mine(corpus, place / "out", candidates=40, negatives=2)
+        return place / "out"
+
+    assert check_every_removal(tmp_path, run) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("stage", OUTPUTS)
+def test_a_stage(finished: Path, tmp_path: Path, stage: str) -> None:
+    def run(place: Path) -> Path:
+        if not place.exists():
+            shutil.copytree(finished, place, symlinks=True, ignore=shutil.ignore_patterns("work"))
+        with inside(place):
+            assert run_stage(stage)
+        return place / OUTPUTS[stage]
+
+    check_every_removal(tmp_path, run)
