@@ -149,6 +149,40 @@ def sha256_directory(directory: Path) -> str:
     return digest.hexdigest()
 
 
+DIGESTS = "sha256.json"
+"""Next to what is only read again if it is as it was written: SHA-256 by file name."""
+
+
+def write_digests(directory: Path, names: Iterable[str] | None = None) -> None:
+    """Write the SHA-256 of a directory's files to ``sha256.json`` in it; :func:`check_digests` compares.
+
+    names: of the files, relative to the directory; by default all that are in it.
+    """
+    found = (path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+    wanted = sorted((name for name in found if name != DIGESTS) if names is None else names)
+    write_json(directory / DIGESTS, {name: sha256_file(directory / name) for name in wanted})
+
+
+def check_digests(directory: Path) -> list[InputError]:
+    """What is wrong with files that ``sha256.json`` in a directory names, or with itself; empty if nothing
+    is."""
+    path = directory / DIGESTS
+    try:
+        content = read_json(path)
+        if not isinstance(content, dict) or not content:
+            raise InputError("not the SHA-256 of files", path)
+    except InputError as error:
+        return [error]
+    problems = []
+    for name, wanted in content.items():
+        try:
+            if sha256_file(directory / name) != wanted:
+                problems.append(InputError(f"not as {DIGESTS} says: damaged or changed", directory / name))
+        except OSError as error:
+            problems.append(InputError(f"cannot be read: {error.strerror}", directory / name))
+    return problems
+
+
 def hash_json(value: Any) -> str:
     """SHA-256 of a JSON value in a canonical form: sorted keys, no spaces, no NaN."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

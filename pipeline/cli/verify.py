@@ -8,10 +8,10 @@ import typer
 
 
 def verify(
-    corpora: list[Path] = typer.Argument(metavar="CORPUS", help="directories of published corpora"),
+    corpora: list[Path] = typer.Argument(metavar="CORPUS", help="directories of corpora and models"),
     workers: int = typer.Option(0, min=0, help="threads; 0 is one a core"),
 ) -> None:
-    """Check published corpora: files, checksums, rows, columns, counts.
+    """Check published corpora and models: files, checksums; of a corpus also rows, columns, counts.
 
     With data/corpus the refused pairs next to it, data/rejected, are checked too, and whether both are of the
     same run. Exits with 0 only if all of it holds; otherwise with 2, and every problem is
@@ -20,15 +20,24 @@ def verify(
     \b
     Examples:
       paraforge verify data/corpus
-      paraforge verify published/v1 published/v2
+      paraforge verify published/v1 models/nmt
     """
     from paraforge.errors import InputError
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.publication.verification import counterpart
+    from paraforge.publication.verification import counterpart, is_model, verify_model
     from paraforge.publication.verification import verify as check
     from paraforge.shards.resources import available_cores
 
     failed = False
+    models = [path for path in corpora if is_model(path)]
+    for model in models:
+        problems = verify_model(model)
+        for problem in problems:
+            typer.echo(str(problem), err=True)
+        failed = failed or bool(problems)
+        sound = _counted(len(problems), "problem") if problems else "sound: every file is as it was written"
+        typer.echo(f"{model}: {sound}", err=bool(problems))
+    corpora = [path for path in corpora if path not in models]
     others = [other for corpus in corpora if (other := counterpart(corpus)) is not None]
     with graceful_interrupts():
         for corpus in {path.resolve(): path for path in [*others, *corpora]}.values():

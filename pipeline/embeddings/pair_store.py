@@ -16,7 +16,7 @@ import numpy.typing as npt
 from paraforge.bitext.pair_blocks import PairBlock
 from paraforge.embeddings.parameters import VocabularyParameters
 from paraforge.errors import InputError, describing
-from paraforge.files import hash_json, read_json, sha256_file, write_json
+from paraforge.files import hash_json, read_json, write_json
 from paraforge.interrupts import check_interrupt
 from paraforge.learning.batches import Bags
 from paraforge.learning.id_sequences import IdSequences, IdSequencesWriter, map_array
@@ -26,7 +26,6 @@ from paraforge.text.vocabulary import Vocabulary, most_frequent
 
 FORMAT = 2
 _INDEX = "pairs.json"
-_SUMS = "sha256.json"
 _SOURCES = "sources"
 _BLOCK_ROWS = 50_000
 
@@ -140,8 +139,6 @@ def build_pair_store(
             remedy="Look at the pairs' files and columns.",
         )
     described = {builder.units.name: builder.finish(limits) for builder in builders}
-    files = [path for path in directory.iterdir() if _is_data(path)]
-    write_json(directory / _SUMS, {path.name: sha256_file(path) for path in sorted(files)})
     write_json(
         directory / _INDEX,
         {
@@ -153,23 +150,6 @@ def build_pair_store(
         },
     )
     return PairStore(directory)
-
-
-def open_pair_store(directory: Path) -> PairStore:
-    """Open what an earlier run wrote, after a look at every byte; InputError where it is missing or
-    damaged."""
-    try:
-        sums = read_json(directory / _SUMS)
-        damaged = [name for name, digest in sums.items() if sha256_file(directory / name) != digest]
-    except (OSError, AttributeError) as error:
-        raise InputError(f"damaged: {error}", directory) from error
-    if damaged or not sums:
-        raise InputError(f"damaged: {', '.join(damaged)}", directory)
-    return PairStore(directory)
-
-
-def _is_data(path: Path) -> bool:
-    return path.is_file() and (path.suffix != ".json" or path.name.endswith(".vocabulary.json"))
 
 
 def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:

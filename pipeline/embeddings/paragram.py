@@ -21,7 +21,7 @@ from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.initial import random_table, table_from_vectors
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
-from paraforge.embeddings.pair_store import build_pair_store, open_pair_store
+from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import ParagramParameters
 from paraforge.errors import InputError
 from paraforge.files import hash_json, sha256_directory, sha256_file, write_json
@@ -180,7 +180,8 @@ def _train(
     """Train the table in `directory / MODEL`; returns what the report says about it."""
     pairs = directory / "pairs"
     store = open_or_build(
-        lambda: open_pair_store(pairs),
+        pairs,
+        lambda: PairStore(pairs),
         lambda: build_pair_store(pairs, data.blocks(), [Words()], parameters.vocabulary),
     )
     training = parameters.training

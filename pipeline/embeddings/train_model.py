@@ -22,7 +22,7 @@ from paraforge.embeddings.initial import initial_table, table_from_vectors
 from paraforge.embeddings.mega_batches import encode
 from paraforge.embeddings.model import SentenceModel
 from paraforge.embeddings.objective import encoder_trainer
-from paraforge.embeddings.pair_store import PairStore, build_pair_store, open_pair_store
+from paraforge.embeddings.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.parameters import EmbeddingsParameters, ModelParameters
 from paraforge.errors import InputError
 from paraforge.evaluation.similarity.comparing import Model
@@ -261,7 +261,7 @@ def _pairs(
         write_json(found, report)
         return store, report
 
-    return open_or_build(lambda: (open_pair_store(directory), read_json(found)), build)
+    return open_or_build(directory, lambda: (PairStore(directory), read_json(found)), build)
 
 
 def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:

@@ -13,7 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from paraforge.errors import InputError
-from paraforge.files import atomic_path, read_json_or_none, remove_directory, sync_directory, write_json
+from paraforge.files import (
+    DIGESTS,
+    atomic_path,
+    check_digests,
+    read_json_or_none,
+    remove_directory,
+    sync_directory,
+    write_digests,
+    write_json,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -104,11 +113,14 @@ class Checkpoints:
         self.key = key
 
     def save(self, updates: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Write tensors first, then the JSON that makes them believed."""
+        """Write tensors first, then the JSON that makes them believed, then what shows damage to either."""
         target = self.directory / f"updates-{updates:010d}"
-        target.mkdir(parents=True, exist_ok=True)
+        while target.exists():  # the last one is written twice where it is of the last update
+            target = target.with_name(f"{target.name}-again")
+        target.mkdir(parents=True)
         write_tensors(target / _TENSORS, tensors)
         write_json(target / _STATE, {"format": FORMAT, "key": self.key, **state})
+        write_digests(target)
         sync_directory(self.directory)
         for old in self._all():
             if old != target:
@@ -120,6 +132,9 @@ class Checkpoints:
         for directory in reversed(self._all()):
             if not (directory / _STATE).is_file():
                 continue  # the process died while it was written
+            if (directory / DIGESTS).is_file() and (problems := check_digests(directory)):
+                logger.warning("%s: the checkpoint is passed over", problems[0])
+                continue
             state = read_json_or_none(directory / _STATE)
             if state is None or not {"format", "key"} <= state.keys():
                 logger.warning("%s is damaged: it is passed over", directory)

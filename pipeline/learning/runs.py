@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from paraforge.errors import InputError
-from paraforge.files import read_json, read_json_or_none, remove_directory, write_csv, write_json
+from paraforge.files import (
+    DIGESTS,
+    check_digests,
+    read_json,
+    remove_directory,
+    write_csv,
+    write_digests,
+    write_json,
+)
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
 
 Store = TypeVar("Store")
@@ -47,10 +55,13 @@ def run_once(
     work = WorkDirectory(f"{kind}/{key[:_KEY_DIGITS]}", root)
     with work.lock():
         model, report = work.path / MODEL, work.path / _REPORT
-        if read_json_or_none(report) and _is_whole(model, open_model):
+        if report.is_file() and _is_whole(work.path, open_model):
             logger.info("this model has been trained before: taken from %s", work.path)
         else:
-            write_json(report, train(work.path))
+            found = train(work.path)
+            write_digests(model)
+            write_json(report, found)
+            write_digests(work.path, [_REPORT, f"{MODEL}/{DIGESTS}"])
             for name in scratch:
                 remove_directory(work.path / name)
         with replaced_directory(output) as temporary:
@@ -59,12 +70,17 @@ def run_once(
         return read_json(report)
 
 
-def open_or_build(open_: Callable[[], Store], build: Callable[[], Store]) -> Store:
-    """What an earlier, killed run left where it is whole, otherwise what `build` makes of the data."""
+def open_or_build(directory: Path, open_: Callable[[], Store], build: Callable[[], Store]) -> Store:
+    """What an earlier, killed run left in a directory where it is whole, otherwise what `build` makes there
+    of the data."""
     try:
-        return open_()
+        if not check_digests(directory):
+            return open_()
     except InputError:  # missing, or not whole
-        return build()
+        pass
+    store = build()
+    write_digests(directory)
+    return store
 
 
 def write_curve(path: Path, over: str, counted: str, history: Iterable[Mapping[str, Any]]) -> None:
@@ -93,9 +109,16 @@ def _check_place(output: Path) -> None:
         raise InputError(f"cannot be written: {error.strerror}", output) from error
 
 
-def _is_whole(model: Path, open_model: Callable[[Path], object]) -> bool:
+def _is_whole(place: Path, open_model: Callable[[Path], object]) -> bool:
+    """Whether report and model are as they were written; those of older versions have no digests."""
+    sealed = [one for one in (place, place / MODEL) if (one / DIGESTS).is_file()]
     try:
-        open_model(model)
-    except InputError:
-        return False
-    return True
+        problems = [problem for one in sealed for problem in check_digests(one)]
+        if not problems:
+            read_json(place / _REPORT)
+            open_model(place / MODEL)
+    except InputError as error:
+        problems = [error]
+    for problem in problems:
+        logger.warning("%s. It is trained again", problem)
+    return not problems

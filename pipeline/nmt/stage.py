@@ -12,7 +12,7 @@ from typing import Any
 from paraforge import versions
 from paraforge.bitext.ingest import ingest
 from paraforge.errors import InputError
-from paraforge.files import hash_json, read_json, remove_directory, write_json
+from paraforge.files import hash_json, read_json, remove_directory, write_digests, write_json
 from paraforge.models.conversion import write_description
 from paraforge.models.importing import import_model
 from paraforge.models.model import MODEL_FILE, check_files
@@ -181,3 +181,4 @@ def publish(model: Path, output: Path, others: Mapping[str, Path] | None = None)
                 else:
                     target.parent.mkdir(parents=True, exist_ok=True)
                     link_or_copy(path, target)
+        write_digests(temporary)

@@ -102,6 +102,7 @@ def train_decoders(
         begin = time.perf_counter()
         triples = directory / "triples"
         store = open_or_build(
+            triples,
             lambda: TripleStore(triples),
             lambda: build_triple_store(
                 triples, read_sentences(files), parameters.vocabulary, parameters.maximum_length

@@ -10,6 +10,14 @@ from tests.here import run_command
 from tests.selection.published import publish_pairs
 
 
+def problems_of(directory: Path) -> list[str]:
+    """What is said of a directory, which is not sound where anything is."""
+    result = run_command("verify", directory, expect=None)
+    problems: list[str] = result.stderr.splitlines()
+    assert (result.exit_code == 2) == bool(problems)
+    return problems[:-1]
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     publish_pairs(tmp_path, rows=300)
