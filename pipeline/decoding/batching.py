@@ -237,6 +237,8 @@ def _outcome(
         decoded = wait()
         if len(decoded) != len(batch):
             raise EngineError(f"the engine gave {len(decoded)} results for {len(batch)} sentences")
+        if not all(decoded):
+            raise EngineError("the engine gave no hypothesis for a sentence, and no reason")
         return [
             Hypotheses(hypotheses, source.truncated)
             for source, hypotheses in zip(batch, decoded, strict=True)

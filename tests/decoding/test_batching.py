@@ -155,6 +155,16 @@ def test_an_engine_that_loses_a_sentence_is_found_out() -> None:
         list(translate_in_batches(Loses(), ["a b", "c"]))
 
 
+def test_an_engine_without_a_hypothesis_or_a_reason_is_found_out() -> None:
+    class Silent(Upper):
+        def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+            wait = super().submit(batch)
+            return lambda: [*wait()[1:], ()]
+
+    with pytest.raises(EngineError, match="no hypothesis"):
+        list(translate_in_batches(Silent(), ["a b", "c"]))
+
+
 def test_an_interrupt_is_seen_between_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Upper(batch_tokens=4)
     results = translate_in_batches(engine, ["a b c"] * 10)
