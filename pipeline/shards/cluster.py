@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from paraforge.errors import IncompleteError, first_line
-from paraforge.shards.resources import Resources
+from paraforge.interrupts import check_interrupt
+from paraforge.shards.resources import Resources, available_cores
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -26,6 +27,7 @@ _OUT_A_WORKER = 4
 _SECONDS_BETWEEN_COUNTS = 10.0
 # So long a run waits for a first worker, or for another when all have gone, before it stops.
 _PATIENCE_SECONDS = 900.0
+_POLL_SECONDS = 1.0
 
 
 def worker_number() -> int:
@@ -33,6 +35,35 @@ def worker_number() -> int:
     are 0 too unless their names are numbers: each of them sees its own devices."""
     name = _worker_name()
     return int(name) if name.isdecimal() else 0
+
+
+def worker_threads() -> int:
+    """Threads that this process was started with as a worker of a cluster; all cores where it is none."""
+    if "distributed" not in sys.modules:
+        return available_cores()
+    from distributed import get_worker
+
+    try:
+        return int(get_worker().state.nthreads)
+    except ValueError:
+        return available_cores()
+
+
+def has_gpu_workers(resources: Resources) -> bool:
+    """Whether a worker of the cluster that ``resources`` names declares a ``GPU``; waits a while for a first
+    worker. Raises IncompleteError: nobody answers there, or no worker comes."""
+    with connect(resources, 0) as client, watched_connection():
+        workers = Workers(client)
+        while not (known := client.sync(client.scheduler.identity)["workers"]):
+            workers.tasks_out()
+            check_interrupt()
+            time.sleep(_POLL_SECONDS)
+        found = any(worker["resources"].get("GPU") for worker in known.values())
+    if not found:
+        logger.info(
+            "no worker declares a GPU ('dask worker --resources GPU=1'): the engine runs on the workers' CPUs"
+        )
+    return found
 
 
 def is_numbered() -> bool:

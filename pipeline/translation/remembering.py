@@ -42,7 +42,7 @@ class Tasks:
     """What a run translates; a run that was killed finds it here, and resumes with the same tasks.
 
     key: what it is for: corpus, model, engine, options, size of a task.
-    unknown: sentences that the memory did not know.
+    unknown: sentences that the memory did not know. tasks: into how many tasks they were cut.
     segments: SHA-256 of the segments of the memory that have them now.
     translating: whether there are tasks whose result is not in the memory yet.
     finished: whether the corpus has been written.
@@ -50,6 +50,7 @@ class Tasks:
 
     key: str
     unknown: int = 0
+    tasks: int = 0
     segments: list[str] = field(default_factory=list)
     translating: bool = False
     finished: bool = False
@@ -63,8 +64,9 @@ class Remembered:
     from_memory, translated, failed: sentences that were known before, and what became of the others.
     known_before: sentences that other runs translated. Unlike ``from_memory`` it does not change when this
         run is killed, repeated, or has to translate again what was damaged.
+    tasks: into how many tasks they were cut, whether this process translated them or an earlier one.
     translated_now: like ``translated``, without what an earlier process of the same run had finished.
-    step: the tasks.
+    step: the tasks of this process.
     """
 
     recalled: Recalled
@@ -72,6 +74,7 @@ class Remembered:
     translated: int
     failed: int
     known_before: int
+    tasks: int
     translated_now: int
     step: StepReport
 
@@ -119,7 +122,7 @@ def translate_unknown(
         if parameters.memory and not len(recalled.unknown):
             # Whatever another run has left here is void, and is not continued.
             _write_state(work, Tasks(key, finished=True))
-            return _remembered(recalled, key, 0, 0, report)
+            return _remembered(recalled, Tasks(key), 0, report)
         memory.begin()
         tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters.sentences_per_task)
         logger.info(
@@ -145,7 +148,7 @@ def translate_unknown(
             segments = [segment for segment in segments if segment.sha256 in tasks.segments]
         recalled = recall(distinct.keys, segments, tasks.segments, work / "recall")
         if not len(recalled.unknown):
-            return _remembered(recalled, key, tasks.unknown, now, report)
+            return _remembered(recalled, tasks, now, report)
         logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters.sentences_per_task)
     raise IncompleteError(f"translate: {len(recalled.unknown)} sentences have no result")
@@ -225,12 +228,18 @@ def _versions(choice: EngineChoice) -> Versions:
     return {name: version for name, version in installed(libraries).items() if name in libraries}
 
 
-def _remembered(
-    recalled: Recalled, key: str, unknown: int, translated_now: int, step: StepReport
-) -> Remembered:
-    count, failed = len(recalled.places), recalled.failed
-    others = count - recalled.made_by(key)
-    return Remembered(recalled, count - unknown, unknown - failed, failed, others, translated_now, step)
+def _remembered(recalled: Recalled, tasks: Tasks, translated_now: int, step: StepReport) -> Remembered:
+    count, failed, unknown = len(recalled.places), recalled.failed, tasks.unknown
+    return Remembered(
+        recalled=recalled,
+        from_memory=count - unknown,
+        translated=unknown - failed,
+        failed=failed,
+        known_before=count - recalled.made_by(tasks.key),
+        tasks=tasks.tasks,
+        translated_now=translated_now,
+        step=step,
+    )
 
 
 def _read_state(work: Path) -> Tasks | None:
@@ -262,9 +271,14 @@ def _write_tasks(
         writer = ShardWriter(temporary, _SENTENCES, sentences_per_task)
         for texts in distinct.texts(corpus, recalled.unknown):
             writer.write(pa.table([pc.fill_null(texts, "")], schema=_SENTENCES))
-        writer.close({"step": "unknown-sentences"})
-    unknown = before.unknown + len(recalled.unknown)
-    tasks = Tasks(before.key, unknown, before.segments, translating=True)
+        written = writer.close({"step": "unknown-sentences"})
+    tasks = Tasks(
+        before.key,
+        before.unknown + len(recalled.unknown),
+        before.tasks + len(written),
+        before.segments,
+        translating=True,
+    )
     _write_state(work, tasks)
     return tasks
 

@@ -26,7 +26,7 @@ from paraforge.errors import IncompleteError, InputError
 from paraforge.files import hash_json
 from paraforge.models.model import TranslationModel, open_model
 from paraforge.models.subwords import libraries as subword_libraries
-from paraforge.shards.cluster import is_numbered, worker_number
+from paraforge.shards.cluster import has_gpu_workers, is_numbered, worker_number, worker_threads
 from paraforge.shards.libraries import own_versions
 from paraforge.shards.resources import Resources, available_cores
 from paraforge.shards.step import Step, unfinished_file
@@ -136,11 +136,14 @@ def _resolved(
 
 
 def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
-    """The devices to use: those named, or every GPU that the engine sees, or the CPU."""
+    """The devices to use: those named, or every GPU that the engine sees, or the CPU. Of a cluster: `cuda`,
+    the one that each of its GPU workers sees, where a worker declares one."""
     if is_remote(engine):
         return ["cpu"]
-    if resources.devices != ["auto"] or resources.scheduler is not None:
+    if resources.devices != ["auto"]:
         return list(resources.devices)
+    if resources.scheduler is not None:
+        return ["cuda" if not is_model_free(engine) and has_gpu_workers(resources) else "cpu"]
     if engine == "torch":
         import torch
 
@@ -157,7 +160,7 @@ class Workplace:
     """Processes for translation and what each of them uses; no result depends on it.
 
     workers: processes; None leaves it to the cluster. devices: worker n takes device n modulo their number.
-    threads: CPU threads of a process.
+    threads: CPU threads of a process; 0 for all that a worker of a cluster was started with.
     batch_tokens: source tokens of a batch; 0 lets the engine choose.
     graphs: whether the engine torch uses CUDA graphs.
     """
@@ -170,7 +173,7 @@ class Workplace:
 
     def placement(self, device: str) -> Placement:
         """Where and with how much the engine of one process runs."""
-        return Placement(device, self.threads, self.batch_tokens, self.graphs)
+        return Placement(device, self.threads or worker_threads(), self.batch_tokens, self.graphs)
 
     @property
     def on_gpu(self) -> bool:
@@ -181,10 +184,11 @@ class Workplace:
 def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workplace:
     """One process a GPU; on a CPU one process with all cores as threads, which holds the model once."""
     devices = tuple(devices_of(resources, engine))
-    if devices[0].startswith("cuda") or resources.scheduler is not None:
-        processes = len(devices) if resources.scheduler is None else None
+    if resources.scheduler is not None:
+        return Workplace(None, devices, resources.threads, resources.batch_tokens, resources.cuda_graphs)
+    if devices[0].startswith("cuda"):
         threads = resources.threads or 1
-        return Workplace(processes, devices, threads, resources.batch_tokens, resources.cuda_graphs)
+        return Workplace(len(devices), devices, threads, resources.batch_tokens, resources.cuda_graphs)
     cores = available_cores()
     workers = resources.workers or (cores if is_model_free(engine) else 1)
     if is_remote(engine) or sentences <= resources.in_process_rows:

@@ -23,10 +23,12 @@ from paraforge.translation.sentences import (
     choose_engine,
     devices_of,
     plan_workplace,
+    sentences_step,
 )
 
 AUTO = DecodingOptions(compute_type="auto")
 SCHEDULER = "tcp://host:8786"
+CHOICE = EngineChoice("fake", DecodingOptions(), {}, "x", None)
 
 
 @pytest.fixture
@@ -125,3 +127,34 @@ def test_the_engine_is_checked_before_the_model(tmp_path: Path, gpus: Any) -> No
     gpus()
     with pytest.raises(InputError, match="torch sees no device"):
         choose_engine("torch", tmp_path / "none", AUTO, {}, Resources(devices=["cuda"]))
+
+
+def threads_and_device(workplace: Workplace) -> tuple[int, str]:
+    """What an engine gets on the worker that is asked."""
+    placement = workplace.placement(workplace.devices[0])
+    return placement.threads, placement.device
+
+
+@pytest.mark.parametrize("gpus_of_worker", [0, 1])
+def test_auto_on_a_cluster_asks_its_workers(gpus_of_worker: int) -> None:
+    """GPU workers are asked for where there are any, and a worker uses all of the threads that it has."""
+    from distributed import Client, LocalCluster
+
+    declared = {"GPU": 1} if gpus_of_worker else None
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=3,
+        processes=False,
+        protocol="tcp://",
+        resources=declared,
+        dashboard_address=None,
+    ) as cluster:
+        resources = Resources(scheduler=cluster.scheduler_address)
+        found = plan_workplace("ctranslate2", resources, 10**6)
+        assert found.devices == (("cuda",) if gpus_of_worker else ("cpu",))
+        assert sentences_step(CHOICE, found).device == found.devices[0]
+        with Client(cluster) as client:
+            assert client.submit(threads_and_device, found).result() == (3, found.devices[0])
+        assert not plan_workplace("fake", resources, 10**6).on_gpu
+        named = Resources(scheduler=cluster.scheduler_address, devices=["cuda"], threads=2)
+        assert plan_workplace("torch", named, 10**6).threads == 2

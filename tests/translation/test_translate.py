@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -323,3 +324,27 @@ def test_an_interrupted_task_keeps_its_batches(tmp_path: Path, monkeypatch: pyte
     _, published = run(tmp_path, corpus, parameters(sentences_per_task=2000))
     assert published.records == expected.records
     assert not list((tmp_path / "work").rglob("*.unfinished"))
+
+
+@pytest.mark.parametrize("moment", ["translate.assemble", "translate.rows_step", "remembering.recall"])
+def test_a_resumed_run_reports_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Whenever it was killed: only times, and what the last process had to do, are its own."""
+
+    def killed(*arguments: object) -> None:
+        raise Interrupted()
+
+    own = {"seconds", "sentences_per_second", "reused_tasks", "run"}
+
+    def figures(report: TranslationReport) -> dict[str, object]:
+        return {name: value for name, value in asdict(report).items() if name not in own}
+
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
+    whole, _ = run(tmp_path / "whole", corpus, parameters(sentences_per_task=10))
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(f"paraforge.translation.{moment}", killed)
+        run(tmp_path, corpus, parameters(sentences_per_task=10))
+    resumed, _ = run(tmp_path, corpus, parameters(sentences_per_task=10))
+    assert whole.tasks > 3
+    assert figures(resumed) == figures(whole)
