@@ -10,7 +10,7 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-INGEST = 3
+INGEST = 4
 NMT = 2
 TRANSLATE = 2
 PARAGRAM = 1

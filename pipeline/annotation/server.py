@@ -144,7 +144,9 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
     @app.errorhandler(sqlite3.Error)
     def not_saved(error: sqlite3.Error) -> Page:
         logger.error("%s: %s", store.path, error)
-        return problem_page("Not saved", f"The database says: {error}. Try again."), 503
+        locked = "locked" in str(error)
+        why = "Another program is writing to the evaluation" if locked else f"The database says: {error}"
+        return problem_page("Not saved", f"{why}. Try again."), 503
 
     return app
 

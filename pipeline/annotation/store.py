@@ -24,7 +24,8 @@ FORMAT = 1
 APPLICATION = 0x50464741  # "PFGA": distinguishes this database from any other SQLite file
 LONGEST_NAME = 60
 LONGEST_COMMENT = 2_000
-_WAIT_SECONDS = 20.0
+_WAIT_SECONDS = 3.0
+"""For another program that writes; others wait meanwhile, and a page that fails can be sent again."""
 _TABLES = (
     "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE manifests (content TEXT PRIMARY KEY, sha256 TEXT NOT NULL)",

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
-import yaml
-
 from paraforge.browse.view import Interval, View
 from paraforge.selection.filters import FilterParameters
 from paraforge.selection.filters.bounds import BoundsParameters
 from paraforge.selection.filters.flag import FlagParameters
 from paraforge.selection.filters.length import LENGTHS, LengthParameters
 from paraforge.selection.parameters import SelectParameters
+from paraforge.yaml_text import yaml_text
 
 
 def default_view(published: SelectParameters, scores: Sequence[str], flags: Sequence[str]) -> View:
@@ -121,7 +120,7 @@ def section_text(parameters: SelectParameters) -> str:
         "deciles": list(parameters.deciles),
         "filters": [_short(one) for one in parameters.filters],
     }
-    return yaml.safe_dump({"select": section}, sort_keys=False, allow_unicode=True)
+    return yaml_text({"select": section})
 
 
 def _short(one: FilterParameters) -> dict[str, Any]:

@@ -141,6 +141,9 @@ def export(
     ),
     form: str | None = typer.Option(None, "--format", "-f", help="tsv (default), csv, json, jsonl, parquet"),
     force: bool = typer.Option(False, "--force", help="replace the file of --output"),
+    spreadsheet: bool = typer.Option(
+        False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
+    ),
 ) -> None:
     """Write every complete answer with its pair, one row an answer.
 
@@ -151,15 +154,16 @@ def export(
     """
     from paraforge.annotation.results import ANSWER_SCHEMA, answer_rows
     from paraforge.annotation.store import AnnotationStore
-    from paraforge.corpus.output import TABLE, chosen_format, write_rows
+    from paraforge.corpus.output import TABLE, check_spreadsheet, chosen_format, write_rows
     from paraforge.errors import InputError
 
     kind = chosen_format(form, output, "tsv")
     if kind == TABLE:
         raise InputError("answers are not shown as a table", remedy="Use tsv, csv, json, jsonl or parquet.")
+    check_spreadsheet(kind, spreadsheet)
     check_output_file(output, force, table("answers", kind, ANSWER_SCHEMA.names))
     rows = answer_rows(AnnotationStore(database))
-    written = write_rows(rows, output, kind)
+    written = write_rows(rows, output, kind, spreadsheet)
     if output is not None:
         typer.echo(f"{output}: {written:,} answers", err=True)
 

@@ -15,6 +15,9 @@ def export_corpus(
     ),
     columns: str = typer.Option("", "--columns", help="of jsonl, e.g. reference,translation; all by default"),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+    spreadsheet: bool = typer.Option(
+        False, "--safe-for-spreadsheets", help="paranmt: an apostrophe before texts that look like formulas"
+    ),
 ) -> None:
     """Write a published corpus as text for other programs.
 
@@ -30,12 +33,14 @@ def export_corpus(
     """
     from paraforge.cli.outputs import FileKind, check_output_file, text_lines
     from paraforge.corpus.export import export_text, text_format
+    from paraforge.corpus.output import check_spreadsheet
     from paraforge.errors import InputError
     from paraforge.publication.datasets import open_published
 
     chosen = form or text_format(output)
     if chosen not in ("paranmt", "jsonl"):
         raise InputError(f"no format '{chosen}'", remedy="There are paranmt and jsonl.")
+    check_spreadsheet(chosen, spreadsheet, kinds=["paranmt"])
     names = [name.strip() for name in columns.split(",") if name.strip()]
     if names and chosen != "jsonl":
         raise InputError("--columns is for jsonl", remedy="ParaNMT's form has its three columns.")
@@ -46,7 +51,7 @@ def export_corpus(
     target = None if str(output) == "-" else output
     check_output_file(target, force, kinds[chosen])
     rows, changed = export_text(
-        open_published(corpus), target, "jsonl" if chosen == "jsonl" else "paranmt", names
+        open_published(corpus), target, "jsonl" if chosen == "jsonl" else "paranmt", names, spreadsheet
     )
     if changed:
         typer.echo(f"in {changed:,} texts a tab or line end became a blank", err=True)

@@ -19,6 +19,9 @@ def query(
     ),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
     force: bool = typer.Option(False, "--force", help="replace the file of --output"),
+    spreadsheet: bool = typer.Option(
+        False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
+    ),
     count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="rows that a table shows at most"),
     memory: str = typer.Option("600MB", help="memory DuckDB may use; what is larger goes to temporary files"),
     threads: int = typer.Option(0, min=0, help="threads; 0 is one a core"),
@@ -42,11 +45,12 @@ def query(
     from paraforge.cli.console import on_terminal, text_width
     from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.corpus.database import open_database
-    from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows
+    from paraforge.corpus.output import TABLE, check_spreadsheet, chosen_format, render_table, write_rows
     from paraforge.corpus.statement import run_statement
     from paraforge.publication.datasets import neighbours, open_published
 
     kind = chosen_format(form, output)
+    check_spreadsheet(kind, spreadsheet)
     check_output_file(output, force)
     views, missing = neighbours(open_published(corpus))
     text = sys.stdin.read() if sql == "-" else sql
@@ -67,6 +71,6 @@ def query(
                     f"the first {count:,} rows; --count shows more, --output FILE writes all", err=True
                 )
         else:
-            written = write_rows(rows, output, kind)
+            written = write_rows(rows, output, kind, spreadsheet)
             if output is not None:
                 typer.echo(f"{output}: {written:,} rows", err=True)

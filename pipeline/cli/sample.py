@@ -30,6 +30,9 @@ def sample(
     ),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
     force: bool = typer.Option(False, "--force", help="replace the file of --output"),
+    spreadsheet: bool = typer.Option(
+        False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
+    ),
 ) -> None:
     """Show pairs drawn at random, uniformly and without replacement.
 
@@ -41,12 +44,13 @@ def sample(
       paraforge sample data/corpus -n 1000 --seed 7 -o to-annotate.tsv
     """
     from paraforge.cli.outputs import check_output_file, table, text_lines, write_or_print
-    from paraforge.corpus.output import TABLE, chosen_format, render_table, write_rows
+    from paraforge.corpus.output import TABLE, check_spreadsheet, chosen_format, render_table, write_rows
     from paraforge.corpus.sample import parse_band, sample_pairs
     from paraforge.corpus.statement import Rows
     from paraforge.publication.datasets import open_published
 
     kind = "pairs" if form == "pairs" else chosen_format(form, output, "pairs")
+    check_spreadsheet(kind, spreadsheet)
     text = kind in ("pairs", TABLE)
     shown = text_lines("a table of pairs", r"\|.*\||row 1|no rows.*| +\w+ +reference +translation .*")
     check_output_file(output, force, shown if text else table("pairs", kind, ["source", "line", *_TEXTS]))
@@ -62,7 +66,7 @@ def sample(
         )
         write_or_print(drawing, output)
     else:
-        write_rows(rows, output, kind)
+        write_rows(rows, output, kind, spreadsheet)
     typer.echo(f"{drawn.pairs.num_rows:,} of {drawn.population:,} pairs, seed {seed}", err=True)
 
 

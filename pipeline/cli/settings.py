@@ -63,7 +63,7 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
     """Set `a.b.0.c=value`; of several parts of an encoder, `encoder.dimension` sets that of each."""
     import yaml
 
-    from paraforge.yaml_reader import read_yaml_text
+    from paraforge.yaml_text import read_yaml_text
 
     key, equals, text = setting.partition("=")
     if not equals or not key:

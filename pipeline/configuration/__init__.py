@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from paraforge.configuration.parameters import Parameters
 from paraforge.configuration.places import Location, known_keys, line_of, suggestion, written
 from paraforge.errors import ConfigurationError, InputError
-from paraforge.yaml_reader import read_yaml_text
+from paraforge.yaml_text import read_yaml_text
 
 PARAMETERS = Path("params.yaml")
 

@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.corpus.output import write_text
+from paraforge.corpus.output import safe_text, write_text
 from paraforge.corpus.statement import Rows
 from paraforge.errors import InputError
 from paraforge.files import text_output
@@ -28,7 +28,11 @@ def text_format(path: Path) -> TextFormat:
 
 
 def export_text(
-    corpus: Dataset, output: Path | None, form: TextFormat, columns: Sequence[str] = ()
+    corpus: Dataset,
+    output: Path | None,
+    form: TextFormat,
+    columns: Sequence[str] = (),
+    spreadsheet: bool = False,
 ) -> tuple[int, int]:
     """Write all pairs of a corpus, in its order, to a file (`.gz`: compressed) or to standard output.
 
@@ -36,7 +40,9 @@ def export_text(
     by tabs, without a header; `corpus=paranmt-tsv` reads it. A missing score is an empty field. `jsonl` is an
     object a line, with null where a value is missing or not a number.
 
-    columns: of `jsonl`, all by default. Memory does not grow with the corpus.
+    columns: of `jsonl`, all by default.
+    spreadsheet: of `paranmt`, an apostrophe before texts that a spreadsheet would run as a formula.
+    Memory does not grow with the corpus.
 
     Returns rows, and texts in which a tab or line end became a blank (of `paranmt`). Raises InputError: no
     such column.
@@ -53,7 +59,7 @@ def export_text(
             return write_text(Rows(schema, batches), file, form), 0
         changed = 0
         for batch in batches:
-            lines, count = _three_columns(batch)
+            lines, count = _three_columns(batch, spreadsheet)
             file.writelines(lines)
             changed += count
     return corpus.rows, changed
@@ -67,7 +73,7 @@ def _batches(corpus: Dataset, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
             bar.update(len(table))
 
 
-def _three_columns(batch: pa.RecordBatch) -> tuple[Iterator[str], int]:
+def _three_columns(batch: pa.RecordBatch, spreadsheet: bool = False) -> tuple[Iterator[str], int]:
     """Lines, and the number of texts that had to be changed."""
     changed = 0
     parts = []
@@ -75,6 +81,8 @@ def _three_columns(batch: pa.RecordBatch) -> tuple[Iterator[str], int]:
         text = batch.column(name).cast(pa.large_string())
         parts.append(pc.replace_substring_regex(text, _BREAKS, " "))
         changed += pc.sum(pc.not_equal(text, parts[-1])).as_py() or 0
+        if spreadsheet:
+            parts[-1] = pa.array(map(safe_text, parts[-1].fill_null("").to_pylist()), pa.large_string())
     score = batch.column(PARANMT[2])
     known = pc.if_else(pc.is_nan(score), pa.scalar(None, score.type), score)
     parts += [known.cast(pa.large_string()), pa.scalar("\t", pa.large_string())]

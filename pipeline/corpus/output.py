@@ -9,7 +9,7 @@ import json
 import math
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -27,6 +27,8 @@ TABLE, PARQUET = "table", "parquet"
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".parquet": PARQUET}
 FORMATS = (TABLE, *SUFFIXES.values())
 _AS_TEXT = "CAST it to VARCHAR in the query."
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What a text begins with that a spreadsheet runs as a formula, or may after it has removed a blank."""
 # Of a table's column; with less, values are broken into unreadable pieces.
 _LEAST_WIDTH = 12
 
@@ -51,31 +53,48 @@ def chosen_format(name: str | None, output: Path | None, otherwise: str = TABLE)
     return SUFFIXES[output.suffix.lower()]
 
 
-def write_rows(rows: Rows, path: Path | None, kind: str) -> int:
-    """Write all rows to a file, whole or not at all, or as text to standard output; gives their number."""
+def check_spreadsheet(kind: str, wanted: bool, *, kinds: Sequence[str] = ("csv", "tsv")) -> None:
+    """Raise InputError where --safe-for-spreadsheets is given for another format than these."""
+    if wanted and kind not in kinds:
+        raise InputError(
+            "--safe-for-spreadsheets has no meaning here", remedy=f"It is for {', '.join(kinds)}."
+        )
+
+
+def safe_text(text: str) -> str:
+    """The text with an apostrophe before it where a spreadsheet would take it for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def write_rows(rows: Rows, path: Path | None, kind: str, spreadsheet: bool = False) -> int:
+    """Write all rows to a file, whole or not at all, or as text to standard output; gives their number.
+    spreadsheet: see :func:`write_text`."""
     if path is None:
-        return write_text(rows, sys.stdout, kind)
+        return write_text(rows, sys.stdout, kind, spreadsheet)
     with atomic_path(path) as temporary:
         if kind == PARQUET:
             return _write_parquet(rows, temporary)
         with temporary.open("w", encoding="utf-8", newline="") as file:
-            return write_text(rows, file, kind)
+            return write_text(rows, file, kind, spreadsheet)
 
 
-def write_text(rows: Rows, file: IO[str], kind: str) -> int:
+def write_text(rows: Rows, file: IO[str], kind: str, spreadsheet: bool = False) -> int:
     """Write all rows as ``csv``, ``tsv``, ``json`` (one array) or ``jsonl``; gives their number.
 
     A missing value is an empty field, or null. Within a field of TSV, tabs and line ends become blanks.
     NaN is null in JSON, and a number of single precision has no more digits than it needs: DuckDB's COPY
     writes NaN as it is, and 0.7 as 0.699999988079071.
+
+    spreadsheet: texts of CSV and TSV that a spreadsheet would run as a formula get an apostrophe before them.
     """
     names = rows.schema.names
     count = 0
     if kind in ("csv", "tsv"):
         write = csv.writer(file, lineterminator="\n").writerow if kind == "csv" else _tsv_writer(file)
-        write(names)
+        text = safe_text if spreadsheet else str
+        write([text(name) for name in names])
         for values in _tuples(rows):
-            write(["" if value is None else _field(value) for value in values])
+            write([text(value) if isinstance(value, str) else _field(value) for value in values])
             count += 1
         return count
     before, between, after = ("[\n ", ",\n ", "\n]\n") if kind == "json" else ("", "\n", "\n")
@@ -119,6 +138,8 @@ def _plain(column: pa.Array) -> list[Any]:
 
 
 def _field(value: Any) -> str:
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from paraforge.markdown import Code, clip, code, escape, table
 from paraforge.publication.manifest import KEPT, Manifest
 from paraforge.publication.parameters import PublishParameters
@@ -16,6 +14,7 @@ from paraforge.scoring.columns import LABELS
 from paraforge.selection.fate import Counts
 from paraforge.selection.reasons import explain_reasons
 from paraforge.statistics.counts import AVERAGED
+from paraforge.yaml_text import yaml_text
 
 # The Hub wants it as README.md, which readers of a directory of Parquet files would take for Parquet.
 CARD_NAME = "_README.md"
@@ -76,7 +75,7 @@ def configs(named: Mapping[str, tuple[str, str, Sequence[Mapping[str, str]]]]) -
 
 def dataset_card(manifest: Manifest, statistics: Statistics, parameters: PublishParameters) -> str:
     """The text of the card. Everything that a user can name or that comes from a corpus is escaped."""
-    metadata = yaml.safe_dump(front_matter(manifest, parameters), sort_keys=False, allow_unicode=True)
+    metadata = yaml_text(front_matter(manifest, parameters))
     sections = [_introduction(manifest), _use(manifest), _counts(manifest)]
     if manifest.content == KEPT:
         sections += [_bands(statistics), _means(statistics), _examples(statistics)]

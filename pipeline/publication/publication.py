@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import yaml
 
 from paraforge.errors import IncompleteError, InputError
 from paraforge.files import hash_json, sha256_file, write_whole
@@ -34,6 +33,7 @@ from paraforge.shards.step import check_bytes
 from paraforge.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.shards.work import WorkDirectory, replaced_directories
 from paraforge.versions import PUBLISH
+from paraforge.yaml_text import yaml_text
 
 logger = logging.getLogger(__name__)
 
@@ -261,7 +261,7 @@ class _Publication:
         write_index(directory, records, {"step": STEP, "version": PUBLISH, "schema_version": SCHEMA_VERSION})
         manifest.write(directory)
         write_whole(directory / CARD_NAME, dataset_card(manifest, statistics, self.parameters))
-        write_whole(directory / CONFIGS_NAME, yaml.safe_dump(file_configs(manifest), sort_keys=False))
+        write_whole(directory / CONFIGS_NAME, yaml_text(file_configs(manifest)))
         return manifest
 
     def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:

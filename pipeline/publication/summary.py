@@ -17,7 +17,7 @@ from paraforge.publication.manifest import Manifest, read_manifest
 from paraforge.publication.statistics import describe, merge
 from paraforge.shards.store import ShardDirectory
 from paraforge.statistics.counts import AVERAGED, BANDS, shared_out
-from paraforge.yaml_reader import read_yaml_text
+from paraforge.yaml_text import read_yaml_text
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
 # Of each stage, one that reads its output, and the output.

@@ -19,6 +19,7 @@ from paraforge.report.histograms import HEAT_STEP, LONGEST
 from paraforge.report.parameters import ReportParameters
 from paraforge.report.svg import Bar, heat_map, histogram, lines
 from paraforge.versions import __version__
+from paraforge.yaml_text import yaml_text
 
 if TYPE_CHECKING:
     import jinja2
@@ -55,7 +56,13 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"count": _count, "score": _score, "share": share, "words": _words}
+    environment.filters |= {
+        "count": _count,
+        "score": _score,
+        "share": share,
+        "words": _words,
+        "isolated": _isolated,
+    }
     return environment
 
 
@@ -189,10 +196,8 @@ def _fingerprints(content: Content) -> list[tuple[str, str, str]]:
 
 def _parameters(content: Content) -> list[tuple[str, str]]:
     """Parameters of every step as readable text."""
-    import yaml
-
     return [
-        (step, yaml.safe_dump(made["parameters"], sort_keys=False, allow_unicode=True).strip())
+        (step, yaml_text(made["parameters"]).strip())
         for step, made in content.manifest.steps.items()
         if made.get("parameters")
     ]
@@ -204,6 +209,11 @@ def _count(number: int) -> str:
 
 def _score(number: float | None, digits: int = 2) -> str:
     return "–" if number is None else f"{number:.{digits}f}"
+
+
+def _isolated(text: str) -> Markup:
+    """Text of others: its direction, and what overrides it, ends where the text does."""
+    return Markup("<bdi>{}</bdi>").format(text)
 
 
 def _words(pieces: Sequence[tuple[str, bool]]) -> Markup:

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from paraforge.errors import InputError
-from paraforge.files import cache_directory, sha256_file
-from paraforge.scoring.vectors import WordVectors
+from paraforge.files import cache_directory, read_json, sha256_file
+from paraforge.scoring.vectors import TABLE_NAME, WordVectors
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +29,9 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
     cache = cache_directory("vectors") if cache is None else cache
     directory = cache / sha256_file(path)
     if directory.is_dir():
+        # What was said when it was converted holds for every use of the file.
+        for note in read_json(directory / TABLE_NAME).get("notes", ()):
+            logger.warning("%s: %s", path, note)
         return directory
     cache.mkdir(parents=True, exist_ok=True)
     logger.info("converting %s once; its table is kept in %s", path, directory)

@@ -21,7 +21,7 @@ _LARGEST_DIMENSION: Final = 20_000
 _FIX_LINE: Final = "Correct or remove the line; each has a word and then {} numbers, separated by spaces."
 
 
-def read_vector_file(path: Path) -> Iterator[VectorBlock]:
+def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[VectorBlock]:
     """Read a file of word vectors block by block, in bounded memory but for the set of words seen.
 
     A first line of two whole numbers is word2vec's header (words, dimension); without one, the numbers at the
@@ -29,14 +29,15 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
     later parts looks like a number. After a header, binary data is taken for word2vec's binary format.
 
     Published files have words that are not UTF-8, which no text can hold, and words that come again: the
-    former and all but the first of the latter are left out, with a warning that counts them.
+    former and all but the first of the latter are left out, with a warning that counts them, which is also
+    added to ``notes``.
 
     Raises InputError: no vectors; a line with too few or too many numbers; NaN or infinity; a header that the
     file does not keep; damaged or truncated compressed data.
     """
     seen: set[str] = set()
     undecodable = _LeftOut("words that are not UTF-8")
-    repeated = _LeftOut("words that stood there before")
+    repeated = _LeftOut("words that were in the file before")
     with open_bytes(path) as stream:
         source = VectorSource(stream, path)
         header = _header(source)
@@ -64,6 +65,8 @@ def read_vector_file(path: Path) -> Iterator[VectorBlock]:
     for left_out in (undecodable, repeated):
         if left_out.count:
             logger.warning("%s: %s", path, left_out)
+            if notes is not None:
+                notes.append(str(left_out))
     if not seen:
         raise InputError(
             "no word vectors in the file", path, remedy="Give a file with a word and its vector a line."

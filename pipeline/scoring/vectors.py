@@ -124,13 +124,14 @@ class WordVectors:
             InputError: see :func:`~paraforge.scoring.vector_files.read_vector_file`; nothing is left behind.
         """
         words: list[str] = []
+        notes: list[str] = []
 
         def vectors() -> Iterator[FloatArray]:
-            for block in read_vector_file(Path(path)):
+            for block in read_vector_file(Path(path), notes):
                 words.extend(block.words)
                 yield block.vectors
 
-        _write_table(Path(directory), words, vectors())
+        _write_table(Path(directory), words, vectors(), notes)
         return cls.open(directory)
 
     def save(self, directory: str | Path) -> None:
@@ -198,8 +199,10 @@ def _fingerprint(words: Any, vectors: hashlib._Hash, shape: tuple[int, ...]) -> 
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _write_table(directory: Path, words: Any, blocks: Iterator[FloatArray]) -> None:
-    """Write a table; `words` may be a list that grows while `blocks` is consumed."""
+def _write_table(
+    directory: Path, words: Any, blocks: Iterator[FloatArray], notes: Sequence[str] = ()
+) -> None:
+    """Write a table; `words` and `notes` may be lists that grow while `blocks` is consumed."""
     directory.mkdir(parents=True, exist_ok=True)
     count = dimension = 0
     digest = hashlib.sha256()
@@ -227,6 +230,7 @@ def _write_table(directory: Path, words: Any, blocks: Iterator[FloatArray]) -> N
             "dimension": dimension,
             "unknown": UNKNOWN_WORD if pc.index(strings, UNKNOWN_WORD).as_py() >= 0 else None,
             "fingerprint": _fingerprint(strings, digest, (count, dimension)),
+            **({"notes": list(notes)} if notes else {}),
         },
     )
     logger.info("%d word vectors of %d numbers in %s", count, dimension, directory)

@@ -15,7 +15,7 @@ from paraforge.publication.card import CARD_NAME, CONFIGS_NAME, configs, size_ca
 from paraforge.publication.datasets import Dataset
 from paraforge.publication.manifest import describe_columns
 from paraforge.triplets.layout import PARTS
-from paraforge.yaml_reader import read_yaml_text
+from paraforge.yaml_text import read_yaml_text, yaml_text
 
 _USE = """## Use
 
@@ -48,7 +48,7 @@ def write_card(
         "tags": ["triplets", "hard-negatives", "sentence-transformers"],
         **of_files,
     }
-    metadata = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    metadata = yaml_text(front)
     parts = [f"# {escape(title)}", _introduction(manifest, corpus), _USE, _counts(manifest)]
     for name, (_, pattern, columns) in files.items():
         rows = [[c["name"], c["type"], c["description"]] for c in columns]
@@ -56,7 +56,7 @@ def write_card(
         parts.append(f"## {heading}\n\n`{pattern}`\n\n{table(['column', 'type', 'meaning'], rows)}")
     body = "\n\n".join(parts)
     write_whole(directory / CARD_NAME, f"---\n{metadata}---\n\n{body}\n")
-    write_whole(directory / CONFIGS_NAME, yaml.safe_dump(of_files, sort_keys=False))
+    write_whole(directory / CONFIGS_NAME, yaml_text(of_files))
 
 
 def _of_corpus(directory: Path) -> dict[str, Any]:

@@ -105,3 +105,15 @@ def test_mistakes_are_said(corpus: Path, tmp_path: Path, arguments: list[str], m
     with pytest.raises(InputError, match=message):
         run(corpus, *arguments)
     assert not list(tmp_path.iterdir())
+
+
+def test_formulas_are_text_where_a_spreadsheet_reads_them() -> None:
+    texts = pa.array(["=1+1", "+1", "-1", "@a", "\t=1", "a=1", "", None])
+    batch = pa.record_batch(
+        {"reference": texts, "translation": texts, "paraphrase_score": [-0.5] * len(texts)}
+    )
+    for spreadsheet, wanted in ((False, "=1+1\t=1+1\t-0.5\n"), (True, "'=1+1\t'=1+1\t-0.5\n")):
+        lines = list(_three_columns(batch, spreadsheet)[0])
+        assert lines[0] == wanted
+        assert lines[-3:] == ["a=1\ta=1\t-0.5\n", "\t\t-0.5\n", "\t\t-0.5\n"]
+        assert spreadsheet is not any(line.startswith(("=", "+", "-", "@")) for line in lines)

@@ -19,7 +19,8 @@ from paraforge.statistics.counts import shared_out
 from tests.selection.corpora import random_pairs
 from tests.selection.published import publish_pairs
 
-EVIL = '<script>alert("x")</script><img src=x onerror=alert(1)>&{{ 7*7 }}'
+OVERRIDE = "\u202e"  # what comes after it runs from right to left
+EVIL = f'<script>alert("x")</script><img src=x onerror=alert(1)>&{{{{ 7*7 }}}}{OVERRIDE}'
 VOID = {"wbr", "meta", "br", "img", "link", "input", "hr"}
 
 
@@ -31,6 +32,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.text: list[str] = []
+        self.not_isolated: list[str] = []
         self.feed(text)
         self.close()
 
@@ -43,6 +45,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
+        # A title and each text of a picture are paragraphs of their own.
+        if OVERRIDE in data and not {"bdi", "title", "text"} & {*self.open}:
+            self.not_isolated.append(f"{self.open}: {data}")
         if self.open and self.open[-1] not in ("style",):
             self.text.append(data)
 
@@ -152,6 +157,12 @@ def test_nothing_comes_from_elsewhere(root: Path) -> None:
     assert "url(" not in html and "@import" not in html and "http://" not in html and "https://" not in html
 
 
+def test_text_that_overrides_its_direction_changes_nothing_around_it(root: Path) -> None:
+    page = Page(written(root, "evil"))
+    assert page.not_isolated == []
+    assert sum(OVERRIDE in text for text in page.text) > 30
+
+
 def test_text_of_the_corpus_is_escaped(root: Path) -> None:
     html = written(root, "evil")
     page = Page(html)
@@ -240,7 +251,7 @@ def test_many_sources_are_put_together(root: Path, tmp_path: Path) -> None:
     write_report(tmp_path / "many" / "corpus", tmp_path / "many.html", ReportParameters(sources=5, reasons=2))
     html = (tmp_path / "many.html").read_text(encoding="utf-8")
     assert "other sources" in html and "other reasons" in html
-    assert html.count("<h3>source-") == 5
+    assert html.count("<h3><bdi>source-") == 5
 
 
 def test_mistakes_are_explained(root: Path, tmp_path: Path) -> None:

@@ -87,7 +87,10 @@ def test_words_that_no_text_has_or_that_come_again_are_counted(
     np.testing.assert_array_equal(vectors.vectors, [[1, 2, 3], [7, 8, 9], [1, 1, 1]])
     line = 2 + bool(header)
     assert f"1 words that are not UTF-8 are left out, the first 'ca\\\\xfft' in line {line}" in caplog.text
-    assert f"1 words that stood there before are left out, the first 'the' in line {line + 2}" in caplog.text
+    assert (
+        f"1 words that were in the file before are left out, the first 'the' in line {line + 2}"
+        in caplog.text
+    )
 
 
 def test_the_same_in_a_binary_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -98,7 +101,7 @@ def test_the_same_in_a_binary_file(tmp_path: Path, caplog: pytest.LogCaptureFixt
     vectors = read(tmp_path, b"4 2\n" + body)
     assert vectors.words == ["a", "b"]
     np.testing.assert_array_equal(vectors.vectors, rows[[0, 3]])
-    assert "1 words that stood there before are left out, the first 'a'" in caplog.text
+    assert "1 words that were in the file before are left out, the first 'a'" in caplog.text
 
 
 WRONG = {

@@ -174,3 +174,11 @@ def test_a_file_is_converted_once(tmp_path: Path) -> None:
     assert (directory / "vectors.npy").stat().st_mtime_ns == written
     assert table_directory(directory) == directory
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [directory.name]
+
+
+def test_what_a_file_repeats_is_said_at_every_use(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "v.txt").write_text("the 1 2\ncat 3 4\nthe 5 6\n", encoding="utf-8")
+    for _ in range(3):
+        caplog.clear()
+        table_directory(tmp_path / "v.txt", cache=tmp_path / "cache")
+        assert "1 words that were in the file before are left out, the first 'the' in line 3" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -30,8 +31,8 @@ class JsonlSource(NamedColumnSource):
         itself.
 
         Raises InputError: see :func:`paraforge.text.lines.line_blocks`; in a strict reading a line that is
-        not a JSON object with these fields, a text that is not a string, or a score that is not a number (in
-        single precision: 1e300 is none).
+        not a JSON object with these fields, one that has a field twice, a text that is not a string, or a
+        score that is not a number (in single precision: 1e300 is none).
         """
         path = paths[ONLY]
         for block in line_blocks(path, reading):
@@ -52,7 +53,7 @@ def _parse(
                 values: dict[str, Any] = dict.fromkeys(columns)
                 value = None
             else:
-                item = json.loads(line)
+                item = _DECODER.decode(line)
                 if not isinstance(item, dict):
                     raise ValueError("not an object")
                 values = {name: _field(item, field) for name, field in columns.items()}
@@ -86,6 +87,18 @@ def _parse(
     if "score" in columns:
         rows.scores = pa.array(scores, pa.float32())
     return rows
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the field {twice[:40]!r} is there twice")
+    return found
+
+
+# Readers of JSON take the last of equal names: which text was meant is not known.
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _field(item: dict[str, Any], name: str) -> Any:

@@ -27,7 +27,7 @@ from paraforge.models.importers.ctranslate2 import (
 from paraforge.models.sentencepiece import pieces_of
 from paraforge.models.subwords import copy_subwords
 from paraforge.text.units import load_processor
-from paraforge.yaml_reader import read_yaml_text
+from paraforge.yaml_text import read_yaml_text
 
 _NORM = r"ln_(scale|bias)(_pre)?"
 # What is copied from model.npz; a weight of another name has a part in the model that would be lost.

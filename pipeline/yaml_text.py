@@ -1,7 +1,8 @@
-"""YAML as the program reads it: safe, each key once, and no larger than it looks."""
+"""YAML, read safely, each key once and no larger than it looks, and written so that it shows all of it."""
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any, Final, NoReturn
 
 import yaml
@@ -20,6 +21,13 @@ def read_yaml_text(text: str) -> Any:
         return yaml.load(text, _Loader)  # noqa: S506 - derived from SafeLoader
     except RecursionError:
         raise yaml.MarkedYAMLError(problem="too many levels, one inside the other") from None
+
+
+def yaml_text(content: Any) -> str:
+    """YAML of plain values, keys in their order. Characters that do not show (controls, line separators,
+    marks of direction) are written as escapes, so that a name cannot look like lines that it is not."""
+    text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return text
 
 
 class _Loader(yaml.SafeLoader):
@@ -68,3 +76,19 @@ class _Loader(yaml.SafeLoader):
 
 def _refuse(problem: str, place: Any) -> NoReturn:
     raise yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
+
+
+class _Dumper(yaml.SafeDumper):
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        hidden = any(unicodedata.category(character) in _HIDDEN for character in data)
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if hidden else None)
+
+    def write_double_quoted(self, text: str, split: bool = True) -> None:
+        # The characters that need these quotes are shown as escapes; Unicode without them is plain.
+        self.allow_unicode = False
+        super().write_double_quoted(text, split)  # type: ignore[no-untyped-call]
+        self.allow_unicode = True
+
+
+_HIDDEN: Final = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+_Dumper.add_representer(str, _Dumper.represent_str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from unicodedata import category
 
 import pytest
 import yaml
@@ -16,7 +17,7 @@ from paraforge.configuration import load_parameters, read_yaml
 from paraforge.configuration.composition import compose
 from paraforge.errors import ConfigurationError, InputError
 from paraforge.models.importers.marian import _parts
-from paraforge.yaml_reader import MOST_REPEATED, read_yaml_text
+from paraforge.yaml_text import MOST_REPEATED, read_yaml_text, yaml_text
 from tests.project import ROOT, make_project
 
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
@@ -104,7 +105,7 @@ def test_no_other_reader_is_used() -> None:
         )
     }
     written_here = {"configuration/choices.py", "configuration/places.py", "shards/dvc_files.py"}
-    assert found == {"yaml_reader.py", *written_here}
+    assert found == {"yaml_text.py", *written_here}
 
 
 VALUES = st.recursive(
@@ -119,6 +120,14 @@ def test_what_is_no_bomb_is_read_as_by_safe_load(value: object) -> None:
     # A value that is in two places is written once, with an alias.
     text = yaml.safe_dump({"first": value, "second": [value]}, allow_unicode=True)
     assert read_yaml_text(text) == yaml.safe_load(text)
+
+
+@given(st.text())
+def test_what_is_written_shows_all_of_it_and_is_read_back(value: str) -> None:
+    text = yaml_text({"name": value, "values": [value, None, True, 1.5]})
+    assert all(character == "\n" or category(character) not in ("Cc", "Cf", "Zl", "Zp") for character in text)
+    assert sum(line.startswith(("name:", "values:", "-")) for line in text.split("\n")) == 6
+    assert read_yaml_text(text) == {"name": value, "values": [value, None, True, 1.5]}
 
 
 @pytest.mark.parametrize("most", [0, 1])
