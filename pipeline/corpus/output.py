@@ -62,7 +62,9 @@ def check_spreadsheet(kind: str, wanted: bool, *, kinds: Sequence[str] = ("csv",
 
 
 def safe_text(text: str) -> str:
-    """The text with an apostrophe before it where a spreadsheet would take it for a formula."""
+    """The text with an apostrophe before it where a spreadsheet would take it for a formula. Carriage returns
+    become line ends: they end a row, and Python's CSV does not quote them."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
