@@ -258,10 +258,12 @@ class _Publication:
                 f"{STEP}: the files of {content} have {manifest.rows:,} rows, by the counts it is "
                 f"{manifest.expected_rows:,}"
             )
-        write_index(directory, records, {"step": STEP, "version": PUBLISH, "schema_version": SCHEMA_VERSION})
         manifest.write(directory)
         write_whole(directory / CARD_NAME, dataset_card(manifest, statistics, self.parameters))
         write_whole(directory / CONFIGS_NAME, yaml_text(file_configs(manifest)))
+        documents = {name: sha256_file(directory / name) for name in (CARD_NAME, CONFIGS_NAME)}
+        index = {"step": STEP, "version": PUBLISH, "schema_version": SCHEMA_VERSION}
+        write_index(directory, records, {**index, "documents": documents})
         return manifest
 
     def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:

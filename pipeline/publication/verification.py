@@ -178,6 +178,13 @@ def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
     except (KeyError, TypeError):
         yield _problem(path, "not an index of shards")
     else:
+        for name, wanted in dict(index.get("documents") or {}).items():
+            document = corpus / name
+            if not document.is_file():
+                if not (corpus / name.removeprefix("_")).is_file():  # the Hub's name of the card
+                    yield _problem(document, "missing")
+            elif sha256_file(document) != wanted:
+                yield _problem(document, f"not as {path.name} says: damaged or changed")
         if shards != [(file.path, file.rows, file.sha256) for file in manifest.files]:
             yield _problem(path, "does not list the same files as the manifest")
 
@@ -204,7 +211,7 @@ def _check_file(
     try:
         schema = pq.read_schema(path)
         rows = pq.read_metadata(path).num_rows
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         return [*problems, _problem(path, f"cannot be read as Parquet: {error}")], None
     if rows != file.rows:
         problems.append(_problem(path, f"has {rows:,} rows, the manifest says {file.rows:,}"))

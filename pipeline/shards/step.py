@@ -147,7 +147,10 @@ def run_step(
                     )
         if output is not None:
             libraries = merged([step.inherited, *map(work.made_with, keys)])
-            work.publish(keys, records, output, {**step.description(), "libraries": libraries, **step.notes})
+            description = {**step.description(), "libraries": libraries, **step.notes}
+            if step.aligned:
+                description["aligned_to"] = view.digests
+            work.publish(keys, records, output, description)
         work.note_used(keys)
     return StepReport(
         rows=sum(record.rows for record in records),

@@ -86,7 +86,7 @@ def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFi
             yield file
     except FileNotFoundError as error:
         raise InputError("no such file", path, remedy=remedy) from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: names in a damaged footer
         raise InputError(f"cannot be read as Parquet: {error}", path, remedy=remedy) from error
 
 
@@ -224,6 +224,15 @@ class ShardView:
                     other.path,
                     remedy="Run 'dvc repro' to make both from the same input.",
                 )
+        digests = self.digests
+        for other in self.directories:
+            for step, digest in dict(other.description.get("aligned_to") or {}).items():
+                if digests.get(step, digest) != digest:
+                    raise InputError(
+                        f"made from other shards of '{step}' than those that are read with it",
+                        other.path,
+                        remedy="Run 'dvc repro' to make both from the same input.",
+                    )
         self._columns = [directory.schema.names for directory in self.directories]
 
     def __len__(self) -> int:
@@ -238,6 +247,11 @@ class ShardView:
     def total_rows(self) -> int:
         """Rows of all shards."""
         return self.directories[0].total_rows
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Digest of each directory, by the name of its step; a directory that names none is left out."""
+        return {str(d.description["step"]): d.digest for d in self.directories if "step" in d.description}
 
     @property
     def column_names(self) -> list[str]:

@@ -15,6 +15,7 @@ import pytest
 from paraforge.errors import InputError
 from paraforge.files import hash_json, read_json, sha256_file, write_json
 from paraforge.publication.verification import verify
+from tests.damage import DAMAGES, Damage
 from tests.selection.published import publish_pairs
 
 
@@ -199,3 +200,13 @@ def test_directories_of_two_publications(sound: Path, tmp_path: Path) -> None:
     shutil.copytree(sound / "rejected", tmp_path / "rejected")
     for one in ("corpus", "rejected"):
         assert "another publication" in check(tmp_path / one)[0].message
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_to_any_published_file_is_found(copy: Path, damage: Damage) -> None:
+    for path in sorted(path for path in copy.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        damage(path)
+        assert check(copy), f"{path.name} after {damage.__name__}"
+        path.write_bytes(content)
+    assert check(copy) == []

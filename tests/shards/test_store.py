@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 
 from paraforge.errors import IncompleteError, InputError
 from paraforge.scoring.columns import COLUMNS, schema_of
-from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter, write_index, write_shard
+from paraforge.shards.store import (
+    ShardDirectory,
+    ShardView,
+    ShardWriter,
+    read_parquet,
+    write_index,
+    write_parquet,
+    write_shard,
+)
 
 
 @settings(max_examples=20)
@@ -103,3 +112,40 @@ def test_every_column_has_a_description() -> None:
     assert all((field.metadata or {}).get(b"description") for field in COLUMNS.values())
     with pytest.raises(KeyError):
         schema_of(["no_such_column"])
+
+
+def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "shard.parquet"
+    table = pa.table({"reference": ["a", "b"], "translation": ["c", "d"], "line": [1, 2]})
+    write_parquet(table, path)
+    content = path.read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    refused = 0
+    for place in range(len(content) - size - 8, len(content)):
+        changed = bytearray(content)
+        changed[place] ^= 0x80
+        path.write_bytes(changed)
+        try:
+            read_parquet(path)
+        except InputError as error:
+            assert "shard.parquet" in str(error)
+            refused += 1
+    assert refused > 10
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_view_is_of_shards_that_were_made_from_each_other(tmp_path: Path, reverse: bool) -> None:
+    def shards(name: str, values: list[int], description: dict[str, Any]) -> Path:
+        writer = ShardWriter(tmp_path / name, pa.schema([(name.partition("-")[0], pa.int64())]))
+        writer.write(pa.table({name.partition("-")[0]: values}))
+        writer.close(description)
+        return tmp_path / name
+
+    first = shards("translated", [1, 2], {"step": "translate"})
+    other = shards("translated-again", [1, 3], {"step": "translate"})
+    scored = shards("scored", [5, 6], {"step": "score", "aligned_to": ShardView(first).digests})
+    order = -1 if reverse else 1
+    assert ShardView(*[first, scored][::order]).total_rows == 2
+    assert ShardView(scored).total_rows == 2
+    with pytest.raises(InputError, match="scored: made from other shards of 'translate'"):
+        ShardView(*[other, scored][::order])
