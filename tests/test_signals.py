@@ -63,6 +63,7 @@ WORK = {
     "evaluate": [MODEL, "--sts", "sts.tsv"],
     "sif": [TABLE, "out", "-c", "data/corpus"],
     "export": [MODEL, "out", "--format", "safetensors"],
+    "init": ["new"],
     "work": ["list"],
     "doctor": [],
 }

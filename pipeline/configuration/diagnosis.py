@@ -61,7 +61,7 @@ def _machine() -> Iterator[Finding]:
     version = platform.python_version()
     supported = sys.version_info >= (3, 10)
     yield Finding(
-        "machine", "python", "ok" if supported else "broken", version, "" if supported else "use 3.10 to 3.12"
+        "machine", "python", "ok" if supported else "broken", version, "" if supported else "use 3.10 to 3.14"
     )
     yield Finding("machine", "cores", "ok", str(available_cores()))
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
