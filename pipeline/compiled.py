@@ -10,17 +10,12 @@ import numba
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
-def compiled(function: FunctionT, fast: bool = False) -> FunctionT:
+def compiled(function: FunctionT) -> FunctionT:
     """Compile a function, keeping the machine code beside the module where that can be written.
 
-    fast: sums may be taken in any order, several numbers at once; nothing may be NaN.
+    Sums are taken in the order that is written, so that every processor gives the same bytes.
     """
     try:
-        return cast("FunctionT", numba.njit(nogil=True, cache=True, fastmath=fast)(function))
+        return cast("FunctionT", numba.njit(nogil=True, cache=True)(function))
     except RuntimeError:  # neither the package's nor the user's cache directory can be written
-        return cast("FunctionT", numba.njit(nogil=True, fastmath=fast)(function))
-
-
-def compiled_fast(function: FunctionT) -> FunctionT:
-    """Compile a function whose sums may be taken in any order; see :func:`compiled`."""
-    return compiled(function, fast=True)
+        return cast("FunctionT", numba.njit(nogil=True)(function))

@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.compiled import compiled, compiled_fast
+from paraforge.compiled import compiled
+from paraforge.scoring.dot_product import SUMS, dot_product
 from paraforge.text.tokens import TokenColumn
 
 CONTEXT: Final = 0.3
@@ -34,13 +35,15 @@ def aligned_scores(
     references, translations: over one vocabulary. vectors: of its words, (words, dimension).
     """
     lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
-    directions = vectors / np.maximum(lengths, np.float32(1e-9))[:, None]
+    dimension = vectors.shape[1]
+    directions = np.zeros((len(vectors), max(1, -(-dimension // SUMS)) * SUMS), dtype=np.float32)
+    directions[:, :dimension] = vectors / np.maximum(lengths, np.float32(1e-9))[:, None]
     scores = _aligned(
         references.ids,
         references.offsets,
         translations.ids,
         translations.offsets,
-        directions.astype(np.float32),
+        directions,
         lengths,
         CONTEXT,
         BETA * BETA,
@@ -48,31 +51,19 @@ def aligned_scores(
     return np.asarray(scores, dtype=np.float32)
 
 
-@compiled_fast
+@compiled
 def _cosines(rows: Any, columns: Any, directions: Any, found: Any) -> None:
     """Cosine of each of `rows` with each of `columns`, at least 0, into found[i, 1 + j]."""
     dimension = directions.shape[1]
-    last = len(columns) - 1
+    first, size = directions.ctypes.data, directions.itemsize * dimension
     for i in range(len(rows)):
-        vector = directions[rows[i]]
-        # Four columns at once, as each sum waits for itself; the last column may come more than once.
-        for first in range(0, len(columns), 4):
-            places = first, min(first + 1, last), min(first + 2, last), min(first + 3, last)
-            a, b = directions[columns[places[0]]], directions[columns[places[1]]]
-            c, d = directions[columns[places[2]]], directions[columns[places[3]]]
-            sum_a = sum_b = sum_c = sum_d = np.float32(0)
-            for k in range(dimension):
-                sum_a += vector[k] * a[k]
-                sum_b += vector[k] * b[k]
-                sum_c += vector[k] * c[k]
-                sum_d += vector[k] * d[k]
-            found[i, 1 + places[3]] = max(sum_d, np.float32(0))
-            found[i, 1 + places[2]] = max(sum_c, np.float32(0))
-            found[i, 1 + places[1]] = max(sum_b, np.float32(0))
-            found[i, 1 + places[0]] = max(sum_a, np.float32(0))
+        row = first + size * rows[i]
+        for j in range(len(columns)):
+            cosine = dot_product(row, first + size * columns[j], dimension)
+            found[i, 1 + j] = max(cosine, np.float32(0))
 
 
-@compiled_fast
+@compiled
 def _best_fits(
     cosines: Any, rows: int, columns: int, context: float, row_best: Any, column_best: Any
 ) -> None:

@@ -112,7 +112,9 @@ class WordScorer:
         with np.errstate(invalid="ignore"):
             ratio = np.minimum(*lengths) / np.maximum(*lengths)
         mixed = COSINE_SHARE * np.maximum(cosine, 0) + (1 - COSINE_SHARE) * aligned
-        scores = mixed * (1 - repeated_shares(references, translations)) * ratio**LENGTH_POWER
+        # In double precision, rounded: single powers differ in their last digit from processor to processor.
+        brevity = (ratio.astype(np.float64) ** LENGTH_POWER).astype(np.float32)
+        scores = mixed * (1 - repeated_shares(references, translations)) * brevity
         # Rounding lifts equal sentences just over 1, and a filter that accepts 0.4 to 1 would refuse them.
         return np.minimum(scores, 1).astype(np.float32)
 
