@@ -12,13 +12,20 @@ from typing import Any
 from paraforge import versions
 from paraforge.bitext.ingest import ingest
 from paraforge.errors import InputError
-from paraforge.files import hash_json, read_json, remove_directory, write_digests, write_json
+from paraforge.files import (
+    hash_json,
+    read_json,
+    read_json_or_none,
+    remove_directory,
+    write_digests,
+    write_json,
+)
 from paraforge.models.conversion import write_description
 from paraforge.models.importing import import_model
 from paraforge.models.model import MODEL_FILE, check_files
 from paraforge.nmt.finishing import finish_model
 from paraforge.nmt.parameters import NmtParameters
-from paraforge.nmt.training import train_model, write_history
+from paraforge.nmt.training import train_model, with_precision, write_history
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory
 from paraforge.shards.work import WorkDirectory, link_or_copy, replaced_directory
@@ -88,7 +95,10 @@ def build_nmt(
 def training_key(
     parameters: NmtParameters, bitext: ShardDirectory, step: str = "nmt", version: int = versions.NMT
 ) -> str:
-    """Hash of all that a training's result depends on."""
+    """Hash of all that a training's result depends on.
+
+    parameters: with the precision that is meant; see :func:`~paraforge.nmt.training.with_precision`.
+    """
     # References and transformers are in no key, so that trainings from before there were other targets and
     # architectures are found again.
     values = parameters.model_dump(mode="json", exclude={"model", "bitext", "affixes"})
@@ -112,7 +122,12 @@ def _train(
     work = WorkDirectory("nmt", resources.work)
     with work.lock():
         bitext = _bitext(parameters, ingested, resources)
-        directory = work.path / training_key(parameters, bitext)
+        chosen = with_precision(parameters, resources)
+        directory, earlier = (work.path / training_key(each, bitext) for each in (chosen, parameters))
+        # Trainings from before the key had the precision that "auto" meant.
+        settings = read_json_or_none(earlier / "settings.json") or {}
+        if not directory.exists() and settings.get("precision") == chosen.training.precision:
+            directory = earlier
         history = trained_model(bitext, directory, parameters, resources)
         publish(directory / "model", output)
         return read_json(output / MODEL_FILE), history

@@ -84,9 +84,6 @@ def trainer_settings(
     """What the training process reads: fairseq's arguments, and what is ours."""
     training = parameters.training
     device = training_device(resources)
-    # An LSTM's products are small and wait for one another: nothing is gained by narrower numbers.
-    narrow = training.precision != "auto" or parameters.architecture.kind != "lstm"
-    wanted = training.precision if narrow else "float32"
     threads = resources.thread_count()
     ranks = rank_count(training.accumulate, threads) if device == "cpu" else 1
     return {
@@ -95,7 +92,7 @@ def trainer_settings(
             *(["--cpu"] if device == "cpu" else []),
         ],
         "device": device,
-        "precision": precision(wanted, device),
+        "precision": with_precision(parameters, resources).training.precision,
         "ranks": ranks,
         "rendezvous": f"rendezvous-{uuid.uuid4().hex}",
         "threads": threads // ranks,
@@ -158,13 +155,18 @@ def training_device(resources: Resources) -> str:
     return "cpu"
 
 
-def precision(wanted: str, device: str) -> str:
-    """Of matrix products: what was asked for, or bfloat16 where the processor multiplies it."""
-    if wanted != "auto":
-        return wanted
+def with_precision(parameters: NmtParameters, resources: Resources) -> NmtParameters:
+    """The parameters with the precision that ``auto`` means: bfloat16 where the device multiplies it."""
+    training = parameters.training
+    if training.precision != "auto":
+        return parameters
     import torch
 
-    return "bfloat16" if fast_type(torch.device(device)) == "bfloat16" else "float32"
+    # An LSTM's products are small and wait for one another: nothing is gained by narrower numbers.
+    narrow = parameters.architecture.kind != "lstm"
+    narrow = narrow and fast_type(torch.device(training_device(resources))) == "bfloat16"
+    chosen = training.model_copy(update={"precision": "bfloat16" if narrow else "float32"})
+    return parameters.model_copy(update={"training": chosen})
 
 
 def write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:

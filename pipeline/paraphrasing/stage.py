@@ -14,7 +14,7 @@ from paraforge.models.conversion import write_description
 from paraforge.models.importing import import_model
 from paraforge.models.model import MODEL_FILE
 from paraforge.nmt.stage import publish, trained_model, training_key
-from paraforge.nmt.training import write_history
+from paraforge.nmt.training import with_precision, write_history
 from paraforge.paraphrasing.controls import CONTROLS_FILE, Controls
 from paraforge.paraphrasing.curve import control_curve
 from paraforge.paraphrasing.pairs import prepare_pairs
@@ -101,7 +101,7 @@ def _train(
     work = WorkDirectory(STEP, resources.work)
     with work.lock():
         pairs = prepare_pairs(corpus, work.path, parameters, resources)
-        training = parameters.of_training()
+        training = with_precision(parameters.of_training(), resources)
         controls = pairs.controls.as_json()
         key = training_key(training, pairs.shards, STEP, versions.PARAPHRASER)
         directory = work.path / hash_json([key, controls])[:32]

@@ -20,6 +20,7 @@ from paraforge.errors import InputError
 from paraforge.files import read_json
 from paraforge.models.importing import import_model
 from paraforge.models.model import MODEL_FILE
+from paraforge.nmt.parameters import NmtParameters
 from paraforge.nmt.stage import training_key
 from paraforge.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
 from paraforge.planning.measurement import Measurement, Rate, measure, row_seconds
@@ -134,12 +135,22 @@ def model_path(parameters: Parameters, corpus: ShardDirectory, built: Path) -> P
         )
     signature = str((read_json(built / MODEL_FILE).get("trained_on") or {}).get("signature"))
     own_bitext = section.model == "train" and section.bitext is None
-    if own_bitext and not signature.startswith(f"key:{training_key(section, corpus)[:8]}|"):
+    if own_bitext and not any(signature.startswith(key) for key in _possible_keys(section, corpus)):
         logger.warning(
             "%s was not trained with these parameters and pairs; the plan measures with it all the same",
             built,
         )
     return built
+
+
+def _possible_keys(section: NmtParameters, corpus: ShardDirectory) -> list[str]:
+    """How the signature of a model that was trained like this begins, on whatever machine that was."""
+    meant = section.training.precision
+    keys = []
+    for precision in ("auto", "float32", "bfloat16") if meant == "auto" else (meant,):
+        training = section.training.model_copy(update={"precision": precision})
+        keys.append(training_key(section.model_copy(update={"training": training}), corpus)[:8])
+    return [f"key:{key}|" for key in keys]
 
 
 def make_plan(

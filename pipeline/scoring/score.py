@@ -205,6 +205,7 @@ def score_step(
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         device=devices[0],
         libraries=(
+            *("numba", "numpy", "sacremoses"),  # all sums, and every token
             *([language.PACKAGE] if identify else []),
             *(["sentence-transformers"] if models else []),
             *(["torch"] if models or kind == "model" else []),

@@ -159,6 +159,11 @@ def test_what_the_result_depends_on(tmp_path: Path, vectors: Path) -> None:
     assert key_of(WITHOUT_LANGUAGE, tmp_path / "other") != plain
 
 
+def test_the_libraries_that_tokenise_and_sum_are_recorded(vectors: Path) -> None:
+    step = score_step(WITHOUT_LANGUAGE, vectors, Resources(devices=["cpu"]))
+    assert {"numba", "numpy", "sacremoses"} <= {*step.libraries}
+
+
 def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker n has the model on device n, counted round."""
     (tmp_path / "model").mkdir()
