@@ -9,12 +9,16 @@ EXTRAS      := pipeline,fairseq-needs,test
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 TABLE       ?= all
+# By version, the Pythons of this machine: on PATH or of pyenv.
+VERSIONS    ?= 3.10 3.11 3.12 3.13 3.14
 
-.PHONY: help setup corpus test lint types tests results experiments docs pictures clean
+.PHONY: help setup corpus test test-all test-processors lint types tests results experiments docs pictures clean
 
 help:
 	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
 	@echo "make test     set everything up and run the checks and the tests"
+	@echo "make test-all run the tests on every Python from 3.10 to 3.14 that this machine has"
+	@echo "make test-processors   run the numeric tests as older processors compute"
 	@echo "make results  write docs/results.md from the measurements in results/"
 	@echo "make experiments TABLE=mega_batches   train and judge a table of the papers (needs PARAFORGE_DATA)"
 	@echo "make docs     build the documentation as a site in build/site (installs the extra 'docs')"
@@ -41,6 +45,21 @@ corpus: setup
 # The types are checked while the tests wait for something.
 test: setup lint
 	$(MAKE) --jobs=2 types tests
+
+# Each in an environment of its own; a Python that is missing is named, and is no failure.
+test-all:
+	@failed=; for version in $(VERSIONS); do \
+		found=; for python in python$$version $(HOME)/.pyenv/versions/$$version.*/bin/python; do \
+			$$python -c '' 2>/dev/null && found=$$python; \
+		done; \
+		if [ -z "$$found" ]; then echo "Python $$version is not installed: not tested"; continue; fi; \
+		echo "Python $$version"; \
+		$(MAKE) VENV=.venv-$$version PYTHON=$$found tests || failed="$$failed $$version"; \
+	done; \
+	test -z "$$failed" || { echo "tests failed on Python$$failed"; exit 1; }
+
+test-processors: setup
+	python scripts/test_processors.py
 
 lint: setup
 	ruff check .

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from paraforge.models.fairseq_installation import NEWEST_PYTHON
 from tests.project import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -131,6 +132,18 @@ def test_the_tests_of_an_sdist_run(built: tuple[Path, Path, str]) -> None:
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr
         assert str(ROOT / "pipeline") not in done.stdout
+
+
+def test_the_same_pythons_are_named_everywhere() -> None:
+    def text(name: str) -> str:
+        return (ROOT / name).read_text(encoding="utf-8")
+
+    classified = re.findall(r"Programming Language :: Python :: (3\.\d+)", text("pyproject.toml"))
+    assert re.findall(r"^VERSIONS +\?= (.*)$", text("Makefile"), re.M) == [" ".join(classified)]
+    assert classified[-1] == ".".join(map(str, NEWEST_PYTHON))
+    for name in ("README.md", "docs/installation.md", "pipeline/configuration/diagnosis.py"):
+        ranges = re.findall(r"3\.\d+ to 3\.\d+", text(name))
+        assert ranges and set(ranges) == {f"{classified[0]} to {classified[-1]}"}, name
 
 
 def test_a_users_own_packages_are_left_alone(installed: Path, user: Path) -> None:

@@ -13,8 +13,8 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, NoneType, UnionType
+from typing import Any, get_args
 
 from paraforge.errors import InputError, require
 
@@ -37,7 +37,7 @@ _imported = False
 
 
 def import_fairseq() -> ModuleType:
-    """Import fairseq with what it needs on Python 3.11 and torch 2; call it before any ``import fairseq...``.
+    """Import fairseq with what current Python and torch need; call it before any ``import fairseq...``.
 
     It may be called any number of times and from any thread. Raises MissingPackageError: fairseq is not
     installed.
@@ -95,7 +95,8 @@ def _first_reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _hashable_dataclasses() -> Iterator[None]:
-    """Leave fairseq's dataclasses hashable: it uses instances as defaults, and Python 3.11 refuses others."""
+    """Leave fairseq's dataclasses hashable: it uses instances as defaults, and Python 3.11 refuses others.
+    Take None out of their fields' types: fairseq knows an Optional by its name of before Python 3.14."""
     original = dataclasses.dataclass
 
     def dataclass(cls: type | None = None, /, **options: Any) -> Any:
@@ -103,8 +104,12 @@ def _hashable_dataclasses() -> Iterator[None]:
 
         def wrap(decorated: type) -> type:
             made = decorate(decorated)
-            if made.__module__.partition(".")[0] == "fairseq" and made.__hash__ is None:
-                made.__hash__ = object.__hash__  # type: ignore[assignment]  # None until now
+            if made.__module__.partition(".")[0] == "fairseq":
+                if made.__hash__ is None:
+                    made.__hash__ = object.__hash__  # type: ignore[assignment]  # None until now
+                for field in dataclasses.fields(made):
+                    if isinstance(field.type, UnionType) and NoneType in get_args(field.type):
+                        field.type = get_args(field.type)[0]
             return made
 
         return wrap if cls is None else wrap(cls)
