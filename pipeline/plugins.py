@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, get_origin
 
 from paraforge.errors import InputError
 
@@ -52,5 +52,7 @@ def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
     return [
         value
         for value in vars(imported).values()
-        if isinstance(value, type) and issubclass(value, base) and value.__module__ == module
+        # On Python 3.10 a generic alias such as list[int] counts as a type.
+        if isinstance(value, type) and get_origin(value) is None
+        if issubclass(value, base) and value.__module__ == module
     ]
