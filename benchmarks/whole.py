@@ -70,7 +70,7 @@ def new_project(project: Path, files: Path, bitext: bool, workers: int) -> None:
     parameters["resources"]["workers"] = workers
     if bitext:  # what the fake engine writes is no paraphrase
         filters = parameters["select"]["filters"]
-        parameters["select"]["filters"] = [one for one in filters if one["kind"] != "bounds"]
+        filters |= {name: None for name, one in filters.items() if one["kind"] == "bounds"}
         parameters["lexicon"]["filters"]["minimum_score"] = -1.0
     write_parameters(project, parameters)
     run("dvc", "config", "cache.type", "hardlink,copy", cwd=project)  # as .dvc/config has it here

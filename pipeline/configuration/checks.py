@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from paraforge.text.paths import expand
 
 
 def stages_to_run(project: Path, content: Mapping[str, Any]) -> tuple[list[str], list[str]] | None:
-    """Stages whose parameters are others than in their last run, and those that read what these make.
+    """Stages whose parameters, version or inputs are others than in their last run, and those that read what
+    these make.
 
     project: directory with dvc.yaml.
 
@@ -31,14 +33,20 @@ def stages_to_run(project: Path, content: Mapping[str, Any]) -> tuple[list[str],
         return None
     ran = (read_yaml(lock)[1] or {}).get("stages") or {}
     stages = dict(stages_of(read_yaml(project / "dvc.yaml")[1]["stages"], content))
-    own = [name for name, (_, stage) in stages.items() if _changed(stage, ran.get(name), content)]
-    made = [path for name in own for path in paths_of(stages[name][1], "outs", "metrics", "plots")]
+    made = {out["path"]: out.get("md5") for one in ran.values() for out in one.get("outs", [])}
+    versions = _versions(project)
+    own = [
+        name
+        for name, (_, stage) in stages.items()
+        if _changed(stage, ran.get(name), content, versions) or _is_behind(ran[name], made)
+    ]
+    remade = [path for name in own for path in paths_of(stages[name][1], "outs", "metrics", "plots")]
     after = []
     # dvc.yaml lists a stage after those that it reads from.
     for name, (_, stage) in stages.items():
-        if name not in own and any(reads(path, made) for path in paths_of(stage, "deps")):
+        if name not in own and any(reads(path, remade) for path in paths_of(stage, "deps")):
             after.append(name)
-            made += paths_of(stage, "outs", "metrics", "plots")
+            remade += paths_of(stage, "outs", "metrics", "plots")
     return own, after
 
 
@@ -61,12 +69,44 @@ def _filled(value: Any, item: str) -> Any:
     return value.replace("${item.name}", item) if isinstance(value, str) else value
 
 
-def _changed(stage: Mapping[str, Any], ran: Mapping[str, Any] | None, content: Mapping[str, Any]) -> bool:
+def _changed(
+    stage: Mapping[str, Any],
+    ran: Mapping[str, Any] | None,
+    content: Mapping[str, Any],
+    versions: Mapping[str, Any],
+) -> bool:
     if ran is None:
         return True
-    were = ran.get("params", {}).get(PARAMETERS.name, {})
-    keys = [key for key in stage.get("params", []) if isinstance(key, str)]
-    return any(value_at(content, key) != were.get(key) for key in keys)
+    were = ran.get("params", {})
+    for key in stage.get("params", []):
+        if isinstance(key, str):
+            if value_at(content, key) != were.get(PARAMETERS.name, {}).get(key):
+                return True
+        elif any(
+            name in versions and name in were.get(file, {}) and versions[name] != were[file][name]
+            for file, names in key.items()
+            for name in names
+        ):
+            return True
+    return False
+
+
+def _is_behind(ran: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+    """Whether a stage has read what another stage has since made anew."""
+    return any(made.get(one["path"], one.get("md5")) != one.get("md5") for one in ran.get("deps", []))
+
+
+def _versions(project: Path) -> dict[str, Any]:
+    """The numbers in the project's versions.py."""
+    file = project / "pipeline" / "versions.py"
+    tree = ast.parse(file.read_text(encoding="utf-8")) if file.is_file() else ast.Module([], [])
+    return {
+        target.id: one.value.value
+        for one in tree.body
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant)
+        for target in one.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def value_at(content: Any, key: str) -> Any:

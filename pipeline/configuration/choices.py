@@ -11,6 +11,7 @@ choice that is made now says something of it.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +19,21 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from paraforge.configuration import check_parameters, read_yaml
 from paraforge.configuration.composition import choices, compose, files_of_choice
 from paraforge.configuration.parameters import Parameters
 from paraforge.errors import InputError, ParaforgeError
 from paraforge.files import hash_json
+from paraforge.selection.parameters import SelectParameters, by_name
 
 _TITLE = "# Composed by 'paraforge configure', which keeps what is edited here."
 _SHOWN_CHARACTERS = 100
 _CHOICES, _WRITTEN = "# choices:", "# written:"
 Key = tuple[str, ...]
+_WHOLE: Key = ("select", "filters")
+"""Of these a group says all: what it does not name is not there."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,17 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     was = _read(path, reset)
     text, current = was if was is not None and not reset else ("", {})
     earlier, checksums = _header(text)
+    earlier = _without_places(configs, earlier)
+    overrides = [_filter_named(one) for one in overrides]
     chosen, forgotten = _joined(configs, earlier, overrides)
     new = yaml.safe_load(compose(configs, chosen))
     content: dict[str, Any] = new
     edited: list[str] = []
     if current:
         old = {name: value for name, value in current.items() if _checksum(value) != checksums.get(name)}
+        if isinstance(current.get("select"), dict):
+            current["select"] = _filters_by_name(current["select"], path)
+            old |= {"select": current["select"]} if "select" in old else {}
         content, edited = _with_edits(_recomposed(configs, earlier), old, new, _named(configs, overrides))
     return Configured(
         _header_text(chosen, new, content) + _dumped(content),
@@ -77,6 +87,32 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
         edited,
         None if was is None else list(_changes(was[1], content)),
     )
+
+
+def _filter_named(override: str) -> str:
+    """``select.NAME.KEY=VALUE`` as ``select.filters.NAME.KEY=VALUE``."""
+    section, *rest = _key(override).split(".")
+    if section == "select" and len(rest) > 1 and rest[0] not in SelectParameters.model_fields:
+        return override.replace("select.", "select.filters.", 1)
+    return override
+
+
+def _without_places(configs: Path, earlier: Sequence[str]) -> list[str]:
+    """Earlier choices in which a filter has its name; older versions numbered them from 0."""
+    place = re.compile(r"(?<=^select\.filters\.)\d+(?=\.)")
+    if not any(place.search(one) for one in earlier):
+        return list(earlier)
+    without = _recomposed(configs, [one for one in earlier if not place.search(one)])
+    names = dict(enumerate(without["select"]["order"]))
+    return [place.sub(lambda found: names.get(int(found[0]), found[0]), one) for one in earlier]
+
+
+def _filters_by_name(section: dict[str, Any], path: Path) -> dict[str, Any]:
+    try:
+        return by_name(section)
+    except ValidationError:
+        check_parameters({"select": section}, str(path))
+        raise
 
 
 def _read(path: Path, reset: bool) -> tuple[str, dict[str, Any]] | None:
@@ -153,7 +189,11 @@ def _named(configs: Path, overrides: Sequence[str]) -> set[Key]:
         for file in files_of_choice(configs, group, name) if equals and group in groups else []:
             content = read_yaml(file)[1] if file.is_file() else None
             if isinstance(content, dict):
-                keys |= {key for key, _ in _leaves(content) if key[0] != "defaults"}
+                keys |= {
+                    _WHOLE if key[:2] == _WHOLE else key
+                    for key, _ in _leaves(content)
+                    if key[0] != "defaults"
+                }
     return keys
 
 
@@ -188,7 +228,7 @@ def _with_edits(
             result = {one: value for one, value in result.items() if one[: len(key)] != key[: len(one)]}
             if here is not _ABSENT:
                 result[key] = here
-            edited.append(_change(key, before.get(key, _ABSENT), here))
+            edited += _change(key, before.get(key, _ABSENT), here)
     return _nested(result, list(new)), edited
 
 
@@ -218,20 +258,33 @@ def _changes(old: Any, new: Any, key: Key = ()) -> Iterator[str]:
         for name in {**old, **new}:
             yield from _changes(old.get(name, _ABSENT), new.get(name, _ABSENT), (*key, str(name)))
     elif old != new:
-        yield _change(key, old, new)
+        yield from _change(key, old, new)
 
 
-def _change(key: Key, old: Any, new: Any) -> str:
-    """A change in words; of two lists, the elements that only one of them has."""
+def _change(key: Key, old: Any, new: Any) -> Iterator[str]:
+    """A change in words; of two lists, the elements that differ, each by itself where as many were there."""
     if isinstance(old, list) and isinstance(new, list):
+        if len(old) == len(new) and all(isinstance(one, dict) for one in [*old, *new]):
+            for place, (one, other) in enumerate(zip(old, new, strict=True)):
+                yield from _changes(one, other, (*key, str(place)))
+            return
         alone = [one for one in old if one not in new], [one for one in new if one not in old]
         old, new = alone if any(alone) else (old, new)
-    return f"{'.'.join(key)}: {_shown(old)} -> {_shown(new)}"
+    before, after = _text(old), _text(new)
+    differs = (place for place, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
+    same = next(differs, min(len(before), len(after)))
+    yield f"{'.'.join(key)}: {_shown(before, same)} -> {_shown(after, same)}"
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is _ABSENT:
         return "default"
     text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e9)
-    text = text.removesuffix("...\n").strip()
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
+    return text.removesuffix("...\n").strip()
+
+
+def _shown(text: str, same: int) -> str:
+    """A text whose first ``same`` characters are as in another, cut to where they differ if it is long."""
+    start = max(0, min(same - _SHOWN_CHARACTERS // 2, len(text) - _SHOWN_CHARACTERS))
+    end = start + _SHOWN_CHARACTERS
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"

@@ -1,4 +1,4 @@
-"""Composing params.yaml from Hydra's groups, as ``dvc exp run -S`` does, and checking what comes out."""
+"""Composing params.yaml from Hydra's groups, and checking what comes out."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from paraforge.configuration import check_parameters, not_yaml, read_yaml
 from paraforge.configuration.parameters import Parameters
 from paraforge.configuration.places import Location, has, line_of, suggestion
 from paraforge.errors import InputError
+from paraforge.selection.parameters import by_name
 
 # Not "config": fairseq registers a schema of that name with Hydra, process-wide, when it is imported.
 ROOT = "paraforge"
@@ -86,7 +87,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
             file = next((file for file in chosen if file.parent.name == group), configs / group)
             raise InputError("it names no section", file, 1, f"Its first line has to be '{_GLOBAL}'.")
     check_parameters(content, _place(configs, chosen))
-    return OmegaConf.to_yaml(composed, resolve=True)
+    return OmegaConf.to_yaml(OmegaConf.create({**content, "select": by_name(content["select"])}))
 
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:

@@ -137,7 +137,8 @@ def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> It
         for argument in typing.get_args(annotation):
             yield from _named(value, argument, metadata, key)
     elif isinstance(value, list | dict) and typing.get_origin(annotation) is type(value):
-        names = value if isinstance(value, dict) else range(len(value))
+        # A filter has its name wherever params.yaml speaks of it, though they are kept in their order.
+        names = value if isinstance(value, dict) else [getattr(x, "reason", n) for n, x in enumerate(value)]
         for name, one in zip(names, value.values() if isinstance(value, dict) else value, strict=True):
             yield from _named(one, typing.get_args(annotation)[-1], (), f"{key}.{name}")
 

@@ -89,10 +89,7 @@ def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
     readers: dict[str, tuple[str, ...]] = {}
     readers |= {f"select.required.{place}": (score,) for place, score in enumerate(parameters.required)}
     readers |= {f"select.deciles.{place}": (score,) for place, score in enumerate(parameters.deciles)}
-    readers |= {
-        f"select.filters.{place} ({one.reason})": one.columns()
-        for place, one in enumerate(parameters.filters)
-    }
+    readers |= {f"select.filters.{one.reason}": one.columns() for one in parameters.filters}
     problems = [
         f"{reader}: the corpus has no column '{column}'. "
         + (f"Turn on {_MADE_BY[column]}." if column in _MADE_BY else f"It has {', '.join(present)}.")

@@ -27,14 +27,14 @@ def settle(
 ) -> SelectParameters:
     """The parameters with a number for every minimum that is a share of the wrong pairs.
 
-    option: what a filter was asked for by, where that is not its place in params.yaml.
+    option: what a filter was asked for by, where that is not its name in params.yaml.
 
     Raises ConfigurationError: there are no wrong pairs to find one by; every filter is named.
     """
     problems = []
     filters = []
-    for place, one in enumerate(parameters.filters):
-        where = f"{option or f'select.filters.{place}'} ({one.reason})"
+    for one in parameters.filters:
+        where = f"{option} ({one.reason})" if option else f"select.filters.{one.reason}"
 
         def find(score: str, share: float, where: str = where) -> float:
             if wrong_pairs is None:

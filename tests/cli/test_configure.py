@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from paraforge.configuration import load_parameters
 from paraforge.configuration.choices import reconfigure
 from paraforge.configuration.composition import compose
 from paraforge.errors import ConfigurationError, ParaforgeError
@@ -66,7 +67,7 @@ def test_choices_stay_until_they_are_changed(project: Path) -> None:
     told = configure("select=wieting2021")
     assert written()["ingest"]["sources"][0]["name"] == "mine"
     assert written()["translate"] == {"engine": "fake", "beam": 4}
-    assert "  select.filters: " in told and "ingest" not in told
+    assert "  select.filters.trigram_overlap.maximum: 0.9 -> 0.7" in told and "ingest" not in told
     assert configure().count("nothing changes") == 1
     assert "translate.beam: 4 -> 5" in configure("translate.beam=5")
     # In whatever steps, the file is what all choices at once give.
@@ -89,16 +90,16 @@ def test_a_group_takes_the_place_of_values_that_it_describes(project: Path) -> N
 
 def test_edits_by_hand_are_kept_and_named(project: Path) -> None:
     edit("pairs: 20000", "pairs: 2000")
-    edit("    maximum: 0.9", "    maximum: 0.8")
+    edit("      maximum: 0.9", "      maximum: 0.8")
     told = configure("translate.beam=4")
-    assert re.search(r"kept as edited: ingest\.sources: .*20000.* -> .*2000", told)
-    assert "kept as edited: select.filters" in told
+    assert "kept as edited: ingest.sources.0.pairs: 20000 -> 2000" in told
+    assert "kept as edited: select.filters.trigram_overlap.maximum: 0.9 -> 0.8" in told
     assert written()["ingest"]["sources"][0]["pairs"] == 2000
     # Also by the call after the next one, and until the section's own group is chosen.
     configure("translate.nbest=2")
     assert written()["ingest"]["sources"][0]["pairs"] == 2000
     told = configure("select=sample")
-    assert "kept as edited: select" not in told and "  select.filters: " in told
+    assert "kept as edited: select" not in told and "trigram_overlap.maximum: 0.8 -> 0.9" in told
     configure("corpus=sample")
     assert written()["ingest"]["sources"][0]["pairs"] == 20_000
     assert written()["translate"] == {"engine": "ctranslate2", "beam": 4, "nbest": 2}
@@ -248,3 +249,68 @@ def test_a_corpus_of_ones_own_is_told_of_the_selection_for_it(project: Path) -> 
     assert hint in configure("corpus=my")
     assert hint not in configure("select=quality")
     assert hint not in configure()
+
+
+LIST = """  filters:
+  - {kind: flag, column: runaway}
+  - {kind: bounds, score: overlap_3, maximum: 0.8, name: near}
+  - {kind: length, maximum: 30}
+"""
+
+
+def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
+    said = configure("select.trigram_overlap.maximum=0.7")
+    assert "  select.filters.trigram_overlap.maximum: 0.9 -> 0.7" in said
+    assert configure("select.filters.trigram_overlap.maximum=0.7").count("nothing changes") == 1
+    assert "trigram_overlap" not in str(configure("select.filters.trigram_overlap=null").splitlines()[2:])
+    assert written()["select"]["filters"]["trigram_overlap"] is None
+    with pytest.raises(ParaforgeError, match=r"no filter 'trigram_overlp' but runaway.*needs its kind"):
+        configure("select.trigram_overlp.maximum=0.7")
+    with pytest.raises(ParaforgeError, match=r"length\.maxmum: .*did you mean 'maximum'\?"):
+        configure("select.length.maxmum=7")
+    # A group says which filters there are: no value of another group's filter stays behind.
+    configure("select=paranmt", "select.sample.size=7")
+    assert "no longer chosen: select.filters.sample.size=7" in configure("select=quality")
+
+
+def test_a_list_of_filters_of_an_older_version_is_read(project: Path) -> None:
+    section = yaml.safe_load(LIST)
+    before = written()
+    Path("params.yaml").write_text(yaml.safe_dump({**before, "select": section}))
+    asked = load_parameters().select
+    configure("translate.beam=4")
+    found = load_parameters().select
+    # The same filters in the same order: what was selected by the list is not selected anew.
+    assert found.filters == asked.filters and [one.reason for one in found.filters][1] == "near"
+    assert found.model_dump_json(include={"filters"}) == asked.model_dump_json(include={"filters"})
+    configure("select.near.maximum=0.5")
+    assert [one.reason for one in load_parameters().select.filters] == ["runaway", "near", "length"]
+    # Also where a choice that was made by position is in the file's first lines, and in a group's file.
+    (project / "configs" / "select" / "mine.yaml").write_text(f"# @package _global_\nselect:\n{LIST}")
+    configure("--reset", "select=mine")
+    edit("# choices: select=mine", "# choices: select=mine select.filters.2.maximum=25")
+    configure()
+    assert written()["select"]["filters"]["length"]["maximum"] == 25
+
+
+def test_the_order_of_judging_does_not_depend_on_the_order_of_the_file(project: Path) -> None:
+    content = written()
+    names = [one.reason for one in load_parameters().select.filters]
+    assert names == content["select"]["order"] == list(content["select"]["filters"])
+    Path("params.yaml").write_text(yaml.safe_dump(content, sort_keys=True))
+    assert [one.reason for one in load_parameters().select.filters] == names
+    content["select"]["order"] = ["length", "runaway"]
+    Path("params.yaml").write_text(yaml.safe_dump(content))
+    order = [one.reason for one in load_parameters().select.filters]
+    assert order == ["length", "runaway", "output_truncated", "paraphrase_score", "trigram_overlap"]
+    content["select"]["order"] = ["lenght"]
+    Path("params.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(ParaforgeError, match="order names lenght, but the filters are"):
+        load_parameters()
+
+
+def test_what_changed_is_shown_however_long_the_value_is(project: Path) -> None:
+    configure("publish.name=" + "corpus " * 40 + "one")
+    assert re.search(
+        r"publish\.name: …[^>]*one -> …[^>]*two$", configure("publish.name=" + "corpus " * 40 + "two"), re.M
+    )

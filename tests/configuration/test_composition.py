@@ -84,12 +84,10 @@ def test_all_problems_are_named_at_once() -> None:
 )
 def test_a_minimum_that_is_neither_number_nor_share(minimum: object, problem: str) -> None:
     content = yaml.safe_load(compose(CONFIGS, ["select=quality"]))
-    filters = content["select"]["filters"]
-    place = [one.get("score") for one in filters].index("paraphrase_score")
-    filters[place]["minimum"] = minimum
+    content["select"]["filters"]["paraphrase_score"]["minimum"] = minimum
     with pytest.raises(ConfigurationError) as caught:
         check_parameters(content, "params.yaml")
-    assert f"select.filters.{place}.{problem}" in str(caught.value)
+    assert f"select.filters.paraphrase_score.{problem}" in str(caught.value)
 
 
 def test_an_unknown_choice_or_section() -> None:

@@ -208,7 +208,7 @@ def test_a_column_that_the_corpus_lacks(tmp_path: Path) -> None:
         run(parameters, PAIRS, tmp_path, [600])
     assert len(error.value.problems) == 4
     text = str(error.value)
-    assert "select.filters.0 (language): the corpus has no column 'reference_language'" in text
+    assert "select.filters.language: the corpus has no column 'reference_language'" in text
     assert "Turn on" in text
 
 
