@@ -76,7 +76,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
             str(error).splitlines()[0],
             remedy="${...} stands for another key; an environment variable is written $NAME, without braces.",
         ) from error
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, TypeError) as error:
         available = "; ".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
         raise InputError(f"{str(error).splitlines()[0]}", remedy=f"There are {available}.") from error
     assert isinstance(container, dict)
