@@ -22,9 +22,10 @@ def verify(
       paraforge verify data/corpus
       paraforge verify published/v1 models/nmt
     """
+    from paraforge.corpus.model_files import is_model, verify_model
     from paraforge.errors import InputError
     from paraforge.interrupts import graceful_interrupts
-    from paraforge.publication.verification import counterpart, is_model, verify_model
+    from paraforge.publication.verification import counterpart
     from paraforge.publication.verification import verify as check
     from paraforge.shards.resources import available_cores
 

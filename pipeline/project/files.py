@@ -12,7 +12,7 @@ from paraforge import versions
 from paraforge.configuration.inputs import stages_with_files
 from paraforge.errors import InputError
 from paraforge.files import read_json
-from paraforge.yaml_reader import read_yaml_text
+from paraforge.yaml_text import read_yaml_text
 
 VERSIONS = Path("versions.yaml")
 """Versions of the steps that the project was last brought up to, which DVC reads, and checksums of the files

@@ -9,9 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paraforge.errors import InputError, ParaforgeError, describing
-from paraforge.files import DIGESTS, check_digests, read_json, sha256_file
-from paraforge.models.model import MODEL_FILE, check_files
+from paraforge.errors import InputError, ParaforgeError
+from paraforge.files import read_json, sha256_file
 from paraforge.progress import progress
 from paraforge.publication.manifest import (
     KEPT,
@@ -28,7 +27,6 @@ from paraforge.shards.schema import SCHEMA_VERSION
 from paraforge.shards.store import index_path, read_parquet
 
 AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
-MODEL_AGAIN = "Make the model again ('dvc repro'), or fetch it again from where it came from."
 # What may be next to the data without being listed; on the Hub and in older versions without underscore.
 _COMPANIONS = {
     prefix + name for prefix in ("_", "") for name in ("README.md", "manifest.json", "shards.json")
@@ -92,23 +90,6 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         # Only where every file could be read do the sums mean anything.
         problems += [_problem(path, message) for message in _sum_problems(manifest, total, by_source)]
     return Verification(manifest, problems)
-
-
-def is_model(path: Path) -> bool:
-    """Whether a directory is a model's: it has digests, or the index of a translation model."""
-    return (path / DIGESTS).is_file() or (path / MODEL_FILE).is_file()
-
-
-def verify_model(model: Path) -> list[InputError]:
-    """All that is wrong with the files of a model, which its digests or its index name."""
-    problems = check_digests(model) if (model / DIGESTS).is_file() else []
-    for index in sorted(model.rglob(MODEL_FILE)):
-        try:
-            with describing(index, "damaged index"):
-                check_files(index.parent, dict(read_json(index)["files"]))
-        except InputError as error:
-            problems.append(error)
-    return [_problem(Path(p.path or model), p.message, p.remedy or MODEL_AGAIN) for p in problems]
 
 
 def counterpart(corpus: Path) -> Path | None:
