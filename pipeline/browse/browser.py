@@ -18,9 +18,10 @@ from paraforge.browse.prepared import FLAGS, SOURCE, PreparedCorpus
 from paraforge.browse.rules import Rules, rules_of
 from paraforge.browse.selection import default_view, parameters_of
 from paraforge.browse.view import RANDOM, View
-from paraforge.browse.wrong_pairs import WrongPairs, wrong_pairs_of
+from paraforge.browse.wrong_pairs import wrong_pairs_of
 from paraforge.corpus.differing_words import Pieces, marked_words
 from paraforge.publication.manifest import REJECTED, Manifest
+from paraforge.scoring.changed_pairs import changed_meanings, other_rows
 from paraforge.scoring.columns import LABELS
 from paraforge.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.selection.parameters import SelectParameters, selection_of
@@ -40,7 +41,8 @@ class Counted:
 
     rules: what refuses pairs. count: of the pairs looked at. came: pairs looked at that came to selection.
     reasons: refused pairs looked at, by reason. words: what the reasons mean.
-    wrong_share: of the wrong pairs, the share that would pass.
+    wrong_share: of the wrong pairs, the share that would pass. changed_share: of the pairs whose meaning was
+        changed by rule.
     """
 
     rules: Rules
@@ -49,6 +51,7 @@ class Counted:
     reasons: dict[str, int]
     words: dict[str, str]
     wrong_share: float | None
+    changed_share: float | None
 
     @property
     def entering(self) -> int:
@@ -94,7 +97,10 @@ class Browser:
         self.counter = Counter(corpus)
         self.reader = PairReader(corpus, connection)
         table = find_wrong_pairs([one.directory for one in corpus.datasets])
-        self.wrong: WrongPairs | None = wrong_pairs_of(table, corpus.layout.scores)
+        self.wrong, self.changed = (
+            None if table is None else wrong_pairs_of(kind(table), corpus.layout.scores)
+            for kind in (other_rows, changed_meanings)
+        )
         self._count = lru_cache(maxsize=_COUNTS)(self._counted)
         self._parameters: dict[str, SelectParameters] = {}
 
@@ -136,6 +142,7 @@ class Browser:
             dict((+reasons).most_common()),
             explain_filters(parameters) if parameters else {},
             self.wrong.share(rules) if self.wrong else None,
+            self.changed.share(rules) if self.changed else None,
         )
 
     def histograms(self, view: View, counted: Counted) -> dict[str, Outlines]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from paraforge.publication.manifest import Manifest
 from paraforge.scoring.columns import LABELS
-from paraforge.scoring.verdict import CONFIDENCE, ENOUGH
+from paraforge.scoring.verdict import CONFIDENCE, ENOUGH, LOST_SHARE
 from paraforge.scoring.wrong_pairs import judged_scores
 from paraforge.selection.fate import Counts
 from paraforge.selection.parameters import SelectParameters, selection_of
@@ -17,6 +17,8 @@ from paraforge.selection.parameters import SelectParameters, selection_of
 _POOR: Final = 0.9
 """Separation that a score of use reaches: below it, one pair in ten is on the wrong side of a wrong one."""
 _HARDLY: Final = 0.7
+_BEHIND: Final = 0.05
+"""How much less than the best source's separation a source's may be before it is named."""
 _UNSURE: Final = 0.02
 _NAMED: Final = 5
 
@@ -61,6 +63,7 @@ def words_of(
     scores: Mapping[str, Figures] = verdict["scores"]
     asked = _shares_asked_for(verdict, parameters)
     sentences = [" ".join(_sentence(score, figures, asked.get(score))) for score, figures in scores.items()]
+    sentences += _of_changed_meanings(verdict.get("changed_meanings"))
     sentences += _of_few_pairs(sources, scores)
     warnings = [line for score, figures in scores.items() for line in _bad_sources(score, figures)]
     if verdict.get("trained_on_corpus"):
@@ -134,7 +137,10 @@ def _sentence(score: str, figures: Figures, asked: float | None) -> Iterator[str
         return
     area, _, between = area_text(figures["separation"]).rstrip(")").partition(" (")
     scale = f"{between}; 1 is perfect, 0.5 is chance".removeprefix("; ")
-    parts = [f"The {label(score)} separates true from wrong pairs with {area} ({scale})"]
+    both = f"The {label(score)} separates true from wrong pairs with {area}"
+    if figures.get("changed"):
+        both += f", from changed meanings with {_area(figures['changed']['value'])}"
+    parts = [f"{both} ({scale})"]
     if figures["minimum"] is not None:
         passing = passing_words(figures["passing"]["value"], figures["pairs"])
         threshold = f"your threshold of {figures['minimum']:g}"
@@ -162,6 +168,17 @@ def _sentence(score: str, figures: Figures, asked: float | None) -> Iterator[str
         )
 
 
+def _of_changed_meanings(figures: Figures | None) -> Iterator[str]:
+    """What `contradiction` is worth on pairs that were changed by rule; nothing where there are too few."""
+    if figures:
+        yield (
+            f"The contradiction score separates true pairs from changed meanings with "
+            f"{area_text(figures['separation'])}; a maximum of {figures['maximum']:g} would find "
+            f"{share_text(figures['found'])} of these and refuse at most {100 * LOST_SHARE:g} % of the true "
+            "pairs."
+        )
+
+
 def passing_words(passing: float, pairs: int) -> str:
     """``one wrong pair in 20 passes``."""
     if not passing:
@@ -183,15 +200,20 @@ def share_text(share: float) -> str:
 def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
     """Sources in which the score hardly tells right from wrong, or the corpus if that is true of all."""
     areas = {name: one["separation"] for name, one in figures["sources"].items() if one["separation"]}
+    best = max((one["low"] for one in areas.values()), default=0.0)
     poor = sorted(
-        (name for name in areas if areas[name]["high"] < _POOR), key=lambda name: areas[name]["value"]
+        (name for name, one in areas.items() if one["high"] < max(_POOR, best - _BEHIND)),
+        key=lambda name: areas[name]["value"],
     )
     if not poor:
         return
     cause = f"most of the translations are bad, or the {label(score)} does not understand this text"
     how = "hardly" if areas[poor[0]]["value"] < _HARDLY else "poorly"
     if len(poor) == len(figures["sources"]):
-        yield f"The {label(score)} {how} tells right from wrong: {cause}."
+        # Of several poor sources, the worst is still another than the best.
+        worst, others = areas[poor[0]], areas[poor[-1]]
+        apart = f", least in {poor[0]} ({_area(worst['value'])})" if worst["high"] < others["low"] else ""
+        yield f"The {label(score)} {how} tells right from wrong{apart}: {cause}."
         return
     named = [f"{name} ({_area(areas[name]['value'])})" for name in poor[:_NAMED]]
     if len(poor) > _NAMED:

@@ -14,6 +14,7 @@ from paraforge.corpus.diff import SCORES
 from paraforge.publication.datasets import Dataset
 from paraforge.publication.manifest import KEPT, REJECTED
 from paraforge.report.svg import Bar, Cell
+from paraforge.scoring.changed_pairs import other_rows
 from paraforge.scoring.columns import LABELS
 from paraforge.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.selection.filters import numbers
@@ -61,7 +62,7 @@ def count_wrong(corpus: Path) -> dict[str, npt.NDArray[np.float64]]:
         return {}
     scale = SCALES[_SCORE]
     counted: dict[str, npt.NDArray[np.float64]] = {}
-    for source, part in by_source(pairs).items():
+    for source, part in by_source(other_rows(pairs)).items():
         scores, missing = numbers(part[_SCORE])
         bins, weights = scale.bin_of(scores[~missing].astype(np.float64)), part["weight"].to_numpy()[~missing]
         counted[source] = np.bincount(bins, weights, scale.bins).astype(np.float64)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from paraforge.errors import install_command
 from paraforge.files import read_json_or_none, sha256_directory
+from paraforge.scoring.changed_pairs import other_rows
 from paraforge.scoring.columns import COLUMNS, schema_of
 from paraforge.scoring.corpus_counts import CorpusCounts, count_corpus
 from paraforge.scoring.pairs import Pairs
@@ -272,7 +273,7 @@ def score(
         shards=report.shards,
         reused=report.reused,
         seconds=round(time.monotonic() - started, 3),
-        wrong_pairs=0 if wrong is None else wrong.num_rows,
+        wrong_pairs=0 if wrong is None else other_rows(wrong).num_rows,
         verdicts={name: {**asdict(judge(wrong, name)), "bands": bands(wrong, name)} for name in judged},
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,8 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.scoring.changed_pairs import SCORE as CONTRADICTION
+from paraforge.scoring.changed_pairs import changed_meanings, other_rows
 from paraforge.scoring.wrong_pairs import FEW, RIGHT
 
+FEWEST_CHANGED: Final = 100
+"""Changed meanings that a verdict on `contradiction` needs."""
+LOST_SHARE: Final = 0.02
+"""Share of the right pairs that the suggested maximum of `contradiction` refuses, at most."""
 SUGGESTED_SHARE: Final = 0.01
 """Share of wrong pairs that the suggested minimum lets pass at most, as far as a sample can tell."""
 CONFIDENCE: Final = 0.95
@@ -85,7 +91,8 @@ class Verdict:
         are too few.
     suggested_kept: share of the right pairs that reach that one.
     suggested_bound: share of wrong pairs that it lets pass at most, with that confidence.
-    sources: the same of each source that has at least 30 wrong pairs.
+    changed: area under the ROC curve of right pairs against those whose meaning was changed by rule.
+    sources: the same, without this, of each source that has at least 30 wrong pairs.
     """
 
     pairs: int
@@ -96,6 +103,7 @@ class Verdict:
     suggested: float | None = None
     suggested_kept: float | None = None
     suggested_bound: float | None = None
+    changed: Share | None = None
     sources: dict[str, Verdict] = field(default_factory=dict)
 
 
@@ -106,6 +114,8 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> 
     score: one of its columns that has the score of the right pair beside it.
     minimum: the threshold on this score.
     """
+    made = changed_meanings(wrong_pairs)
+    wrong_pairs = other_rows(wrong_pairs)
     names = wrong_pairs["source"]
     numbers = {pair["values"]: pair["counts"] for pair in pc.value_counts(names).to_pylist()}
     sources = {
@@ -113,7 +123,51 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> 
         for name, number in sorted(numbers.items())
         if number >= FEW
     }
-    return replace(_judge(wrong_pairs, score, minimum), sources=sources)
+    whole = _judge(wrong_pairs, score, minimum)
+    return replace(whole, sources=sources, changed=_separation(*_columns(made, score)))
+
+
+def judge_changed(wrong_pairs: pa.Table) -> dict[str, Any]:
+    """How well `contradiction` finds the pairs of a changed meaning.
+
+    Returns ``pairs``, their number; ``separation``, a :class:`Share` as a dictionary; ``maximum``, which at
+    most 2 % of the right pairs are above, and ``found``, the share of the changed pairs that are. Empty
+    without enough of them.
+    """
+    made = changed_meanings(wrong_pairs)
+    if made.num_rows < FEWEST_CHANGED or f"{RIGHT}{CONTRADICTION}" not in made.column_names:
+        return {}
+    right, wrong, weights = _columns(made, CONTRADICTION)
+    separation = _separation(-right, -wrong, weights)
+    if separation is None:
+        return {}
+    maximum = maximum_of(wrong_pairs)
+    return {
+        "pairs": made.num_rows,
+        "separation": asdict(separation),
+        "maximum": maximum,
+        "found": _share(wrong > wrong.dtype.type(maximum), weights),
+    }
+
+
+def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE) -> float:
+    """The least `contradiction` of three digits that at most a share of the right pairs is above. Raises
+    ValueError: no right pair has one."""
+    rows = other_rows(wrong_pairs)
+    if f"{RIGHT}{CONTRADICTION}" in rows.column_names:
+        right, _, weights = _columns(rows, CONTRADICTION)
+        if not np.isnan(right).all():
+            # What is above, not what reaches it: one unit less than the least that only so few reach.
+            return max(0.0, minimum_for(right, weights, share))
+    raise ValueError("no right pair has a contradiction score")
+
+
+def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | None:
+    both = ~np.isnan(right), ~np.isnan(wrong)
+    if not (both[0].any() and both[1].any()):
+        return None
+    value = area(right[both[0]], wrong[both[1]], *(weights[known] for known in both))
+    return interval(value, min(_effective(weights[known]) for known in both))
 
 
 def bands(wrong_pairs: pa.Table, score: str) -> dict[str, Any]:
@@ -122,7 +176,7 @@ def bands(wrong_pairs: pa.Table, score: str) -> dict[str, Any]:
     Returns ``edges`` (51), and ``right`` and ``wrong``: scored pairs of the corpus that those of the sample
     in each band stand for, rounded. Empty without scores.
     """
-    *sides, weights = _columns(wrong_pairs, score)
+    *sides, weights = _columns(other_rows(wrong_pairs), score)
     known = [~np.isnan(side) for side in sides]
     values = np.concatenate([side[there] for side, there in zip(sides, known, strict=True)])
     if not len(values):
@@ -139,14 +193,10 @@ def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
     right, wrong, weights = _columns(rows, score)
     if not len(wrong):
         return Verdict(0, minimum=None if minimum is None else minimum.value)
-    both = ~np.isnan(right), ~np.isnan(wrong)
-    separation = None
-    if both[0].any() and both[1].any():
-        value = area(right[both[0]], wrong[both[1]], *(weights[known] for known in both))
-        separation = interval(value, min(_effective(weights[known]) for known in both))
+    separation = _separation(right, wrong, weights)
     number = _effective(weights)
     suggested = bound = kept_by_it = None
-    if number >= ENOUGH and both[1].any():
+    if number >= ENOUGH and not np.isnan(wrong).all():
         suggested, bound = _bounded(wrong, weights, SUGGESTED_SHARE)
         kept_by_it = _share(Minimum(suggested).reached(right), weights)
     passing = kept = None
@@ -169,7 +219,7 @@ def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, 
     """The minimum of a score that at most a share of the wrong pairs reaches, and the :func:`upper_bound` of
     that share, which is above it where they are too few. Raises ValueError: there are no wrong pairs, or none
     has the score."""
-    _, wrong, weights = _columns(wrong_pairs, score)
+    _, wrong, weights = _columns(other_rows(wrong_pairs), score)
     if np.isnan(wrong).all():
         raise ValueError("no wrong pair has this score")
     return _bounded(wrong, weights, share)

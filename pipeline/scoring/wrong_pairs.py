@@ -22,6 +22,7 @@ from pyarrow import feather
 
 from paraforge.errors import InputError
 from paraforge.files import atomic_path, remove_directory
+from paraforge.scoring.changed_pairs import RULE, SCORE, changed_rows
 from paraforge.scoring.columns import COLUMNS
 from paraforge.scoring.scorer import scorer_types
 from paraforge.shards.column import column
@@ -51,6 +52,7 @@ _ADDED: Final = (
     column("translation_source", pa.string(), "source of the row that the translation is of"),
     column("translation_line", pa.int64(), "line of that row"),
     column("weight", pa.float64(), "scored pairs of its source that the wrong pair stands for"),
+    column(RULE, pa.string(), "what changed the meaning of the row's own translation; null for another's"),
 )
 
 
@@ -102,6 +104,11 @@ def judged_scores() -> list[str]:
     return [field.name for field in fields if pa.types.is_floating(field.type)]
 
 
+def compared_scores() -> list[str]:
+    """The scores that a wrong pair has beside those of the right one: also how sure a changed meaning is."""
+    return [*judged_scores(), SCORE]
+
+
 def write_wrong_pairs(
     step: Step,
     translated: Path,
@@ -119,8 +126,8 @@ def write_wrong_pairs(
     trained: whether what scores was trained on this very corpus, which the file then says.
 
     Returns the wrong pairs by source, line and rank: lineage, ``reference``, ``translation``, where that is
-    from, ``weight``, the scores, and for each of :func:`judged_scores` its value for the right pair,
-    ``right_SCORE``. Empty where no two rows differ.
+    from, ``weight``, ``rule``, the scores, and for each of :func:`compared_scores` its value for the right
+    pair, ``right_SCORE``. Empty where no two rows differ.
     """
     view = ShardView(translated, scored)
     pairs = draw_wrong_pairs(view, sources, threads_for(resources, view.total_rows))
@@ -176,7 +183,7 @@ def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1)
     }
     rows = pa.concat_tables(in_order(partial(_below_limits, view, limits), len(view), threads))
     if not rows.num_rows:
-        return _wrong(rows, np.zeros(0, np.int64), sources)
+        return _wrong(rows, rows, sources)
     lineage = [name for name in LINEAGE if name in rows.column_names]
     rows = rows.sort_by([(name, "ascending") for name in ("source", "key", *lineage[1:])])
     places = np.concatenate([[0], np.cumsum(_runs(rows["source"]))])
@@ -185,14 +192,25 @@ def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1)
         for first, last in itertools.pairwise(places)
     ]
     rows = rows.take(np.concatenate(taken)).sort_by([(name, "ascending") for name in lineage])
-    return _wrong(rows, _others(rows), sources)
+    others = _others(rows)
+    there = others >= 0
+    made = changed_rows(rows)
+    of_made = rows.take(made.places)
+    place = of_made.column_names.index("translation")
+    texts = of_made.set_column(place, COLUMNS["translation"], pa.array(made.translations, pa.string()))
+    return pa.concat_tables(
+        [
+            _wrong(rows.filter(pa.array(there)), rows.take(others[there]), sources),
+            _wrong(of_made, texts, sources, made.rules),
+        ]
+    )
 
 
 def _below_limits(view: Shards, limits: Mapping[str, float], index: int) -> pa.Table:
     """The shard's scored rows whose key is in the first part of the keys, as large as their source's limit:
     lineage, both texts and the scores, with the key that they are drawn by."""
     lineage = [name for name in LINEAGE if name in view.column_names]
-    scores = [name for name in judged_scores() if name in view.column_names]
+    scores = [name for name in compared_scores() if name in view.column_names]
     rows = view.read(index, [*lineage, *TEXT_COLUMNS, "reference_tokens", *scores])
     rows = rows.filter(pc.is_valid(rows["reference_tokens"])).drop_columns("reference_tokens")
     keys = sampling_keys(rows.select(lineage), _SEED)
@@ -225,19 +243,20 @@ def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
     return others
 
 
-def _wrong(rows: pa.Table, others: npt.NDArray[np.int64], sources: Mapping[str, int]) -> pa.Table:
-    """Rows with the translations of other rows."""
-    paired = rows.filter(pa.array(others >= 0))
-    taken = rows.take(others[others >= 0])
-    counts = Counter(paired["source"].to_pylist())
-    weights = [sources[name] / counts[name] for name in paired["source"].to_pylist()]
+def _wrong(
+    rows: pa.Table, taken: pa.Table, sources: Mapping[str, int], rules: Sequence[str] | None = None
+) -> pa.Table:
+    """Rows with the translations of those that are taken; rules: what changed these."""
+    counts = Counter(rows["source"].to_pylist())
+    weights = [sources[name] / counts[name] for name in rows["source"].to_pylist()]
     lineage = [name for name in LINEAGE if name in rows.column_names]
-    scores = [name for name in judged_scores() if name in rows.column_names]
-    arrays: dict[str, Any] = {name: paired[name] for name in (*lineage, "reference")}
+    scores = [name for name in compared_scores() if name in rows.column_names]
+    arrays: dict[str, Any] = {name: rows[name] for name in (*lineage, "reference")}
     arrays["translation"] = taken["translation"]
-    added = (taken["source"], taken["line"], pa.array(weights, pa.float64()))
+    by_rule = pa.nulls(rows.num_rows, pa.string()) if rules is None else pa.array(rules, pa.string())
+    added = (taken["source"], taken["line"], pa.array(weights, pa.float64()), by_rule)
     arrays |= {field.name: value for field, value in zip(_ADDED, added, strict=True)}
-    arrays |= {f"{RIGHT}{name}": paired[name] for name in scores}
+    arrays |= {f"{RIGHT}{name}": rows[name] for name in scores}
     fields = [COLUMNS[name] for name in (*lineage, *TEXT_COLUMNS)]
     fields += [
         *_ADDED,

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge.errors import ConfigurationError
-from paraforge.scoring.verdict import CONFIDENCE, Minimum, judge, minimum_of
+from paraforge.scoring.changed_pairs import other_rows
+from paraforge.scoring.verdict import CONFIDENCE, Minimum, judge, judge_changed, minimum_of
 from paraforge.scoring.wrong_pairs import RIGHT, trained_on_corpus
 from paraforge.selection.filters.bounds import WrongPairs
 from paraforge.selection.parameters import SelectParameters
@@ -33,6 +34,8 @@ def settle(
     """
     problems = []
     filters = []
+    if wrong_pairs is not None:
+        wrong_pairs = other_rows(wrong_pairs)
     for one in parameters.filters:
         where = f"{option} ({one.reason})" if option else f"select.filters.{one.reason}"
 
@@ -99,7 +102,8 @@ def verdict(
     parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
     scores: what is judged beside the scores with a minimum.
 
-    Returns ``wrong_pairs``, their number; ``trained_on_corpus``; ``asked``; ``scores``, the
+    Returns ``wrong_pairs``, their number without those that were made by rule; ``changed_meanings``, see
+    :func:`~paraforge.scoring.verdict.judge_changed`; ``trained_on_corpus``; ``asked``; ``scores``, the
     :class:`~paraforge.scoring.verdict.Verdict` of each score.
     Empty without a sample.
     """
@@ -107,7 +111,8 @@ def verdict(
         return {}
     found = minima(parameters, cuts)
     return {
-        "wrong_pairs": wrong_pairs.num_rows,
+        "wrong_pairs": other_rows(wrong_pairs).num_rows,
+        "changed_meanings": judge_changed(wrong_pairs),
         "trained_on_corpus": trained_on_corpus(wrong_pairs),
         "asked": dict(asked),
         "scores": {

@@ -15,6 +15,7 @@ from paraforge.scoring.corpus_counts import CorpusCounts, count_shard, put_toget
 from paraforge.scoring.parameters import ScoreParameters
 from paraforge.scoring.score import build_scorers, score, score_step, score_table
 from paraforge.scoring.scorers import language, sentence_transformer
+from paraforge.scoring.scorers.meaning import Meaning
 from paraforge.scoring.vectors import WordVectors
 from paraforge.shards.resources import Resources
 from paraforge.shards.store import ShardDirectory, ShardView, ShardWriter
@@ -30,10 +31,12 @@ ALONE = [
     "overlap_3",
     "copy_rate",
     "digit_mismatch",
+    *(field.name for field in Meaning.fields),
     "repetition",
 ]
 SIGNS = ["unknown_words", "length_surprise", "character_score", "copied_words"]
-SCORES = [*ALONE[:-1], "unknown_words", "repetition", *SIGNS[1:]]
+_BEFORE = ALONE.index("digit_mismatch") + 1
+SCORES = [*ALONE[:_BEFORE], "unknown_words", *ALONE[_BEFORE:], *SIGNS[1:]]
 
 
 @pytest.fixture

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 from paraforge.embeddings.paragram import TRAINED_ON_NAME
 from paraforge.files import write_json
+from paraforge.scoring.changed_pairs import changed_meanings, other_rows
 from paraforge.scoring.columns import COLUMNS, schema_of
+from paraforge.scoring.meaning.made_pairs import RULES
 from paraforge.scoring.score import build_scorers, score, score_table
 from paraforge.scoring.vectors import WordVectors
+from paraforge.scoring.verdict import judge, judge_changed
 from paraforge.scoring.wrong_pairs import (
     FEW,
     RIGHT,
@@ -70,7 +73,7 @@ def scored_corpus(rows: pa.Table, vectors: Path, root: Path, per_shard: int = 40
 def found(scored: Path) -> pa.Table:
     pairs = find_wrong_pairs([scored])
     assert pairs is not None
-    return pairs
+    return other_rows(pairs)
 
 
 def news_and_web(count: int = 200) -> pa.Table:
@@ -155,7 +158,7 @@ def test_a_large_source_is_drawn_from(tmp_path: Path, vectors: Path, monkeypatch
     view = ShardView(tmp_path / "translated", scored)
     counts = {"news": 650, "web": 250}
     monkeypatch.setattr(wrong_pairs, "sample_sizes", lambda sources: {"news": 60, "web": 40})
-    pairs = draw_wrong_pairs(view, counts)
+    pairs = other_rows(draw_wrong_pairs(view, counts))
     assert Counter(pairs["source"].to_pylist()) == {"news": 60, "web": 40}
     assert sum(pairs["weight"].to_pylist()) == pytest.approx(900)
     lines = [(row["source"], row["line"]) for row in pairs.to_pylist()]
@@ -208,3 +211,24 @@ def test_a_scorer_of_this_very_corpus_is_known(tmp_path: Path, vectors: Path) ->
     assert trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
     write_json(vectors / TRAINED_ON_NAME, {"shards": "another"})
     assert not trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
+
+
+def test_changed_meanings_are_made_of_the_rows_own_translations(tmp_path: Path, vectors: Path) -> None:
+    """By rule, with both sides' scores; the first rows by their keys, so that many rows cost no more."""
+    texts = [f"The man paid {number} crowns and was happy." for number in range(100, 250)]
+    rows = table(["a"] * 150, texts, texts)
+    scored = scored_corpus(rows, vectors, tmp_path)
+    whole = find_wrong_pairs([scored])
+    assert whole is not None
+    made = changed_meanings(whole)
+    assert made.num_rows == 150 and whole.num_rows == 300
+    assert sum(made["weight"].to_pylist()) == pytest.approx(150)
+    for pair in made.to_pylist():
+        assert pair["reference"] != pair["translation"] and pair["rule"] in RULES
+        assert (pair["source"], pair["line"]) == (pair["translation_source"], pair["translation_line"])
+        assert pair[f"{RIGHT}contradiction"] == 0 < pair["contradiction"]
+    verdict = judge_changed(whole)
+    assert verdict["pairs"] == 150 and verdict["separation"]["value"] == verdict["found"] == 1
+    assert judge(whole, "paraphrase_score").changed is not None
+    old = whole.drop_columns(["rule"])
+    assert judge_changed(old) == {} and judge(old, "paraphrase_score").changed is None

@@ -1,0 +1,136 @@
+"""What the column `contradiction` finds of changed meanings, next to the paraphrase score and to overlap.
+
+Contradictions that people wrote (SICK, WikiFactCheck) and those that each rule makes of newstest2021, of a
+reference itself and of its translation, against good pairs: references and systems of newstest2021, the other
+reference, pairs of ParaNMT. The weights were fitted on none of them.
+
+python -m benchmarks.contradictions
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from benchmarks.distinct_pairs import rows_of
+from benchmarks.hardware import hardware
+from benchmarks.results import append
+from experiments.pairs import data_directory, paraphrases
+from paraforge.scoring.general import DIRECTORY
+from paraforge.scoring.meaning.made_pairs import RULES
+from paraforge.scoring.score import build_scorers, score_table
+from paraforge.scoring.scorers.meaning import Meaning
+from paraforge.scoring.verdict import area
+from paraforge.text.lines import numbered_lines
+
+Pair = tuple[str, str]
+_MOST = 3_000
+_FLAGGED = 0.95
+"""Quantile of the good pairs' contradiction beyond which a pair is flagged."""
+COLUMNS = ("contradiction", "paraphrase_score", "overlap_1")
+
+
+def sick(label: str) -> list[Pair]:
+    """SICK's training pairs with a label of entailment."""
+    rows = (line.split("\t") for _, line in numbered_lines(data_directory() / "sts" / "SICK_train.txt"))
+    return [(row[1], row[2]) for row in rows if row[4].strip() == label]
+
+
+def good() -> dict[str, list[Pair]]:
+    """Pairs that say the same; the last two only show how many of them are flagged."""
+    news = list(rows_of(data_directory() / "mt_outputs" / "newstest2021.cs-en.tsv.gz"))
+    found = {
+        "newstest2021 translations": [(row[1 + k % 2], row[3 + k % 8]) for k, row in enumerate(news)],
+        "newstest2021 people": [(row[1], row[2]) for row in news],
+    }
+    for name in ("paranmt", "captions", "bible"):
+        pairs = [
+            pair
+            for block in paraphrases(name)
+            for pair in zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
+        ]
+        found[name] = random.Random(1).sample(pairs, _MOST)
+    found["SICK entailment"] = sick("ENTAILMENT")
+    return found
+
+
+JUDGED = ("newstest2021 translations", "newstest2021 people", "paranmt")
+"""The good pairs that contradictions are compared with."""
+
+
+def contradictions() -> dict[str, list[Pair]]:
+    """Pairs that say something else."""
+    data = data_directory()
+    facts = (line.split("\t") for _, line in numbered_lines(data / "meaning" / "wikifact-contradictions.tsv"))
+    found = {"SICK": sick("CONTRADICTION"), "WikiFactCheck": [(row[0], row[1]) for row in facts]}
+    news = list(rows_of(data / "mt_outputs" / "newstest2021.cs-en.tsv.gz"))
+    for rule, change in RULES.items():
+        rng = random.Random(3)
+        own: list[Pair] = []
+        others: list[Pair] = []
+        for number, row in enumerate(news):
+            reference, translation = row[1], row[3 + number % 8]
+            for pairs, text in ((own, reference), (others, translation)):
+                made = change(text, rng)
+                if made and made != text:
+                    pairs.append((reference, made))
+        found |= {f"{rule}, of the reference": own, f"{rule}, of a translation": others}
+    return found
+
+
+def scores(pairs: list[Pair]) -> dict[str, npt.NDArray[np.float64]]:
+    """Of each pair what is judged, 0 where it has none."""
+    first, second = zip(*pairs, strict=True)
+    table = score_table(pa.table({"reference": first, "translation": second}), build_scorers(DIRECTORY))
+    return {name: np.nan_to_num(table[name].to_numpy().astype(np.float64)) for name in COLUMNS}
+
+
+def shares_of_rate(pairs: list[Pair], rounds: int = 5) -> float:
+    """How fast pairs are scored with the family, as a share of the rate without; in turns, the median."""
+    first, second = zip(*pairs, strict=True)
+    table = pa.table({"reference": first, "translation": second})
+    scorers = build_scorers(DIRECTORY)
+    without = [scorer for scorer in scorers if not isinstance(scorer, Meaning)]
+    found = []
+    for _ in range(rounds + 1):
+        seconds = []
+        for chosen in (without, scorers):
+            begun = time.process_time()
+            score_table(table, chosen)
+            seconds.append(time.process_time() - begun)
+        found.append(seconds[0] / seconds[1])
+    # The first round compiles and fills caches.
+    return float(np.median(found[1:]))
+
+
+def main() -> None:
+    """Print and record the areas of each set, and how many good pairs are flagged."""
+    print(hardware())
+    right = good()
+    of_right = {name: scores(pairs) for name, pairs in right.items()}
+    compared = {name: np.concatenate([of_right[one][name] for one in JUDGED]) for name in COLUMNS}
+    threshold = float(np.quantile(compared["contradiction"], _FLAGGED))
+    for name, pairs in contradictions().items():
+        wrong = scores(pairs)
+        areas = {
+            score: area(-compared[score], -wrong[score])
+            if score == "contradiction"
+            else area(compared[score], wrong[score])
+            for score in COLUMNS
+        }
+        flagged = float((wrong["contradiction"] > threshold).mean())
+        append("contradictions", name, {**areas, "flagged": flagged, "pairs": len(pairs)}, seeds=[1, 3])
+    shares = {name: float((found["contradiction"] > threshold).mean()) for name, found in of_right.items()}
+    append("contradictions_flagged", "good pairs", {**shares, "threshold": threshold}, seeds=[1])
+    mixed = [pair for name in JUDGED for pair in right[name]]
+    append(
+        "contradictions_rate", "of the rate without", {"share": shares_of_rate(mixed), "pairs": len(mixed)}
+    )
+
+
+if __name__ == "__main__":
+    main()

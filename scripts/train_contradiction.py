@@ -1,0 +1,239 @@
+"""Fit the weights of the column `contradiction` on data whose licences permit it: meanings changed by rule.
+
+Good pairs are those of Bible versions, of Tatoeba's English sentences of one Czech sentence, and sentences of
+Tatoeba and of novels with other wordings that are made here. Each of them with the change of a rule is a
+contradiction, so that how many words a pair shares says nothing. The same data and seed give the same bytes
+on one kind of machine.
+
+python -m scripts.train_contradiction pipeline/scoring/meaning/weights.json
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import typer
+
+from experiments.pairs import data_directory, paraphrases
+from paraforge.files import write_json
+from paraforge.scoring.general import DIRECTORY
+from paraforge.scoring.meaning.evidence import Evidence
+from paraforge.scoring.meaning.made_pairs import RULES
+from paraforge.scoring.meaning.model import SIGNS
+from paraforge.scoring.pairs import Pairs
+from paraforge.scoring.word_scorer import WordScorer
+from paraforge.text.lines import numbered_lines
+from scripts.train_scorer import wordnet_pairs
+
+TRAINED_ON: Final = [
+    {"name": "Bible, seven English versions", "licence": "public domain"},
+    {"name": "Tatoeba, English sentences", "licence": "CC BY 2.0 FR", "url": "https://tatoeba.org"},
+    {"name": "Novels, sentences", "licence": "public domain"},
+    {
+        "name": "WordNet 3.0, synonyms",
+        "licence": "WordNet 3.0 licence",
+        "url": "https://wordnet.princeton.edu",
+    },
+]
+Pair = tuple[str, str]
+Signs = npt.NDArray[np.float32]
+_BIBLE: Final = 24_000
+_SENTENCES: Final = 30_000
+_DOUBLY: Final = 2_000
+_WEIGHTS: Final = {"bible": 3.0, "tatoeba": 1.0, "sentences": 2.0, "novels": 2.0}
+"""What the good pairs of an origin weigh, all together; doubly negated ones weigh 0.4."""
+_OF_RULES: Final = {
+    "negation": 1.0,
+    "number": 0.5,
+    "antonym": 0.8,
+    "person": 0.6,
+    "name": 0.5,
+    "exchange": 1.0,
+}
+"""What the contradictions of a rule weigh, all together, of each origin."""
+_UNITS: Final = 16
+_EPOCHS: Final = 15
+_CONTRACTIONS: Final = {
+    "is not": "isn't", "are not": "aren't", "was not": "wasn't", "were not": "weren't", "do not": "don't",
+    "does not": "doesn't", "did not": "didn't", "have not": "haven't", "has not": "hasn't",
+    "had not": "hadn't", "would not": "wouldn't", "could not": "couldn't", "I am": "I'm", "it is": "it's",
+    "It is": "It's", "will not": "won't", "cannot": "can't", "I have": "I've", "you are": "you're",
+    "I will": "I'll", "all": "everything", "must": "have to", "but": "however", "big": "large",
+    "begin": "start",
+}  # fmt: skip
+_DIGITS: Final = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
+                  "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
+_IDLE: Final = {"the", "very", "that", "so", "just", "really", "also", "then", "now", "a"}
+_NEGATED: Final = re.compile(r"\b(is|are|was|were|be) (not )?(?=[a-z]+\b)")
+
+
+def reworded(text: str, rng: random.Random, synonyms: Mapping[str, Sequence[str]]) -> str:
+    """The same in somewhat other words: synonyms, contractions, digits, another order of clauses, or a word
+    that matters little left out."""
+    for _ in range(rng.randint(1, 3)):
+        chance = rng.random()
+        words = text.split()
+        if chance < 0.45:
+            places = [place for place, word in enumerate(words) if synonyms.get(word)]
+            if places:
+                place = rng.choice(places)
+                words[place] = rng.choice(synonyms[words[place]])
+            text = " ".join(words)
+        elif chance < 0.65:
+            both = [pair for one, two in _CONTRACTIONS.items() for pair in ((one, two), (two, one))]
+            fitting = [(one, two) for one, two in both if re.search(rf"\b{re.escape(one)}\b", text)]
+            if fitting:
+                one, two = rng.choice(fitting)
+                text = re.sub(rf"\b{re.escape(one)}\b", two, text, count=1)
+        elif chance < 0.75:
+            text = re.sub(r"[a-z]+", lambda found: _DIGITS.get(found[0], found[0]), text)
+        elif chance < 0.85:
+            if text.count(", ") == 1 and text[-1] in ".!?":
+                first, second = text[:-1].split(", ")
+                text = f"{second[0].upper()}{second[1:]}, {first[0].lower()}{first[1:]}{text[-1]}"
+        elif len(words) > 5:
+            places = [place for place, word in enumerate(words) if word in _IDLE]
+            if places:
+                del words[rng.choice(places)]
+            text = " ".join(words)
+    return text
+
+
+def doubly_negated(text: str, rng: random.Random) -> str | None:
+    """With an antonym and a negation, which leave the meaning as it was: `is not unhappy`; None where that
+    cannot be."""
+    one = _NEGATED.search(text)
+    if one is None:
+        return None
+    word, *after = text[one.end() :].split(" ")
+    opposite = RULES["antonym"](word, rng)
+    if not opposite:
+        return None
+    return " ".join([text[: one.start()] + one[1], *([] if one[2] else ["not"]), opposite, *after])
+
+
+def good_pairs(wordnet: Path) -> dict[str, list[Pair]]:
+    """Pairs of one meaning, by origin."""
+    rng = random.Random(1)
+    synonyms: dict[str, list[str]] = {}
+    for one, other in wordnet_pairs(wordnet)[0]:
+        if one.isalpha() and other.isalpha():
+            synonyms.setdefault(one, []).append(other)
+            synonyms.setdefault(other, []).append(one)
+    found = {
+        name: [
+            pair
+            for block in paraphrases(name)
+            for pair in zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
+        ]
+        for name in ("bible", "tatoeba")
+    }
+    rng.shuffle(found["bible"])
+    found["bible"] = found["bible"][:_BIBLE]
+    files = {"sentences": ("bitext/tatoeba.en-cs.tsv.gz", 1), "novels": ("books/sentences.tsv.gz", -1)}
+    for name, (path, column) in files.items():
+        lines = numbered_lines(data_directory() / path)
+        texts = list(dict.fromkeys(line.split("\t")[column] for _, line in lines))[1:]
+        rng.shuffle(texts)
+        texts = [text for text in texts if 3 < len(text.split()) < 40][:_SENTENCES]
+        found[name] = [(text, reworded(text, rng, synonyms)) for text in texts]
+        negated = [(text, other) for text in texts if (other := doubly_negated(text, rng))]
+        found[f"{name}, doubly negated"] = negated[:_DOUBLY]
+    return found
+
+
+def contradictions(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
+    """Of good pairs, by rule, the pairs whose second side is changed."""
+    rng = random.Random(2)
+    return {
+        rule: [(one, made) for one, other in pairs if (made := change(other, rng)) and made != other]
+        for rule, change in RULES.items()
+    }
+
+
+def all_signs(wordnet: Path) -> dict[tuple[str, str], Signs]:
+    """The signs of the pairs of each origin that are good, and of those that each rule changed."""
+    evidence = Evidence(WordScorer.open(DIRECTORY).vectors)
+
+    def signs(pairs: Sequence[Pair]) -> Signs:
+        first, second = zip(*pairs, strict=True)
+        return evidence.signs(Pairs.of(pa.array(first), pa.array(second)))[0]
+
+    found = {}
+    for origin, pairs in good_pairs(wordnet).items():
+        found[origin, "good"] = signs(pairs)
+        if origin in _WEIGHTS:
+            for rule, changed in contradictions(pairs).items():
+                found[origin, rule] = signs(changed)
+    return found
+
+
+def fitted(signs: Mapping[tuple[str, str], Signs]) -> dict[str, Any]:
+    """The weights of :class:`~paraforge.scoring.meaning.model.Contradiction`, four digits each."""
+    import torch
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    weights = [
+        np.full(len(rows), _weight(origin, kind, len(rows)) / len(rows), np.float32)
+        for (origin, kind), rows in signs.items()
+    ]
+    truth = np.concatenate([np.full(len(rows), kind != "good") for (_, kind), rows in signs.items()])
+    weight = np.concatenate(weights)
+    # Good pairs and contradictions weigh as much in all.
+    for side in (truth, ~truth):
+        weight[side] *= len(weight) / 2 / weight[side].sum()
+    inputs, target, weight_of = (
+        torch.from_numpy(values)
+        for values in (np.concatenate(list(signs.values())), truth.astype(np.float32), weight)
+    )
+    hidden, output = torch.nn.Linear(len(SIGNS), _UNITS), torch.nn.Linear(_UNITS, 1)
+    parameters = [*hidden.parameters(), *output.parameters()]
+    optimiser = torch.optim.Adam(parameters, lr=0.01, weight_decay=1e-4)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, _EPOCHS)
+    for _ in range(_EPOCHS):
+        for rows in torch.randperm(len(inputs)).split(4096):
+            margin = output(torch.relu(hidden(inputs[rows])))[:, 0]
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                margin, target[rows], weight=weight_of[rows]
+            )
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        schedule.step()
+    print(f"loss of the last batch: {loss.item():.4f}")
+    return {
+        "hidden": hidden.weight.detach().numpy().astype(float).T.round(4).tolist(),
+        "hidden_bias": hidden.bias.detach().numpy().astype(float).round(4).tolist(),
+        "output": output.weight.detach().numpy().astype(float)[0].round(4).tolist(),
+        "bias": round(output.bias.item(), 4),
+    }
+
+
+def _weight(origin: str, kind: str, rows: int) -> float:
+    if kind == "good":
+        return _WEIGHTS.get(origin, 0.4)
+    # A rule that hardly ever applies weighs less.
+    return (0.1 if origin == "tatoeba" else 1.0) * _OF_RULES[kind] * min(1.0, rows / 500)
+
+
+def main(
+    output: Annotated[Path, typer.Argument(help="file of the weights; replaced")],
+    wordnet: Annotated[Path, typer.Option(help="WordNet's data files")] = Path("/usr/share/wordnet"),
+) -> None:
+    """Make the pairs, fit, and write the weights."""
+    signs = all_signs(wordnet)
+    for (origin, kind), rows in signs.items():
+        print(f"{origin}, {kind}: {len(rows):,} pairs")
+    write_json(output, {"trained_on": TRAINED_ON, "signs": list(SIGNS), **fitted(signs)})
+
+
+if __name__ == "__main__":
+    typer.run(main)
