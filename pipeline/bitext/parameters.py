@@ -46,8 +46,8 @@ class SampleSource(NamedSource):
     """The sample bitext that comes with the package; each domain is a source ``NAME-DOMAIN``."""
 
     format: Literal["sample"]
-    pairs: int = Field(20_000, ge=100, le=10_000_000)
-    seed: int = Field(1, ge=0)
+    pairs: int = Field(20_000, ge=100, le=20_000)
+    seed: Literal[1] = Field(1, description="there is one sample")
 
     def column_names(self) -> set[str]:
         """Columns that the source has."""

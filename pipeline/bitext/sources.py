@@ -230,8 +230,7 @@ def _stem(path: Path) -> str:
 def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
     from paraforge.sample import write_sample
 
-    directory = work / f"sample-{source.pairs}-{source.seed}"
-    paths = write_sample(directory, pairs=source.pairs, seed=source.seed)
+    paths = write_sample(work / f"sample-{source.pairs}", source.pairs)
     files = []
     for path in paths:
         reader = TsvSource(

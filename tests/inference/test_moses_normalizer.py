@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from paraforge.inference.moses_normalizer import character_class, word_tokenizer
-from paraforge.sample.generator import generate
+from paraforge.sample import generate
 from paraforge.text.tokens import tokenize
 from paraforge.text.units import make_units
 
@@ -53,7 +53,7 @@ def test_tokens_without_punctuation_are_the_projects() -> None:
 
 
 def _sample() -> list[str]:
-    return sorted({pair.reference for pair in generate(1500, 3)})
+    return sorted({pair.reference for pair in generate(1500)})
 
 
 def test_ids_are_places_in_the_vocabulary() -> None:
