@@ -133,7 +133,8 @@ def _findings(tables: Sequence[Table]) -> list[str]:
             continue
         lines += [f"## What {verdict}", "", "| the paper | finds | here |", "|---|---|---|"]
         for table, one in chosen:
-            anchor = re.sub(r"[^a-z0-9]+", "-", table.title.lower()).strip("-")
+            # As Markdown's own tables of contents name headings.
+            anchor = re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", table.title.lower()).strip())
             lines.append(f"| {one.of} | {one.claim} | {one.here} ([table](#{anchor})) |")
         lines.append("")
     return lines

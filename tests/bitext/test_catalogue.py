@@ -190,7 +190,7 @@ def test_an_identifier_that_is_not_there_brings_similar_ones(monkeypatch: pytest
 def test_without_mtdata(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mtdata", None)
     monkeypatch.delitem(sys.modules, "mtdata.entry", raising=False)
-    with pytest.raises(MissingPackageError, match=r"pip install 'paraforge\[catalogue\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install .*\[catalogue\]'"):
         catalogue.find_entry(DATASET)
 
 

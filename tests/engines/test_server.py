@@ -156,7 +156,7 @@ def test_tokens_that_are_not_counted(server: FakeServer, usage: Any) -> None:
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingPackageError, match=r"paraforge\[server\]"):
+    with pytest.raises(MissingPackageError, match=r"\[server\]'"):
         translate()
 
 

@@ -80,5 +80,5 @@ def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.partition(".")[0] == "py3langid":
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "py3langid", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'paraforge\[language\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install .*\[language\]'"):
         language.LanguageIdentification()
