@@ -27,7 +27,9 @@ from paraforge.versions import SCORE
 STEP: Final = "score-counts"
 COUNTED_COLUMNS: Final = (*TEXT_COLUMNS, *FATE_COLUMNS, "source")
 MOST_ROWS: Final = 2_000_000
-"""Rows that are counted; of a longer corpus, shards at equal distances."""
+"""Rows that are all counted; of a longer corpus, shards at equal distances and one or more of each source."""
+MOST_SOURCES: Final = 10_000
+"""Of more, such as one per document, the shards at equal distances have to do: memory stays bounded."""
 MOST_WORDS: Final = 1 << 20
 """Distinct words that are kept, the most frequent ones."""
 
@@ -122,11 +124,22 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
         Interrupted: SIGTERM or Ctrl-C; the next run counts again.
     """
     view = ShardView(translated)
-    shards = counted_shards(view.rows)
+    columns = [name for name in COUNTED_COLUMNS if name in view.column_names]
+    largest: set[int] = set()
+    if view.total_rows > MOST_ROWS:
+        threads = threads_for(resources, view.total_rows)
+        with progress(total=len(view), unit="shards", description=f"{STEP}: sources") as bar:
+
+            def sources(shard: int) -> Mapping[str, int]:
+                found = source_rows(view.read(shard, columns))
+                bar.update(1)
+                return found
+
+            largest = largest_shards(in_order(sources, len(view), threads))
+    shards = counted_shards(view.rows, largest)
     work = WorkDirectory(STEP, resources.work)
     digests = [view.directories[0].records[shard].sha256 for shard in shards]
     key = shard_key({"step": STEP, "version": SCORE}, digests)
-    columns = [name for name in COUNTED_COLUMNS if name in view.column_names]
     with work.lock():
         if work.find(key) is None:
             rows = sum(view.rows[shard] for shard in shards)
@@ -147,10 +160,31 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     return work.file(key).resolve(), key
 
 
-def counted_shards(rows: Sequence[int]) -> list[int]:
-    """Numbers of the shards that are counted of a corpus whose shards have these numbers of rows."""
+def counted_shards(rows: Sequence[int], largest: Iterable[int] = ()) -> list[int]:
+    """Numbers of the shards that are counted of a corpus whose shards have these numbers of rows: all of a
+    short one; of a longer one those at equal distances, and the ``largest`` of the sources."""
     step = -(-sum(rows) // MOST_ROWS)
-    return list(range(0, len(rows), max(1, step)))
+    equal = range(0, len(rows), max(1, step))
+    return sorted({*equal, *largest} if step > 1 else equal)
+
+
+def source_rows(table: Any) -> Mapping[str, int]:
+    """How many rows of each source :func:`count_shard` would count; sources with none are left out."""
+    sources = table["source"] if "source" in table.column_names else pa.nulls(table.num_rows, pa.string())
+    usable = pa.chunked_array(sources).filter(usable_rows(table))
+    return {source: len(rows) for source, rows in by_source(usable) if len(rows)}
+
+
+def largest_shards(shards: Iterable[Mapping[str, int]]) -> set[int]:
+    """Numbers of the shards that have the most rows of a source, the first of equals, from what
+    :func:`source_rows` gives for each shard; none where there are more than MOST_SOURCES."""
+    most: dict[str, tuple[int, int]] = {}
+    for shard, sources in enumerate(shards):
+        for source, rows in sources.items():
+            known = source in most or len(most) <= MOST_SOURCES
+            if known and rows > most.get(source, (0, 0))[0]:
+                most[source] = rows, shard
+    return {shard for _, shard in most.values()} if len(most) <= MOST_SOURCES else set()
 
 
 def put_together(shards: Iterable[ShardCounts]) -> CorpusCounts:

@@ -22,7 +22,15 @@ from paraforge.files import atomic_path
 from paraforge.interrupts import check_interrupt
 from paraforge.progress import progress
 from paraforge.scoring.columns import COLUMNS
-from paraforge.scoring.corpus_counts import MOST_ROWS, count_shard, put_together
+from paraforge.scoring.corpus_counts import (
+    MOST_ROWS,
+    CorpusCounts,
+    count_shard,
+    counted_shards,
+    largest_shards,
+    put_together,
+    source_rows,
+)
 from paraforge.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.scoring.scorer import Scorer
 from paraforge.scoring.wrong_pairs import draw_wrong_pairs, joined
@@ -87,8 +95,7 @@ def score_file(
             return _parquet_tables(input_path, columns)
         return _full_tables(_tsv_tables(input_path, columns, header))
 
-    counts = put_together(map(count_shard, islice(read(), MOST_ROWS // BATCH_ROWS)))
-    scorer_arguments = {**scorer_arguments, "counts": counts}
+    scorer_arguments = {**scorer_arguments, "counts": _counts(read)}
     tables = read()
     begun = list(islice(tables, _TABLES_IN_PROCESS + 1))
     if not begun:
@@ -107,6 +114,25 @@ def score_file(
             with atomic_path(temporary) as changed:
                 _write(changed, map(change, _row_groups(temporary)), "filter")
     return ScoredFile(rows, wrong)
+
+
+def _counts(read: Callable[[], Iterator[Any]]) -> CorpusCounts:
+    """The counts of a file: of all rows where these are few, otherwise of tables spread over the whole."""
+    tables = read()
+    counts = put_together(map(count_shard, islice(tables, MOST_ROWS // BATCH_ROWS)))
+    if next(tables, None) is None:
+        return counts
+    rows: list[int] = []
+
+    def sources() -> Iterator[Mapping[str, int]]:
+        for table in read():
+            check_interrupt()
+            rows.append(table.num_rows)
+            yield source_rows(table)
+
+    largest = largest_shards(sources())
+    chosen = set(counted_shards(rows, largest))
+    return put_together(count_shard(table) for number, table in enumerate(read()) if number in chosen)
 
 
 def _write(path: Path, tables: Iterator[Any], what: str) -> int:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.scoring import corpus_counts
+from paraforge.scoring import corpus_counts, score_file
 from paraforge.scoring.columns import schema_of
 from paraforge.scoring.corpus_counts import (
     CorpusCounts,
@@ -150,3 +152,42 @@ def test_counted_once_and_the_same_with_any_number_of_workers(
     assert count_corpus(corpus, resources) == (path, key)
     assert path.read_bytes() == again.read_bytes()
     assert count_corpus(write(tmp_path / "longer", rows * 2), resources)[1] != key
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+def test_every_source_of_a_long_corpus_has_its_rows_in_the_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowded: bool
+) -> None:
+    monkeypatch.setattr(corpus_counts, "MOST_ROWS", 30)
+    monkeypatch.setattr(score_file, "MOST_ROWS", 30)
+    monkeypatch.setattr(score_file, "BATCH_ROWS", 3)
+    if crowded:
+        monkeypatch.setattr(corpus_counts, "MOST_SOURCES", 59)
+    # Sources of one to nine rows, of which the first are not always scored.
+    rows: list[Row] = [
+        (
+            f"source {n:02}",
+            f"word{n} cat",
+            "the cat",
+            "duplicate" if row < n % 3 and row < size - 1 else None,
+            None,
+        )
+        for n in range(60)
+        for size in [1 + n % 9]
+        for row in range(size)
+    ]
+    everything = counts_of(rows)
+    assert len(everything.lengths) == 60
+    corpus = write(tmp_path / "corpus", rows)
+    path, key = count_corpus(corpus, Resources(work=tmp_path / "work", workers=1))
+    others = Resources(work=tmp_path / "others", workers=3, in_process_rows=0)
+    assert count_corpus(corpus, others)[1] == key
+    pq.write_table(table(rows), tmp_path / "file.parquet")
+    read = partial(score_file._parquet_tables, tmp_path / "file.parquet", {n: n for n in SCHEMA.names[1:3]})
+    of_file = score_file._counts(read)
+    for counts in (CorpusCounts.open(path), of_file):
+        # A sample, of the whole.
+        assert counts.counts.sum() < everything.counts.sum()
+        assert {int(word[4:]) // 20 for word in counts.words.to_pylist() if word != "cat"} == {0, 1, 2}
+        assert (set(counts.lengths) == set(everything.lengths)) is not crowded
+    assert of_file.table().equals(CorpusCounts.open(path).table(), check_metadata=True)
