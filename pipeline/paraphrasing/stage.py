@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge import versions
-from paraforge.files import hash_json, read_json, sha256_file, write_json
+from paraforge.files import hash_json, read_json, sha256_file, write_digests, write_json
 from paraforge.models.conversion import write_description
 from paraforge.models.importing import import_model
 from paraforge.models.model import MODEL_FILE
@@ -76,6 +76,7 @@ def build_paraphraser(
     else:
         _import(expand(parameters.model), output, parameters.languages)
         mark_paraphraser(output)
+        write_digests(output)
     write_history(history, plot)
     description = read_json(output / MODEL_FILE)
     metrics = description["metrics"] or {}

@@ -114,6 +114,7 @@ NO_FILES = {
     "score.languages": "languages",
     "select.required": "columns",
     "select.deciles": "columns",
+    "select.order": "names",
     "select.filters.name": "a name",
     "select.filters.score": "a column",
     "select.filters.column": "a column",
@@ -238,7 +239,10 @@ def test_every_field_that_is_a_file_has_a_link_and_a_dependency(
     for number, parameters in enumerate(watched):
         for stage in stages_with_files():
             named = list(named_files(parameters, stage))
-            keys |= {re.sub(r"\.(\d+|word|source_text|reference)(?=\.|$)", ".*", one.key) for one in named}
+            keys |= {
+                re.sub(r"\.(\d+|word|decontamination|source_text|reference)(?=\.|$)", ".*", one.key)
+                for one in named
+            }
             paths = {Path(one.text) for one in named if one.text not in ("train", "none")}
             for path in paths:
                 path.touch()
