@@ -42,12 +42,12 @@ def main(
     repeats: int = typer.Option(15, min=2, help="places of the handle"),
 ) -> None:
     """Time what the page asks for while a handle moves."""
-    from paraforge.browse.browser import Browser
-    from paraforge.browse.prepared import prepare
-    from paraforge.browse.server import create_app
-    from paraforge.corpus.database import fetch, open_database
-    from paraforge.pages.security import HostPolicy
-    from paraforge.publication.datasets import open_published
+    from paraforge.corpus.publication.datasets import open_published
+    from paraforge.interface.browse.browser import Browser
+    from paraforge.interface.browse.prepared import prepare
+    from paraforge.interface.browse.server import create_app
+    from paraforge.interface.query.database import fetch, open_database
+    from paraforge.interface.web.security import HostPolicy
 
     generate(corpus, pairs)
     datasets = [open_published(corpus)]

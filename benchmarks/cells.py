@@ -13,7 +13,8 @@ class Cell:
         engine: ``torch``, ``ctranslate2`` and ``fairseq`` are ours as the pipeline uses them, ``stage`` is
             the whole stage translate; ``bare ctranslate2``, ``fairseq-generate`` and ``transformers`` are
             what their documentation has, ``bare ctranslate2, by sentences`` with 64 in a batch.
-        compute_type, beam, batch_tokens: see :class:`~paraforge.decoding.translator.DecodingOptions`.
+        compute_type, beam, batch_tokens: see
+        :class:`~paraforge.translation.decoding.translator.DecodingOptions`.
         policy: ``sorted`` by length within thousands, or ``as it comes``.
         shortlist: vocabulary map of a lexicon, for CTranslate2.
     """

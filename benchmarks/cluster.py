@@ -21,14 +21,14 @@ from distributed import Client, LocalCluster, Worker, WorkerPlugin
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.scaling import write_sentences
-from paraforge.engines.fake import Fake
-from paraforge.planning.simulation import Cluster, Outcome, simulate
-from paraforge.shards.cluster import ATTEMPTS
-from paraforge.shards.resources import Resources
-from paraforge.shards.step import run_step
-from paraforge.shards.store import ShardDirectory
-from paraforge.translation.parameters import TranslateParameters
-from paraforge.translation.sentences import Workplace, choose_engine, sentences_step
+from paraforge.base.shards.cluster import ATTEMPTS
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import run_step
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.interface.planning.simulation import Cluster, Outcome, simulate
+from paraforge.translation.engines.fake import Fake
+from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.stage.sentences import Workplace, choose_engine, sentences_step
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -20,12 +20,12 @@ from benchmarks.distinct_pairs import rows_of
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from experiments.pairs import data_directory, paraphrases
-from paraforge.scoring.general import DIRECTORY
-from paraforge.scoring.meaning.made_pairs import RULES
-from paraforge.scoring.score import build_scorers, score_table
-from paraforge.scoring.scorers.meaning import Meaning
-from paraforge.scoring.verdict import area
-from paraforge.text.lines import numbered_lines
+from paraforge.base.text.lines import numbered_lines
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.meaning.made_pairs import RULES
+from paraforge.corpus.scoring.score import build_scorers, score_table
+from paraforge.corpus.scoring.scorers.meaning import Meaning
+from paraforge.corpus.scoring.verdict import area
 
 Pair = tuple[str, str]
 _MOST = 3_000

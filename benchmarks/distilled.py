@@ -12,7 +12,7 @@ from benchmarks.cells import Cell, Task
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.ways import in_own_process
-from paraforge.nmt.validation import score_hypotheses
+from paraforge.translation.training.validation import score_hypotheses
 
 
 def _measured(

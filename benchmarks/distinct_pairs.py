@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.shards.lineage import mix
-from paraforge.text.ragged import ranges
+from paraforge.base.shards.lineage import mix
+from paraforge.base.text.ragged import ranges
 
 BLOCK = 50_000
 Pair = tuple[str, str]

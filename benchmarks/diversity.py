@@ -20,12 +20,12 @@ import typer
 from benchmarks.bitext import read_bitext
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from paraforge.decoding.translator import DecodingOptions, Placement
-from paraforge.engines import open_translator
-from paraforge.scoring.pairs import Pairs
-from paraforge.scoring.scorers.overlap import Overlap
-from paraforge.scoring.scorers.paraphrase_score import ParaphraseScore
-from paraforge.scoring.vectors import WordVectors
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.scorers.overlap import Overlap
+from paraforge.corpus.scoring.scorers.paraphrase_score import ParaphraseScore
+from paraforge.translation.decoding.translator import DecodingOptions, Placement
+from paraforge.translation.engines import open_translator
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from paraforge.sample import write_sample
+from paraforge.intake.sample_bitext import write_sample
 from tests.project import ROOT, TRAINED, make_project, read_parameters, run, stage_names, write_parameters
 
 PAIRS = 500

@@ -134,7 +134,7 @@ def turn_back(seconds: float) -> None:
 
 def break_engine(how: str, first: int) -> None:
     """Have the engine ``fake`` fail from its n-th batch on: lost, memory, wrong or timeout."""
-    from paraforge.engines.fake import FakeTranslator
+    from paraforge.translation.engines.fake import FakeTranslator
 
     decode = FakeTranslator._decode
     batches = 0

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from paraforge.models.model import open_model
-from paraforge.models.model_file import ModelFile
-from paraforge.torch_search.weights import layers_of
+from paraforge.translation.models.model import open_model
+from paraforge.translation.models.model_file import ModelFile
+from paraforge.translation.torch_search.weights import layers_of
 
 _ROWS = 18
 

@@ -6,7 +6,7 @@ import platform
 import resource
 from pathlib import Path
 
-from paraforge.shards.resources import available_cores
+from paraforge.base.shards.resources import available_cores
 
 
 def hardware() -> str:

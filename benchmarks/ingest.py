@@ -29,10 +29,10 @@ import typer
 from benchmarks.hardware import hardware
 from benchmarks.lexicon import Usage
 from benchmarks.results import append
-from paraforge.bitext.ingest import ingest
-from paraforge.bitext.ingest_counts import IngestReport
-from paraforge.bitext.parameters import IngestParameters
-from paraforge.shards.resources import Resources
+from paraforge.base.shards.resources import Resources
+from paraforge.intake.bitext.ingest import ingest
+from paraforge.intake.bitext.ingest_counts import IngestReport
+from paraforge.intake.bitext.parameters import IngestParameters
 
 _CHUNK = 50_000
 _WORDS = 50_000

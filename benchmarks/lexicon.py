@@ -26,13 +26,13 @@ import pyarrow.compute as pc
 import typer
 
 from benchmarks.results import append
-from paraforge.files import read_json, write_json
-from paraforge.lexicon.extraction import extract_lexicon
-from paraforge.lexicon.lookup import Lexicon
-from paraforge.lexicon.parameters import LexiconParameters
-from paraforge.shards.resources import Resources
-from paraforge.shards.scheduler import open_jobs
-from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
+from paraforge.base.files import read_json, write_json
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.scheduler import open_jobs
+from paraforge.base.shards.store import ShardRecord, shard_name, write_index, write_shard
+from paraforge.products.lexicon.extraction import extract_lexicon
+from paraforge.products.lexicon.lookup import Lexicon
+from paraforge.products.lexicon.parameters import LexiconParameters
 
 app = typer.Typer(help=__doc__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from paraforge.models.model_file import ModelFile
-from paraforge.torch_search.vocabulary import Vocabulary, open_vocabulary
-from paraforge.torch_search.weights import check_architecture, layers_of
+from paraforge.translation.models.model_file import ModelFile
+from paraforge.translation.torch_search.vocabulary import Vocabulary, open_vocabulary
+from paraforge.translation.torch_search.weights import check_architecture, layers_of
 
 
 def as_marian(folder: Path) -> tuple[Any, Vocabulary]:

@@ -19,11 +19,11 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from paraforge.planning.simulation import Cluster, expected
-from paraforge.translation.assembly import assemble
-from paraforge.translation.hypotheses import HYPOTHESES, REMEMBERED, stored_keys
-from paraforge.translation.memory import open_set
-from paraforge.translation.recall import recall
+from paraforge.interface.planning.simulation import Cluster, expected
+from paraforge.translation.memory.hypotheses import HYPOTHESES, REMEMBERED, stored_keys
+from paraforge.translation.memory.memory import open_set
+from paraforge.translation.memory.recall import recall
+from paraforge.translation.stage.assembly import assemble
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

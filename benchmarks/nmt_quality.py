@@ -12,10 +12,10 @@ import typer
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append
-from paraforge.decoding.translator import DecodingOptions, Placement
-from paraforge.engines import open_translator
-from paraforge.nmt.validation import score_hypotheses
-from paraforge.shards.resources import available_cores
+from paraforge.base.shards.resources import available_cores
+from paraforge.translation.decoding.translator import DecodingOptions, Placement
+from paraforge.translation.engines import open_translator
+from paraforge.translation.training.validation import score_hypotheses
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

@@ -15,8 +15,8 @@ def bare_ctranslate2(task: Task, batch_sentences: int = 0) -> Callable[[], Outco
     """CTranslate2 as its documentation has it: one call over everything, SentencePiece around it."""
     import ctranslate2
 
-    from paraforge.models.model import open_model
-    from paraforge.text.units import load_processor
+    from paraforge.base.text.units import load_processor
+    from paraforge.translation.models.model import open_model
 
     model = open_model(Path(task.model), "ctranslate2", verify=False)
     source, target = load_processor(model.source_sentencepiece), load_processor(model.target_sentencepiece)
@@ -51,15 +51,16 @@ def fairseq_generate(task: Task) -> Callable[[], Outcome]:
     import re
     import tempfile
 
-    from paraforge.models.model import open_model
-    from paraforge.text.units import load_processor
+    from paraforge.base.text.units import load_processor
+    from paraforge.translation.models.model import open_model
 
     model = open_model(Path(task.model), "fairseq", verify=False)
     folder = model.folder("fairseq")
     source, target = load_processor(model.source_sentencepiece), load_processor(model.target_sentencepiece)
     pieces = source.encode(list(task.sources), out_type=str)
     script = (
-        "import sys; from paraforge.models.fairseq_compat import import_fairseq; import_fairseq(); "
+        "import sys; from paraforge.translation.models.fairseq_compat import import_fairseq; "
+        "import_fairseq(); "
         "from fairseq_cli.interactive import cli_main; cli_main()"
     )
     arguments = [
@@ -105,8 +106,8 @@ def transformers_generate(task: Task) -> Callable[[], Outcome]:
     import transformers
 
     from benchmarks.marian import as_marian
-    from paraforge.models.model import open_model
-    from paraforge.text.units import load_processor
+    from paraforge.base.text.units import load_processor
+    from paraforge.translation.models.model import open_model
 
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(task.threads)

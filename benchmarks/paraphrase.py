@@ -22,18 +22,18 @@ from benchmarks.hardware import hardware
 from benchmarks.results import append, over_seeds
 from benchmarks.scorers import compare
 from experiments.pairs import data_directory
-from paraforge.decoding.translator import DecodingOptions, Placement
-from paraforge.engines import open_translator
-from paraforge.errors import InputError
-from paraforge.evaluation.similarity.comparing import Comparable
-from paraforge.loading import open_model
-from paraforge.paraphrasing.controls import untagged
-from paraforge.paraphrasing.curve import control_curve, measured
-from paraforge.paraphrasing.paraphraser import Paraphraser
-from paraforge.parsing.brackets import template_of
-from paraforge.parsing.parser import open_parser
-from paraforge.shards.store import ShardDirectory
-from paraforge.text.tokens import tokenize
+from paraforge.base.errors import InputError
+from paraforge.base.parsing.brackets import template_of
+from paraforge.base.parsing.parser import open_parser
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.text.tokens import tokenize
+from paraforge.embeddings.evaluation.similarity.comparing import Comparable
+from paraforge.products.loading import open_model
+from paraforge.products.paraphrasing.controls import untagged
+from paraforge.products.paraphrasing.curve import control_curve, measured
+from paraforge.products.paraphrasing.paraphraser import Paraphraser
+from paraforge.translation.decoding.translator import DecodingOptions, Placement
+from paraforge.translation.engines import open_translator
 
 # iBLEU (Sun and Zhou 2012): 0.8 BLEU - 0.2 self-BLEU.
 ALPHA = 0.8

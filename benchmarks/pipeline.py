@@ -23,10 +23,10 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from paraforge.corpus.sample import sample_pairs
-from paraforge.files import read_json
-from paraforge.publication.datasets import open_published
-from paraforge.publication.summary import band_rows
+from paraforge.base.files import read_json
+from paraforge.corpus.publication.datasets import open_published
+from paraforge.corpus.publication.summary import band_rows
+from paraforge.interface.query.sample import sample_pairs
 
 _STAGE = re.compile(r"stages\.(\w+)")
 _EVERY = 0.5

@@ -30,10 +30,10 @@ def main(
     """int8, and smaller beams, which are known to be worse, against float32 with the whole beam."""
     from sacrebleu.metrics.chrf import CHRF
 
-    from paraforge.decoding.translator import DecodingOptions, Placement
-    from paraforge.engines import ctranslate2
-    from paraforge.models.model import open_model
-    from paraforge.translation.calibration.loss import BOTH_WAYS, measure_loss
+    from paraforge.translation.decoding.translator import DecodingOptions, Placement
+    from paraforge.translation.engines import ctranslate2
+    from paraforge.translation.models.model import open_model
+    from paraforge.translation.stage.calibration.loss import BOTH_WAYS, measure_loss
 
     references, sources = read_bitext(bitext, sentences)
     opened = open_model(model, ctranslate2.NAME, verify=False)

@@ -24,22 +24,22 @@ import yaml
 from benchmarks.hardware import hardware
 from benchmarks.results import ROOT, append, over_seeds, sts_figures
 from experiments.pairs import sts_sets
-from paraforge.embeddings.data import TrainingData
-from paraforge.embeddings.paragram import build_paragram
-from paraforge.embeddings.parameters import ModelParameters, PairFileParameters, ParagramParameters
-from paraforge.embeddings.train_model import train_model
-from paraforge.evaluation.similarity.sts import evaluate_sts
-from paraforge.loading import load_fixed, open_model
-from paraforge.scoring.corpus_counts import count_shard, put_together
-from paraforge.scoring.general import DIRECTORY
-from paraforge.scoring.parameters import ScoreParameters
-from paraforge.scoring.score import build_scorers, score, score_table
-from paraforge.selection.parameters import SelectParameters
-from paraforge.selection.select import select
-from paraforge.shards.resources import Resources
-from paraforge.shards.store import ShardView
-from paraforge.statistics.counts import BANDS, band_of
-from paraforge.text.lines import numbered_lines
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardView
+from paraforge.base.text.lines import numbered_lines
+from paraforge.corpus.scoring.corpus_counts import count_shard, put_together
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.parameters import ScoreParameters
+from paraforge.corpus.scoring.score import build_scorers, score, score_table
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import select
+from paraforge.corpus.statistics.counts import BANDS, band_of
+from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.paragram import build_paragram
+from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters, ParagramParameters
+from paraforge.embeddings.trainer.train_model import train_model
+from paraforge.products.loading import load_fixed, open_model
 
 SELECTIONS = {"before": "sample", "quality": "quality"}
 MODEL = ModelParameters.model_validate(

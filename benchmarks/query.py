@@ -22,10 +22,10 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from paraforge.publication.manifest import Manifest, PublishedFile, describe_columns
-from paraforge.scoring.columns import COLUMNS, schema_of
-from paraforge.selection.fate import Counts
-from paraforge.shards.store import shard_name, write_parquet
+from paraforge.base.shards.store import shard_name, write_parquet
+from paraforge.corpus.columns import COLUMNS, schema_of
+from paraforge.corpus.publication.manifest import Manifest, PublishedFile, describe_columns
+from paraforge.corpus.selection.fate import Counts
 
 DIRECTORY = Path("/tmp/paraforge-query-benchmark/corpus")
 SOURCES = ("news", "subtitles", "tatoeba", "web")
@@ -88,9 +88,9 @@ def generate(directory: Path, pairs: int, rows: int = 50_000) -> None:
 
 def measure(corpus: Path, what: str, repeats: int) -> None:
     """Run one kind of query in this process and print its times and the peak memory."""
-    from paraforge.corpus.database import fetch, open_database
-    from paraforge.corpus.sample import Band, sample_pairs
-    from paraforge.publication.datasets import open_published
+    from paraforge.corpus.publication.datasets import open_published
+    from paraforge.interface.query.database import fetch, open_database
+    from paraforge.interface.query.sample import Band, sample_pairs
 
     seconds, busy = [], []
     for repeat in range(repeats):

@@ -15,13 +15,13 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from paraforge.engines.fake import Fake
-from paraforge.shards.cluster import connect
-from paraforge.shards.resources import Resources
-from paraforge.shards.step import run_step
-from paraforge.shards.store import ShardDirectory, ShardWriter
-from paraforge.translation.parameters import TranslateParameters
-from paraforge.translation.sentences import Workplace, choose_engine, sentences_step
+from paraforge.base.shards.cluster import connect
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import run_step
+from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.translation.engines.fake import Fake
+from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.stage.sentences import Workplace, choose_engine, sentences_step
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -15,14 +15,14 @@ import typer
 from benchmarks.distinct_pairs import DistinctPairs, Pair, paraphrase_pairs, rows_of
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append
-from paraforge.scoring import general
-from paraforge.scoring.columns import schema_of
-from paraforge.scoring.parameters import ScoreParameters
-from paraforge.scoring.score import score_step
-from paraforge.shards.resources import Resources
-from paraforge.shards.step import run_step
-from paraforge.shards.store import ROWS_PER_SHARD, ShardDirectory, ShardWriter
-from paraforge.text.tokens import tokenize_columns
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import run_step
+from paraforge.base.shards.store import ROWS_PER_SHARD, ShardDirectory, ShardWriter
+from paraforge.base.text.tokens import tokenize_columns
+from paraforge.corpus.columns import schema_of
+from paraforge.corpus.scoring import general
+from paraforge.corpus.scoring.parameters import ScoreParameters
+from paraforge.corpus.scoring.score import score_step
 
 
 def real_pairs(data: Path) -> list[Pair]:

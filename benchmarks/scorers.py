@@ -19,13 +19,13 @@ from benchmarks.hardware import hardware
 from benchmarks.results import append, sts_figures
 from benchmarks.spoiling import SPOILINGS
 from experiments.pairs import data_directory
-from paraforge.evaluation.sets.finding import read_sets
-from paraforge.evaluation.sets.sentence_pairs import SentencePairs
-from paraforge.evaluation.similarity.comparing import Comparable, similarities
-from paraforge.evaluation.similarity.sts import evaluate_sts
-from paraforge.loading import open_model
-from paraforge.scoring.verdict import area
-from paraforge.text.lines import numbered_lines
+from paraforge.base.text.lines import numbered_lines
+from paraforge.corpus.scoring.verdict import area
+from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.similarity.comparing import Comparable, similarities
+from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.products.loading import open_model
 
 
 def news_pairs(directory: Path) -> list[tuple[str, str]]:

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 import typer
 
 from benchmarks.results import append
-from paraforge.publication.parameters import PublishParameters
-from paraforge.publication.publication import publish
-from paraforge.publication.verification import verify
-from paraforge.scoring.columns import schema_of
-from paraforge.selection.parameters import SelectParameters
-from paraforge.selection.select import select
-from paraforge.shards.resources import Resources
-from paraforge.shards.store import ShardRecord, shard_name, write_index, write_shard
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardRecord, shard_name, write_index, write_shard
+from paraforge.corpus.columns import schema_of
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.publication import publish
+from paraforge.corpus.publication.verification import verify
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import select
 
 ROWS_PER_SHARD = 50_000
 _TEXT_SHARDS = 8

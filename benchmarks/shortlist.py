@@ -17,9 +17,9 @@ import numpy as np
 import typer
 
 from benchmarks.bitext import read_bitext
-from paraforge.models.model import open_model
-from paraforge.models.model_file import read_vocabulary
-from paraforge.text.units import load_processor
+from paraforge.base.text.units import load_processor
+from paraforge.translation.models.model import open_model
+from paraforge.translation.models.model_file import read_vocabulary
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -23,15 +23,15 @@ from benchmarks.hardware import hardware
 from benchmarks.results import ROOT, append
 from benchmarks.spoiling import SPOILINGS
 from experiments.pairs import data_directory
-from paraforge.loading import load_fixed
-from paraforge.scoring.corpus_counts import CorpusCounts, count_shard, put_together
-from paraforge.scoring.general import DIRECTORY
-from paraforge.scoring.score import build_scorers, score_table
-from paraforge.scoring.verdict import area
-from paraforge.selection.filters import numbers
-from paraforge.selection.filters.bounds import Bounds, BoundsParameters, WrongPairs
-from paraforge.selection.parameters import SelectParameters
-from paraforge.text.lines import numbered_lines
+from paraforge.base.text.lines import numbered_lines
+from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.score import build_scorers, score_table
+from paraforge.corpus.scoring.verdict import area
+from paraforge.corpus.selection.filters import numbers
+from paraforge.corpus.selection.filters.bounds import Bounds, BoundsParameters, WrongPairs
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.products.loading import load_fixed
 
 SIGNS = ("unknown_words", "repetition", "length_surprise", "character_score", "copied_words")
 _OTHER_TEXT_PAIRS = 2000

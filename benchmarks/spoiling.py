@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from paraforge.errors import InputError
-from paraforge.scoring.wrong_pairs import rows_of_similar_length
+from paraforge.base.errors import InputError
+from paraforge.corpus.scoring.wrong_pairs import rows_of_similar_length
 
 _REPLACED: Final = 0.6
 _PIECE: Final = 4
@@ -23,7 +23,7 @@ _PIECE_LETTERS: Final = (2, 5)
 
 def other_sentence(references: Sequence[str], translations: Sequence[str], seed: int = 1) -> list[str]:
     """The translation of another sentence of similar length; see
-    :func:`~paraforge.scoring.wrong_pairs.rows_of_similar_length`. Raises
+    :func:`~paraforge.corpus.scoring.wrong_pairs.rows_of_similar_length`. Raises
     InputError: a row that no other one differs from."""
     rows = rows_of_similar_length(references, translations, seed)
     if (rows < 0).any():

@@ -17,7 +17,7 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from paraforge.text.tokens import tokenize, tokenize_column
+from paraforge.base.text.tokens import tokenize, tokenize_column
 
 _BATCH = 50_000
 # Word lists: one word a line, nothing for a tokeniser of sentences to do.

@@ -26,16 +26,16 @@ from pydantic import TypeAdapter
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append
 from experiments.pairs import SOURCES, paraphrases
-from paraforge.bitext.pair_blocks import PairBlock
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.base.text.units import make_units
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, named_encoder
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.initial import random_table
-from paraforge.embeddings.objective import encoder_trainer
-from paraforge.embeddings.pair_store import PairStore, build_pair_store
-from paraforge.embeddings.parameters import TrainingParameters, VocabularyParameters
-from paraforge.learning.loop import Record
-from paraforge.text.units import make_units
+from paraforge.embeddings.learning.loop import Record
+from paraforge.embeddings.trainer.initial import random_table
+from paraforge.embeddings.trainer.objective import encoder_trainer
+from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

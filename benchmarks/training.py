@@ -12,12 +12,12 @@ import typer
 
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append
-from paraforge.bitext.ingest import ingest
-from paraforge.bitext.parameters import IngestParameters
-from paraforge.nmt.parameters import NmtParameters
-from paraforge.nmt.training import train_model
-from paraforge.shards.resources import Resources, available_cores
-from paraforge.shards.store import ShardDirectory
+from paraforge.base.shards.resources import Resources, available_cores
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.intake.bitext.ingest import ingest
+from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.training import train_model
 
 
 def _cpu_seconds() -> float:

@@ -28,20 +28,20 @@ from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append, over_seeds, sts_figures
 from examples.fine_tune import fine_tune
 from experiments.pairs import FILES, data_directory, paraphrases
-from paraforge.evaluation.sets.finding import read_sets
-from paraforge.evaluation.similarity.sts import evaluate_sts
-from paraforge.loading import open_model
-from paraforge.publication.parameters import PublishParameters
-from paraforge.publication.publication import publish
-from paraforge.scoring import general
-from paraforge.scoring.columns import schema_of
-from paraforge.selection.parameters import SelectParameters
-from paraforge.selection.select import select
-from paraforge.shards.resources import Resources
-from paraforge.shards.store import ShardWriter
-from paraforge.text.lines import numbered_lines
-from paraforge.triplets.mining import mine_triplets
-from paraforge.triplets.parameters import TripletsParameters
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardWriter
+from paraforge.base.text.lines import numbered_lines
+from paraforge.corpus.columns import schema_of
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.publication import publish
+from paraforge.corpus.scoring import general
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import select
+from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.products.loading import open_model
+from paraforge.products.triplets.mining import mine_triplets
+from paraforge.products.triplets.parameters import TripletsParameters
 
 app = typer.Typer()
 COLUMNS = ("source", "line", "reference", "translation")

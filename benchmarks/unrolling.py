@@ -16,12 +16,12 @@ import typer
 from benchmarks.hardware import hardware, peak_memory
 from benchmarks.results import append
 from experiments.pairs import data_directory
-from paraforge.embeddings.parameters import VocabularyParameters
-from paraforge.unrolling.network import SentencePredictor
-from paraforge.unrolling.objective import decoder_trainer
-from paraforge.unrolling.parameters import DecodersParameters
-from paraforge.unrolling.sentences import SentenceFile, read_sentences
-from paraforge.unrolling.triples import build_triple_store
+from paraforge.embeddings.trainer.parameters import VocabularyParameters
+from paraforge.embeddings.unrolling.network import SentencePredictor
+from paraforge.embeddings.unrolling.objective import decoder_trainer
+from paraforge.embeddings.unrolling.parameters import DecodersParameters
+from paraforge.embeddings.unrolling.sentences import SentenceFile, read_sentences
+from paraforge.embeddings.unrolling.triples import build_triple_store
 
 COMBINATIONS = ("bow-gru", "gru-gru", "bow-bow", "gru-bow")
 MAXIMUM_LENGTH = 30

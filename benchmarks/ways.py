@@ -19,7 +19,7 @@ from benchmarks.hardware import peak_memory
 from benchmarks.others import bare_ctranslate2, fairseq_generate, transformers_generate
 
 if TYPE_CHECKING:
-    from paraforge.decoding.batching import BatchEngine
+    from paraforge.translation.decoding.batching import BatchEngine
 
 # Sentences of a window where they are not sorted: about those of a batch.
 _AS_IT_COMES = 32
@@ -27,10 +27,10 @@ _AS_IT_COMES = 32
 
 def through_engine(task: Task) -> Callable[[], Outcome]:
     """An engine as the pipeline uses it."""
-    from paraforge.decoding.batching import translate_in_batches
-    from paraforge.decoding.translator import DecodingOptions, Placement
-    from paraforge.engines import open_translator
-    from paraforge.models.model import open_model
+    from paraforge.translation.decoding.batching import translate_in_batches
+    from paraforge.translation.decoding.translator import DecodingOptions, Placement
+    from paraforge.translation.engines import open_translator
+    from paraforge.translation.models.model import open_model
 
     cell = task.cell
     graphs = cell.engine == "torch, graphs"
@@ -66,11 +66,11 @@ def through_stage(task: Task) -> Callable[[], Outcome]:
 
     import pyarrow as pa
 
-    from paraforge.scoring.columns import schema_of
-    from paraforge.shards.resources import Resources
-    from paraforge.shards.store import ShardDirectory, ShardWriter
-    from paraforge.translation.parameters import TranslateParameters
-    from paraforge.translation.translate import translate
+    from paraforge.base.shards.resources import Resources
+    from paraforge.base.shards.store import ShardDirectory, ShardWriter
+    from paraforge.corpus.columns import schema_of
+    from paraforge.translation.stage.parameters import TranslateParameters
+    from paraforge.translation.stage.translate import translate
 
     cell = task.cell
     root = Path(tempfile.mkdtemp(prefix="paraforge-benchmark-"))

@@ -25,7 +25,7 @@ from benchmarks.distinct_pairs import BLOCK, DistinctPairs, bitext_pairs, paraph
 from benchmarks.hardware import hardware
 from benchmarks.pipeline import DVC, Watched, read_metrics, watch
 from benchmarks.results import append
-from paraforge.files import read_json_or_none, write_json
+from paraforge.base.files import read_json_or_none, write_json
 from tests.project import make_project, project_environment, read_parameters, run, write_parameters
 
 _PLACES = ("data", ".dvc/cache", "work")

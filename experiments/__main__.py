@@ -28,9 +28,9 @@ from experiments.pairs import data_directory
 from experiments.pool import Pool, alone
 from experiments.tables import Cell, Row, Table, cells, names, read_table
 from paraforge import versions
-from paraforge.errors import Interrupted, ParaforgeError
-from paraforge.files import hash_json, read_json, write_json
-from paraforge.interrupts import graceful_interrupts
+from paraforge.base.errors import Interrupted, ParaforgeError
+from paraforge.base.files import hash_json, read_json, write_json
+from paraforge.base.interrupts import graceful_interrupts
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__)
 

@@ -14,9 +14,9 @@ from typing import Any
 from benchmarks.results import sts_figures
 from experiments.pairs import data_directory, sts_files
 from experiments.tables import Cell, fill
-from paraforge.cli import app
-from paraforge.errors import Interrupted, ParaforgeError
-from paraforge.evaluation.transfer.scores import FIXED
+from paraforge.base.errors import Interrupted, ParaforgeError
+from paraforge.embeddings.evaluation.transfer.scores import FIXED
+from paraforge.interface.cli import app
 
 
 def run(

@@ -11,8 +11,8 @@ from typing import Any
 
 import typer
 
-from paraforge.files import write_json
-from paraforge.unrolling.model import DecoderModel
+from paraforge.base.files import write_json
+from paraforge.embeddings.unrolling.model import DecoderModel
 
 YEARS = ("2012", "2013", "2014")
 

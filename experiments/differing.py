@@ -14,11 +14,11 @@ import pyarrow as pa
 import typer
 
 from experiments.pairs import sts_sets
-from paraforge.embeddings.model import SentenceModel
-from paraforge.evaluation.similarity.sts import compare
-from paraforge.files import write_json
-from paraforge.text.tokens import tokenize_column
-from paraforge.text.unit_names import WORD
+from paraforge.base.files import write_json
+from paraforge.base.text.tokens import tokenize_column
+from paraforge.base.text.unit_names import WORD
+from paraforge.embeddings.evaluation.similarity.sts import compare
+from paraforge.embeddings.trainer.model import SentenceModel
 
 
 def main(

@@ -20,15 +20,15 @@ import typer
 
 from experiments.pairs import FILES, data_directory, paraphrases
 from experiments.pool import corpus_pairs
-from paraforge.bitext.pair_blocks import PairBlock
-from paraforge.evaluation.correlation import spearman
-from paraforge.evaluation.similarity.word_lists import Pair, correlate, read_similarity_list
-from paraforge.files import text_output, write_json
-from paraforge.lexicon.evaluation import SCORES, agreement, lexicon_scores
-from paraforge.lexicon.layout import WORDS
-from paraforge.lexicon.lookup import Lexicon
-from paraforge.lexicon.reference_lexicon import read_reference_lexicon
-from paraforge.shards.store import open_parquet
+from paraforge.base.files import text_output, write_json
+from paraforge.base.shards.store import open_parquet
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.corpus.publication.lexicon_layout import WORDS
+from paraforge.embeddings.evaluation.correlation import spearman
+from paraforge.embeddings.evaluation.similarity.word_lists import Pair, correlate, read_similarity_list
+from paraforge.products.lexicon.evaluation import SCORES, agreement, lexicon_scores
+from paraforge.products.lexicon.lookup import Lexicon
+from paraforge.products.lexicon.reference_lexicon import read_reference_lexicon
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 BANDS = (1, 10, 100, 1_000, 10_000, 1 << 62)

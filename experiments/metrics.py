@@ -14,10 +14,10 @@ import typer
 
 from benchmarks.results import sts_figures
 from experiments.pairs import sts_sets
-from paraforge.errors import ConfigurationError, require
-from paraforge.evaluation.baselines.lexical import words_and_marks
-from paraforge.evaluation.similarity.sts import evaluate_sts
-from paraforge.files import write_json
+from paraforge.base.errors import ConfigurationError, require
+from paraforge.base.files import write_json
+from paraforge.embeddings.evaluation.baselines.lexical import words_and_marks
+from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
 
 
 def bleu(reference: str, translation: str) -> float:

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from paraforge.bitext.pair_blocks import PairBlock, read_pair_file
-from paraforge.errors import InputError
-from paraforge.evaluation.sets.finding import read_sets
-from paraforge.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.base.errors import InputError
+from paraforge.base.text.pair_blocks import PairBlock, read_pair_file
+from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
 
 FILES = {
     "captions": "captions/train.en5.tsv.gz",

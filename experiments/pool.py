@@ -17,18 +17,18 @@ from filelock import FileLock, Timeout
 
 from experiments.pairs import FILES, data_directory, paraphrases
 from experiments.tables import Pairs
-from paraforge.bitext.pair_blocks import PairBlock
-from paraforge.embeddings.pair_store import PairStore, build_pair_store
-from paraforge.embeddings.parameters import VocabularyParameters
-from paraforge.evaluation.leakage import LeakageFilter
-from paraforge.files import hash_json, read_json, write_json
-from paraforge.scoring import general
-from paraforge.scoring.pairs import Pairs as ScoredPairs
-from paraforge.scoring.scorers.overlap import Overlap
-from paraforge.scoring.word_scorer import WordScorer
-from paraforge.shards.store import ShardView
-from paraforge.text.tokens import TokenColumn, tokenize_columns
-from paraforge.text.units import make_units
+from paraforge.base.files import hash_json, read_json, write_json
+from paraforge.base.shards.store import ShardView
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.base.text.tokens import TokenColumn, tokenize_columns
+from paraforge.base.text.units import make_units
+from paraforge.corpus.scoring import general
+from paraforge.corpus.scoring.pairs import Pairs as ScoredPairs
+from paraforge.corpus.scoring.scorers.overlap import Overlap
+from paraforge.corpus.scoring.word_scorer import WordScorer
+from paraforge.embeddings.evaluation.leakage import LeakageFilter
+from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.trainer.parameters import VocabularyParameters
 
 UNITS = ("word", "trigram", "bare_word", "bare_trigram")
 SCORED = "paranmt"

@@ -13,10 +13,10 @@ from scipy.stats import pearsonr, spearmanr
 
 from experiments.pairs import data_directory
 from experiments.words import FREQUENT, SIF_A, mean_pearson
+from paraforge.base.files import write_json
 from paraforge.embeddings.encoders.weights import WEIGHTS
-from paraforge.embeddings.model import SentenceModel
-from paraforge.evaluation.baselines.weighting import word_counts
-from paraforge.files import write_json
+from paraforge.embeddings.evaluation.baselines.weighting import word_counts
+from paraforge.embeddings.trainer.model import SentenceModel
 
 
 def main(model: Path, output: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from experiments.tables import Row, Search
-from paraforge.errors import require
+from paraforge.base.errors import require
 
 CHOOSING = ("stsb_dev", "sts2017")
 """The figures that may choose; their mean is what is searched for."""

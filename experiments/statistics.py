@@ -14,14 +14,14 @@ import typer
 
 from experiments.pairs import FILES, data_directory, paraphrases
 from experiments.pool import corpus_pairs, scores_of
-from paraforge.bitext.pair_blocks import PairBlock
-from paraforge.errors import InputError
-from paraforge.files import write_json
-from paraforge.parsing.brackets import top_two_levels
-from paraforge.parsing.parser import open_parser
-from paraforge.statistics.counts import BANDS, Moments, band_of
-from paraforge.statistics.samples import SampledSource, describe_sample
-from paraforge.text.idf import background_of_frequencies
+from paraforge.base.errors import InputError
+from paraforge.base.files import write_json
+from paraforge.base.parsing.brackets import top_two_levels
+from paraforge.base.parsing.parser import open_parser
+from paraforge.base.text.idf import background_of_frequencies
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.corpus.statistics.counts import BANDS, Moments, band_of
+from paraforge.corpus.statistics.samples import SampledSource, describe_sample
 
 SHOWN = ("length", "length_sd", "idf", "idf_sd", "paraphrase_score", "paraphrase_score_sd",
          "vocabulary_entropy", "parse_entropy")  # fmt: skip

@@ -12,12 +12,12 @@ import torch
 import typer
 
 from experiments.pairs import data_directory
-from paraforge.evaluation.correlation import pearson
-from paraforge.evaluation.transfer.features import pair_features
-from paraforge.evaluation.transfer.relatedness import relatedness
-from paraforge.files import write_json
-from paraforge.loading import load
-from paraforge.text.lines import numbered_lines
+from paraforge.base.files import write_json
+from paraforge.base.text.lines import numbered_lines
+from paraforge.embeddings.evaluation.correlation import pearson
+from paraforge.embeddings.evaluation.transfer.features import pair_features
+from paraforge.embeddings.evaluation.transfer.relatedness import relatedness
+from paraforge.products.loading import load
 
 CAPTIONS = "main-captions"
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from paraforge.files import hash_json
+from paraforge.base.files import hash_json
 
 TABLES = Path(__file__).with_name("tables")
 

@@ -19,15 +19,15 @@ from experiments.tables import Cell, Pairs, Row
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.initial import initial_table
-from paraforge.embeddings.mega_batches import encode, sentence_identity
-from paraforge.embeddings.model import SentenceModel
-from paraforge.embeddings.negatives import ForbiddenCandidates, choose_negatives
-from paraforge.embeddings.objective import encoder_trainer
-from paraforge.embeddings.pair_store import PairStore
-from paraforge.embeddings.parameters import TrainingParameters
-from paraforge.evaluation.similarity.details import by_length
-from paraforge.evaluation.similarity.sts import compare, score
+from paraforge.embeddings.evaluation.similarity.details import by_length
+from paraforge.embeddings.evaluation.similarity.sts import compare, score
+from paraforge.embeddings.trainer.initial import initial_table
+from paraforge.embeddings.trainer.mega_batches import encode, sentence_identity
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.embeddings.trainer.negatives import ForbiddenCandidates, choose_negatives
+from paraforge.embeddings.trainer.objective import encoder_trainer
+from paraforge.embeddings.trainer.pair_store import PairStore
+from paraforge.embeddings.trainer.parameters import TrainingParameters
 
 _ENCODER: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
 

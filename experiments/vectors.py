@@ -20,11 +20,11 @@ import typer
 
 from benchmarks.hardware import hardware, peak_memory
 from experiments.pairs import data_directory, paraphrases
-from paraforge.errors import require
-from paraforge.files import atomic_path
-from paraforge.scoring.vectors import WordVectors
-from paraforge.text.tokens import TokenColumn, tokenize_column
-from paraforge.text.vocabulary import most_frequent
+from paraforge.base.errors import require
+from paraforge.base.files import atomic_path
+from paraforge.base.text.tokens import TokenColumn, tokenize_column
+from paraforge.base.text.vocabulary import most_frequent
+from paraforge.base.word_vectors.vectors import WordVectors
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 _BLOCK = 50_000

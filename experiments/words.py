@@ -14,14 +14,14 @@ import typer
 from scipy.stats import pearsonr, spearmanr
 
 from experiments.pairs import data_directory, sts_sets
+from paraforge.base.files import write_json
+from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.initial import random_table
-from paraforge.embeddings.model import SentenceModel
-from paraforge.evaluation.baselines.weighting import word_counts
-from paraforge.evaluation.baselines.word_average import WordAverage
-from paraforge.evaluation.similarity.sts import evaluate_sts
-from paraforge.files import write_json
-from paraforge.scoring.vectors import WordVectors
+from paraforge.embeddings.evaluation.baselines.weighting import word_counts
+from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
+from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.embeddings.trainer.initial import random_table
+from paraforge.embeddings.trainer.model import SentenceModel
 
 FREQUENT = 10_000
 """Words that lengths are compared of, the most frequent of the training pairs."""

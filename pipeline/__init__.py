@@ -21,8 +21,8 @@ __all__ = ["__version__", "load"]
 
 def load(name: str | Path, device: str = "cpu") -> Any:
     """Open any model that gives sentences vectors, or paraphrases them, on a device: a
-    :class:`~paraforge.evaluation.similarity.comparing.Model`, or a
-    :class:`~paraforge.paraphrasing.paraphraser.Paraphraser`.
+    :class:`~paraforge.embeddings.evaluation.similarity.comparing.Model`, or a
+    :class:`~paraforge.products.paraphrasing.paraphraser.Paraphraser`.
 
     name: a directory of trained embeddings, trained decoders (behind `@` what to read them by, e.g.
         `@unrolled:3`), a paraphraser, SIF, word vectors or sentence-transformers; or a file of word vectors.
@@ -31,7 +31,7 @@ def load(name: str | Path, device: str = "cpu") -> Any:
         ConfigurationError: no such device.
         InputError: no model, or a damaged one; pickles are never opened.
     """
-    from paraforge.loading import load_any
+    from paraforge.products.loading import load_any
 
     return load_any(name, device)
 

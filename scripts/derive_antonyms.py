@@ -3,7 +3,7 @@
 WordNet is that of the Debian package wordnet-base. Only words that the built-in scorer knows are kept; of
 adjectives also those that are similar to one of a pair.
 
-python -m scripts.derive_antonyms pipeline/scoring/meaning/antonyms.txt
+python -m scripts.derive_antonyms pipeline/corpus/scoring/meaning/antonyms.txt
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Annotated
 
 import typer
 
-from paraforge.scoring.general import DIRECTORY
-from paraforge.scoring.word_scorer import WordScorer
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.word_scorer import WordScorer
 
 EXCLUSIVE = (
     "monday tuesday wednesday thursday friday saturday sunday",
@@ -56,7 +56,7 @@ _HEADER = """\
 # Made by scripts/derive_antonyms.py.
 #
 # Most are derived from WordNet 3.0, Copyright 2006 by Princeton University; its licence, which applies to
-# them, is in the README.md of paraforge.scoring.general. The others are in the script.
+# them, is in the README.md of paraforge.corpus.scoring.general. The others are in the script.
 """
 
 

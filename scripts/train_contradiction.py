@@ -5,7 +5,7 @@ Tatoeba and of novels with other wordings that are made here. Each of them with 
 contradiction, so that how many words a pair shares says nothing. The same data and seed give the same bytes
 on one kind of machine.
 
-python -m scripts.train_contradiction pipeline/scoring/meaning/weights.json
+python -m scripts.train_contradiction pipeline/corpus/scoring/meaning/weights.json
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import pyarrow as pa
 import typer
 
 from experiments.pairs import data_directory, paraphrases
-from paraforge.files import write_json
-from paraforge.scoring.general import DIRECTORY
-from paraforge.scoring.meaning.evidence import Evidence
-from paraforge.scoring.meaning.made_pairs import RULES
-from paraforge.scoring.meaning.model import SIGNS
-from paraforge.scoring.pairs import Pairs
-from paraforge.scoring.word_scorer import WordScorer
-from paraforge.text.lines import numbered_lines
+from paraforge.base.files import write_json
+from paraforge.base.text.lines import numbered_lines
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.meaning.evidence import Evidence
+from paraforge.corpus.scoring.meaning.made_pairs import RULES
+from paraforge.corpus.scoring.meaning.model import SIGNS
+from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.word_scorer import WordScorer
 from scripts.train_scorer import wordnet_pairs
 
 TRAINED_ON: Final = [
@@ -176,7 +176,7 @@ def all_signs(wordnet: Path) -> dict[tuple[str, str], Signs]:
 
 
 def fitted(signs: Mapping[tuple[str, str], Signs]) -> dict[str, Any]:
-    """The weights of :class:`~paraforge.scoring.meaning.model.Contradiction`, four digits each."""
+    """The weights of :class:`~paraforge.corpus.scoring.meaning.model.Contradiction`, four digits each."""
     import torch
 
     torch.manual_seed(0)

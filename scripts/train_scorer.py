@@ -4,7 +4,7 @@ PPDB's words, seven Bible versions and Tatoeba's English sentences of the same C
 PARAFORGE_DATA, and WordNet's synonyms and definitions, of the Debian package wordnet-base. No captions, and
 no STS. The same data and seed give the same bytes.
 
-python -m scripts.train_scorer pipeline/scoring/general
+python -m scripts.train_scorer pipeline/corpus/scoring/general
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import numpy as np
 import typer
 
 from experiments.pairs import paraphrases
-from paraforge.embeddings.data import TrainingData
+from paraforge.base.shards.resources import Resources
+from paraforge.base.word_vectors.subword_vectors import SubwordVectors
+from paraforge.corpus.scoring.general import NAME
+from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.model import SentenceModel
-from paraforge.embeddings.parameters import (
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.embeddings.trainer.parameters import (
     ModelParameters,
     PairFileParameters,
     TrainingParameters,
     VocabularyParameters,
 )
-from paraforge.embeddings.train_model import train_model
-from paraforge.scoring.general import NAME
-from paraforge.scoring.subword_vectors import SubwordVectors
-from paraforge.scoring.word_scorer import WordScorer
-from paraforge.shards.resources import Resources
+from paraforge.embeddings.trainer.train_model import train_model
 
 PARAMETERS = ModelParameters(
     encoder=AverageParameters(unit="word_trigram", dimension=128, initial_scale=0.05),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from paraforge.interrupts import end_on_signals
+from paraforge.base.interrupts import end_on_signals
 
 # While 'python -m paraforge.stages.NAME' imports this package: its other imports may take seconds, and a
 # signal that arrives meanwhile is exit code 130, too.

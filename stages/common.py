@@ -12,14 +12,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from paraforge.configuration import Parameters, load_parameters
-from paraforge.configuration.inputs import link_inputs
-from paraforge.errors import ParaforgeError, describe_os_error, names_in_utf8
-from paraforge.interrupts import graceful_interrupts, last_words
-from paraforge.logs import configure_logging
-from paraforge.project.files import check_versions
-from paraforge.shards.inventory import PUBLISHED, list_work, prune
-from paraforge.shards.resources import Resources
+from paraforge.base.errors import ParaforgeError, describe_os_error, names_in_utf8
+from paraforge.base.interrupts import graceful_interrupts, last_words
+from paraforge.base.logs import configure_logging
+from paraforge.base.shards.inventory import PUBLISHED, list_work, prune
+from paraforge.base.shards.resources import Resources
+from paraforge.interface.configuration import Parameters, load_parameters
+from paraforge.interface.configuration.inputs import link_inputs
+from paraforge.interface.project.files import check_versions
 
 # Steps whose shards are made again in minutes; translations, models and scores by models take days.
 _QUICK = ("ingest", "translate", "translation", "select", "publish", "statistics", "lexicon")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from paraforge.embeddings.unrolling.stage import build_decoders
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
-from paraforge.unrolling.stage import build_decoders
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from paraforge.embeddings.train_model import train_named_model
+from paraforge.embeddings.trainer.train_model import train_named_model
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 

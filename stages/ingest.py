@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.bitext.ingest import ingest
+from paraforge.intake.bitext.ingest import ingest
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.lexicon.evaluation import evaluate_lexicon, read_lists
-from paraforge.lexicon.extraction import extract_lexicon
+from paraforge.products.lexicon.evaluation import evaluate_lexicon, read_lists
+from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.stages.common import parameters_of, plain, run_stage
 from paraforge.stages.metrics import write_metrics
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from paraforge.files import write_json
-from paraforge.logs import say_result
+from paraforge.base.files import write_json
+from paraforge.base.logs import say_result
 from paraforge.stages.common import plain
 from paraforge.stages.results import result_line
 

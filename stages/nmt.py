@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.nmt.stage import build_nmt
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
+from paraforge.translation.training.stage import build_nmt
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.paraphrasing.stage import build_paraphraser
+from paraforge.products.paraphrasing.stage import build_paraphraser
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.publication.publication import publish
-from paraforge.publication.statistics import write_plots
+from paraforge.corpus.publication.publication import publish
+from paraforge.corpus.publication.statistics import write_plots
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.logs import say_result
-from paraforge.report.html import write_report
+from paraforge.base.logs import say_result
+from paraforge.interface.report.html import write_report
 from paraforge.stages.common import parameters_of, run_stage
 
 

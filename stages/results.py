@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from paraforge.publication.verdict_words import area_text
+from paraforge.corpus.publication.verdict_words import area_text
 
 Content = Mapping[str, Any]
 

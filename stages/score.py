@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.loading import load_fixed
-from paraforge.scoring.score import score
+from paraforge.corpus.scoring.score import score
+from paraforge.products.loading import load_fixed
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 

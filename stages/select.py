@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.selection.select import select
+from paraforge.corpus.selection.select import select
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 

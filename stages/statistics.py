@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from paraforge.corpus.statistics.statistics import describe_corpus
+from paraforge.corpus.statistics.tables import metrics, write_tables
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
-from paraforge.statistics.statistics import describe_corpus
-from paraforge.statistics.tables import metrics, write_tables
 
 
 def main() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from paraforge.planning.record import compare_plan
+from paraforge.interface.planning.record import compare_plan
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
-from paraforge.translation.translate import translate
+from paraforge.translation.stage.translate import translate
 
 
 def main() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from paraforge.products.triplets.mining import mine_triplets
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
-from paraforge.triplets.mining import mine_triplets
 
 
 def main() -> None:

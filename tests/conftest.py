@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from paraforge import logs
+from paraforge.base import logs
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-    from tests.decoding.remote.fake_server import FakeServer
+    from tests.translation.decoding.remote.fake_server import FakeServer
 
 # Hundreds of processes are started; without what Python has compiled, each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -70,8 +70,8 @@ def tiny_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model made on the spot: fairseq checkpoint, dictionaries and SentencePiece model."""
     if importlib.util.find_spec("fairseq") is None:
         pytest.skip("fairseq is not installed")
-    from tests.models.tiny import write_tiny_fairseq
     from tests.project import made_once
+    from tests.translation.models.tiny import write_tiny_fairseq
 
     return made_once(tmp_path_factory, "fairseq", write_tiny_fairseq)
 
@@ -79,8 +79,8 @@ def tiny_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_ctranslate2(tiny_fairseq: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same model for CTranslate2."""
-    from tests.models.tiny import write_ctranslate2
     from tests.project import made_once
+    from tests.translation.models.tiny import write_ctranslate2
 
     return made_once(tmp_path_factory, "ctranslate2", lambda path: write_ctranslate2(tiny_fairseq, path))
 
@@ -96,7 +96,7 @@ def finished_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that embed are forked from this one, which has imported what they need."""
-    from paraforge.shards import pool
+    from paraforge.base.shards import pool
 
     context = multiprocessing.get_context("fork")
     monkeypatch.setattr(pool, "multiprocessing", SimpleNamespace(get_context=lambda method: context))
@@ -130,7 +130,7 @@ def chrome(_chromium: Chrome) -> Chrome:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
     """A running translation server, its address and key in the environment."""
-    from tests.decoding.remote.fake_server import serving
+    from tests.translation.decoding.remote.fake_server import serving
 
     with serving(monkeypatch) as found:
         yield found
@@ -158,7 +158,7 @@ def pytest_collection_finish() -> None:
     multiprocessing.get_context("forkserver").set_forkserver_preload(["distributed", *imported])
     if "distributed" in sys.modules:
         sys.modules["distributed.utils"]._forkserver_preload_set = True  # or it has a list of its own
-    if "paraforge.nmt.processes" in sys.modules:
+    if "paraforge.translation.training.processes" in sys.modules:
         from tests.forked import fork_trainings
 
         fork_trainings()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from paraforge.sample import generate
+from paraforge.intake.sample_bitext import generate
 from tests.project import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + [

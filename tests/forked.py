@@ -1,5 +1,5 @@
 """Training processes forked from the one that starts them: to import torch and fairseq takes longer than the
-trainings of the tests. tests/nmt/test_training_process.py starts them in the usual way."""
+trainings of the tests. tests/translation/training/test_training_process.py starts them in the usual way."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from typing import Any, NoReturn
 
 import torch
 
-from paraforge.models.fairseq_compat import import_fairseq
-from paraforge.nmt import processes
-from paraforge.nmt.training_process import main
+from paraforge.translation.models.fairseq_compat import import_fairseq
+from paraforge.translation.training import processes
+from paraforge.translation.training.training_process import main
 
 
 class Forked:
-    """What `paraforge.nmt.processes` asks of a `subprocess.Popen`."""
+    """What `paraforge.translation.training.processes` asks of a `subprocess.Popen`."""
 
     def __init__(self, command: list[str], **options: Any) -> None:
         directory, rank = Path(command[-2]), int(command[-1])

@@ -23,15 +23,15 @@ from pyarrow import feather
 from safetensors.numpy import load_file
 
 from paraforge import versions
-from paraforge.models.fairseq_compat import load_checkpoint
-from paraforge.nmt.stage import build_nmt
-from paraforge.parsing.parse import parse_sentences
-from paraforge.shards.resources import Resources
+from paraforge.base.parsing.parse import parse_sentences
+from paraforge.base.shards.resources import Resources
+from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.training.stage import build_nmt
 from tests.here import inside, run_stage
-from tests.models.tiny import bitext
-from tests.nmt.test_binarisation import write_shards
-from tests.nmt.test_training import parameters
 from tests.project import ROOT, make_project, read_parameters, stage_names, write_parameters
+from tests.translation.models.tiny import bitext
+from tests.translation.training.test_binarisation import write_shards
+from tests.translation.training.test_training import parameters
 
 GOLDEN = Path(__file__).with_name("golden.json")
 DECODERS = ["decoders=small", "decoders.model.network.word_dimension=8", "decoders.model.training.updates=6"]

@@ -13,8 +13,9 @@ from typing import Any
 import typer
 from typer.testing import CliRunner
 
-from paraforge import cli, interrupts
-from paraforge.errors import Interrupted
+from paraforge.base import interrupts
+from paraforge.base.errors import Interrupted
+from paraforge.interface import cli
 from tests.project import stage_names
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMMAND = "import sys; from paraforge.cli import main; sys.argv[0] = 'paraforge'; main()"
+COMMAND = "import sys; from paraforge.interface.cli import main; sys.argv[0] = 'paraforge'; main()"
 """The program `paraforge`, for `python -c`."""
 
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from filelock import FileLock
 
-from paraforge.configuration.composition import compose
+from paraforge.interface.configuration.composition import compose
 from tests import warm
 
 ROOT = Path(__file__).resolve().parent.parent

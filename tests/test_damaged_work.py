@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.sample import write_sample
+from paraforge.intake.sample_bitext import write_sample
 from tests.here import inside, run_stage
 from tests.project import (
     TRAINED,
@@ -41,7 +41,7 @@ Damage = Callable[[Path], None]
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for a file that another host may not have finished."""
-    monkeypatch.setattr("paraforge.translation.memory._PAUSE", 0.0)
+    monkeypatch.setattr("paraforge.translation.memory.memory._PAUSE", 0.0)
 
 
 def cut(path: Path) -> None:
@@ -62,7 +62,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small project of two sources, and so of two shards, of which every stage has been run.
 
     The sources are files: what the format ``sample`` does with its own, once damaged, is tested in
-    tests/sample.
+    tests/intake/sample_bitext.
     """
 
     def make(project: Path) -> None:

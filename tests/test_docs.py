@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from paraforge import versions
-from paraforge.configuration import Parameters
+from paraforge.interface.configuration import Parameters
 from tests import documentation
 from tests.project import ROOT
 

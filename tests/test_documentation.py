@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paraforge.configuration import Parameters
+from paraforge.interface.configuration import Parameters
 from tests.documentation import LANGUAGES, PAGES, Block, blocks, write_readers_files
 from tests.project import ROOT, copy_code, made_once, run, warm_environment
 

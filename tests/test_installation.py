@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paraforge.models.fairseq_installation import NEWEST_PYTHON
+from paraforge.translation.models.fairseq_installation import NEWEST_PYTHON
 from tests.project import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -125,7 +125,7 @@ def test_the_tests_of_an_sdist_run(built: tuple[Path, Path, str]) -> None:
     command = [sys.executable, "-m", "pytest", "-n0", "-q"]
     for arguments in (
         ["--collect-only"],
-        ["tests/configuration/test_composition.py", "tests/test_docs.py", "tests/test_layers.py"],
+        ["tests/interface/configuration/test_composition.py", "tests/test_docs.py", "tests/test_layers.py"],
     ):
         done = subprocess.run(
             [*command, *arguments], cwd=unpacked, env=variables, capture_output=True, text=True, check=False
@@ -141,7 +141,7 @@ def test_the_same_pythons_are_named_everywhere() -> None:
     classified = re.findall(r"Programming Language :: Python :: (3\.\d+)", text("pyproject.toml"))
     assert re.findall(r"^VERSIONS +\?= (.*)$", text("Makefile"), re.M) == [" ".join(classified)]
     assert classified[-1] == ".".join(map(str, NEWEST_PYTHON))
-    for name in ("README.md", "docs/installation.md", "pipeline/configuration/diagnosis.py"):
+    for name in ("README.md", "docs/installation.md", "pipeline/interface/configuration/diagnosis.py"):
         ranges = re.findall(r"3\.\d+ to 3\.\d+", text(name))
         assert ranges and set(ranges) == {f"{classified[0]} to {classified[-1]}"}, name
 
@@ -149,7 +149,8 @@ def test_the_same_pythons_are_named_everywhere() -> None:
 def test_a_users_own_packages_are_left_alone(installed: Path, user: Path) -> None:
     code = (
         "import paraforge, pipeline, stages, sys; assert pipeline.MINE and stages.MINE;"
-        "import paraforge.embeddings.model, paraforge.cli; assert sys.modules['pipeline'] is pipeline;"
+        "import paraforge.embeddings.trainer.model, paraforge.interface.cli;"
+        "assert sys.modules['pipeline'] is pipeline;"
         "import paraforge.stages.common; print(paraforge.__file__)"
     )
     assert Path(python(code, user, installed).strip()).is_relative_to(installed)
@@ -182,7 +183,7 @@ def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: P
     status = run(installed, "python", "-m", "dvc", "status", cwd=project)
     assert "up to date" in status
     # What a user of a wheel is told to install is a wheel's.
-    code = "from paraforge.errors import MissingPackageError as M; print(M('mtdata', 'catalogue'))"
+    code = "from paraforge.base.errors import MissingPackageError as M; print(M('mtdata', 'catalogue'))"
     assert "pip install 'paraforge-corpus[catalogue]'" in python(code, project, installed)
     # Another version of a step: stages stop, doctor says what runs again, --upgrade brings the project there.
     versions = next(installed.glob("lib/python*/site-packages/paraforge/versions.py"))

@@ -11,7 +11,7 @@ import pytest
 
 PROGRAM = """
 import hashlib, os, signal, sys, threading, time
-from paraforge import interrupts
+from paraforge.base import interrupts
 
 slow, name, begun = sys.argv[1:]
 called = getattr(os, slow)
@@ -55,7 +55,7 @@ def test_the_word_is_said_once() -> None:
 
 ENDING = """
 import atexit, os, sys, threading, time
-from paraforge import interrupts
+from paraforge.base import interrupts
 
 def reach(place, wanted=sys.argv[1], write=os.write, sleep=time.sleep):
     if place == wanted:

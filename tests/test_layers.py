@@ -1,4 +1,4 @@
-"""Packages import downwards only, in the order that pyproject.toml declares and the docs show."""
+"""Imports point down between wings and between rooms, as pyproject.toml declares and the docs show."""
 
 from __future__ import annotations
 
@@ -6,28 +6,58 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.project import ROOT, run
 
+DECLARED = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+LAYERS = re.findall(r"paraforge\.(\w+)", DECLARED.partition("\nlayers = [")[2].partition("]")[0])
+WINGS = LAYERS[1:]
 
-def layers() -> list[str]:
-    """Packages and modules, top to bottom."""
-    declared = (
-        (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("\nlayers = [")[2].partition("]")[0]
-    )
-    return re.findall(r'"paraforge\.(\w+)"', declared)
+
+def rooms(wing: str) -> list[str]:
+    """What a wing's contract orders, top to bottom: packages and modules."""
+    contract = DECLARED.partition(f'containers = ["paraforge.{wing}"]')[2]
+    return re.findall(r"\w+", contract.partition("layers = [")[2].partition("]")[0])
+
+
+def packages(directory: Path) -> set[str]:
+    """The packages in a directory."""
+    return {path.parent.name for path in directory.glob("*/__init__.py")}
+
+
+def picture() -> dict[str, list[str]]:
+    """Wings and their rooms as docs/architecture.md shows them, top to bottom."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    shown: dict[str, list[str]] = {}
+    for indent, name in re.findall(r"^( *)(\w+)/ ", text.partition("```text\n")[2].partition("```")[0], re.M):
+        if not indent:
+            shown[name] = []
+        else:
+            shown[list(shown)[-1]].append(name)
+    return shown
 
 
 def test_imports_point_down() -> None:
     run(str(Path(sys.executable).parent / "lint-imports"), "--no-cache", cwd=ROOT)
 
 
-def test_every_package_has_its_place() -> None:
-    packages = {path.parent.name for path in (ROOT / "pipeline").glob("*/__init__.py")}
-    assert packages <= set(layers())
+def test_there_are_seven_wings_and_each_has_a_readme() -> None:
+    assert LAYERS[0] == "stages"  # a link to the folder beside pipeline/
+    assert packages(ROOT / "pipeline") == set(LAYERS)
+    assert len(WINGS) == 7
+    for wing in WINGS:
+        lines = (ROOT / "pipeline" / wing / "README.md").read_text(encoding="utf-8").splitlines()
+        assert lines[0] == f"# {wing}" and 6 <= sum(map(bool, lines)) <= 12
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_every_room_has_its_place(wing: str) -> None:
+    assert packages(ROOT / "pipeline" / wing) <= set(rooms(wing))
 
 
 def test_the_picture_has_the_same_order() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    picture = text.partition("```text\n")[2].partition("```")[0]
-    shown = [line.split("/")[0].strip() for line in picture.splitlines() if line and not line.startswith(" ")]
-    assert shown == [name for name in layers() if name != "loading"]
+    shown = picture()
+    assert list(shown) == WINGS
+    for wing, names in shown.items():
+        assert names == [name for name in rooms(wing) if name in packages(ROOT / "pipeline" / wing)]

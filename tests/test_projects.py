@@ -17,15 +17,15 @@ import pytest
 import yaml
 
 from paraforge import versions
-from paraforge.cli.init import init
-from paraforge.configuration import load_parameters
-from paraforge.errors import InputError, MissingPackageError, ParaforgeError
-from paraforge.project import creation, files
-from paraforge.project.bitext import look_at
-from paraforge.project.files import VERSIONS, check_versions, installed_versions, read_versions
-from paraforge.project.staleness import project_findings, reasons
-from paraforge.project.upgrade import adopt_lock, upgrade
-from paraforge.sample import generate
+from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError
+from paraforge.intake.sample_bitext import generate
+from paraforge.interface.cli.init import init
+from paraforge.interface.configuration import load_parameters
+from paraforge.interface.project import creation, files
+from paraforge.interface.project.bitext import look_at
+from paraforge.interface.project.files import VERSIONS, check_versions, installed_versions, read_versions
+from paraforge.interface.project.staleness import project_findings, reasons
+from paraforge.interface.project.upgrade import adopt_lock, upgrade
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, digests, run
@@ -236,7 +236,7 @@ def test_an_upgrade_touches_what_the_user_did_not(project: Path, monkeypatch: py
     newer = {name: f"{text}# newer\n" for name, text in wanted.items()} | {
         "configs/novel/one.yaml": "# new\n"
     }
-    monkeypatch.setattr("paraforge.project.upgrade.project_files", lambda name: newer)
+    monkeypatch.setattr("paraforge.interface.project.upgrade.project_files", lambda name: newer)
     for repeated in (False, True):
         done = upgrade(project)
         assert sorted(done.kept) == changed

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.files import read_json
-from paraforge.scoring.wrong_pairs import WRONG_PAIRS_NAME
-from paraforge.shards.dvc_files import LOCK, RUNNING
+from paraforge.base.files import read_json
+from paraforge.base.shards.dvc_files import LOCK, RUNNING
+from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from tests.project import (
     SECONDS,
     TRAINED,

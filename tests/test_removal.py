@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.files import remove_directory, remove_leftovers
+from paraforge.base.files import remove_directory, remove_leftovers
 from tests.here import inside, run_stage
-from tests.lexicon.corpora import write_corpus, zipf_corpus
-from tests.lexicon.test_extraction import extract
+from tests.products.lexicon.corpora import write_corpus, zipf_corpus
+from tests.products.lexicon.test_extraction import extract
+from tests.products.triplets.corpora import mine, publish
 from tests.project import ROOT, digests
 from tests.removals import Killed, killed_after
 from tests.test_damaged_work import OUTPUTS, finished
-from tests.triplets.corpora import mine, publish
 
 __all__ = ["finished"]
 
@@ -66,7 +66,7 @@ def test_nothing_else_removes_trees() -> None:
         for path in (ROOT / folder).rglob("*.py")
         if re.search(r"\brmtree\b|\bremovedirs\b", path.read_text(encoding="utf-8"))
     }
-    assert users == {"pipeline/files.py"}
+    assert users == {"pipeline/base/files.py"}
 
 
 def check_every_removal(base: Path, run: Callable[[Path], Path]) -> int:

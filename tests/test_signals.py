@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.cli import COMMANDS
+from paraforge.interface.cli import COMMANDS
 from tests.here import inside, run_stage
 from tests.project import (
     CHOICES,

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from paraforge.embeddings.train_model import EmbeddingsReport
-from paraforge.files import read_json
-from paraforge.lexicon.extraction import LexiconReport
-from paraforge.scoring.score import ScoreReport
+from paraforge.base.files import read_json
+from paraforge.corpus.scoring.score import ScoreReport
+from paraforge.embeddings.trainer.train_model import EmbeddingsReport
+from paraforge.products.lexicon.extraction import LexiconReport
 from paraforge.stages.metrics import _FIGURES, headline, write_metrics
 from paraforge.stages.results import _PARTS, result_line
-from paraforge.translation.translate import TranslationReport
+from paraforge.translation.stage.translate import TranslationReport
 from tests.project import ROOT
 
 REPORTS: dict[str, Any] = {

@@ -29,7 +29,7 @@ from types import ModuleType, SimpleNamespace
 from filelock import FileLock
 
 SCRIPTS = Path(sys.executable).parent
-PROGRAMS = ("paraforge.cli", "paraforge.stages")
+PROGRAMS = ("paraforge.interface.cli", "paraforge.stages")
 # What commands and stages import only when it is needed.
 HEAVY = ("ctranslate2", "distributed", "dvc.cli", "dvc.commands.repro", "dvc.repo.reproduce", "duckdb",
          "hydra", "numba", "pyarrow.dataset", "pytest", "sacrebleu.metrics", "sacremoses",
@@ -142,7 +142,7 @@ def _left(place: Path, users: socket.socket) -> bool:
 
 def ask_dvc_with(python: Path) -> None:
     """From now on DVC is asked by this program whether it can read a dvc.lock."""
-    from paraforge.shards import dvc_files
+    from paraforge.base.shards import dvc_files
 
     vars(dvc_files)["sys"] = SimpleNamespace(executable=str(python))
 

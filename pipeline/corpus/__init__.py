@@ -1,1 +1,1 @@
-"""Asking a published corpus questions: SQL, random samples, and what differs between two corpora."""
+"""From translated pairs to a published corpus: scores, selection, statistics, publication."""

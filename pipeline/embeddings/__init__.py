@@ -1,1 +1,1 @@
-"""Paraphrastic sentence embeddings: encoders, losses, negatives, training."""
+"""Sentence embeddings: encoders, losses, training, use and evaluation."""

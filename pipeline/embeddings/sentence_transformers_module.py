@@ -11,8 +11,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from paraforge.embeddings.model import SentenceModel
-from paraforge.learning.batches import Bags
+from paraforge.embeddings.learning.batches import Bags
+from paraforge.embeddings.trainer.model import SentenceModel
 
 
 class ParaforgeEncoder(nn.Module):

@@ -1,1 +1,1 @@
-"""Distinct sentences, the translation memory, tasks, and the stage translate."""
+"""From a bitext to translations that are kept by sentence."""

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import paraphrase
 from benchmarks.paraphrase import control_error, distinct, judge, ways_of
-from paraforge.paraphrasing.controls import Controls
-from paraforge.paraphrasing.paraphraser import Paraphraser
+from paraforge.products.paraphrasing.controls import Controls
+from paraforge.products.paraphrasing.paraphraser import Paraphraser
 
 SOURCES = ["the dog runs in the park", "a cat sleeps on the mat"]
 REFERENCES = [["a dog is running in a park", "a dog runs"], ["the cat is asleep", "a cat lies on a mat"]]

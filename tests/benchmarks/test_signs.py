@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.signs import fitted, foreign_words, judged_correlation, pairs, spoilt
 from benchmarks.spoiling import SPOILINGS
-from paraforge.scoring.verdict import area
+from paraforge.corpus.scoring.verdict import area
 
 
 def test_words_of_the_foreign_side_take_the_place_of_a_quarter() -> None:

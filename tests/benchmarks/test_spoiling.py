@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.spoiling import SPOILINGS
-from paraforge.errors import InputError
-from paraforge.scoring.verdict import area
-from paraforge.scoring.wrong_pairs import rows_of_similar_length
+from paraforge.base.errors import InputError
+from paraforge.corpus.scoring.verdict import area
+from paraforge.corpus.scoring.wrong_pairs import rows_of_similar_length
 
 _WORDS = random.Random(5)
 # Row n has words of its own, n_1 to n_k, so that a word shows which translation it is from.

@@ -11,8 +11,8 @@ from experiments import __main__ as program
 from experiments import training
 from experiments.tables import Cell, Row, cells, read_table
 from paraforge import versions
-from paraforge.embeddings.parameters import TrainingParameters
-from paraforge.files import write_json
+from paraforge.base.files import write_json
+from paraforge.embeddings.trainer.parameters import TrainingParameters
 from tests.experiments.small_table import run
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from experiments import curve
-from paraforge.unrolling.model import DecoderModel
+from paraforge.embeddings.unrolling.model import DecoderModel
+from tests.embeddings.unrolling.corpus import random_documents
 from tests.here import run_command
-from tests.unrolling.corpus import random_documents
 
 
 @pytest.mark.parametrize("decoder", ["bow", "gru"])

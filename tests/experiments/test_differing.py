@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from experiments import differing, pairs
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.model import SentenceModel
-from paraforge.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.embeddings.trainer.model import SentenceModel
 
 ANGLES = [0.0, 0.3, 0.6, 0.9, 1.2, 1.5]
 

@@ -13,13 +13,13 @@ import pytest
 
 from experiments import lexicon as experiment
 from experiments.pairs import FILES
-from paraforge.evaluation.correlation import spearman
-from paraforge.lexicon.extraction import extract_lexicon
-from paraforge.lexicon.lookup import Lexicon
-from paraforge.lexicon.parameters import LexiconFilters, LexiconParameters
-from paraforge.shards.resources import Resources
+from paraforge.base.shards.resources import Resources
+from paraforge.embeddings.evaluation.correlation import spearman
+from paraforge.products.lexicon.extraction import extract_lexicon
+from paraforge.products.lexicon.lookup import Lexicon
+from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
 from tests.here import run_command
-from tests.lexicon.corpora import zipf_corpus
+from tests.products.lexicon.corpora import zipf_corpus
 
 WORDS = [f"w{number}" for number in range(60)]
 

@@ -23,11 +23,11 @@ from experiments import commands, tables, training
 from experiments.pairs import FILES
 from experiments.pool import Pool
 from experiments.tables import Cell, Row, names, read_table
+from paraforge.base.errors import Interrupted
+from paraforge.base.shards.store import ShardWriter
 from paraforge.embeddings.encoders.parameters import EncoderParameters
-from paraforge.embeddings.model import SentenceModel
-from paraforge.embeddings.parameters import TrainingParameters
-from paraforge.errors import Interrupted
-from paraforge.shards.store import ShardWriter
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.embeddings.trainer.parameters import TrainingParameters
 from tests.experiments.small_table import SMALL, run
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paraforge.engines.fake import FakeTranslator
+from paraforge.translation.engines.fake import FakeTranslator
 
 
 @pytest.fixture

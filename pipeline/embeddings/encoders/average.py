@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from paraforge.embeddings.encoders.protocol import TableEncoder
-from paraforge.learning.batches import TokenBatch, bag_mean
+from paraforge.embeddings.learning.batches import TokenBatch, bag_mean
 
 
 class Average(TableEncoder):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from paraforge.base.errors import ConfigurationError
 from paraforge.embeddings.encoders.combination import Addition, Concatenation
 from paraforge.embeddings.encoders.parameters import (
     CombinationParameters,
@@ -15,7 +16,6 @@ from paraforge.embeddings.encoders.parameters import (
     VectorParameters,
 )
 from paraforge.embeddings.encoders.protocol import Encoder, TableEncoder
-from paraforge.errors import ConfigurationError
 
 MakeTable = Callable[[VectorParameters, int], Tensor]
 """What vectors are wanted, and a number that differs from table to table -> initial vectors."""

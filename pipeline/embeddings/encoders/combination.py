@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.learning.batches import TokenBatch
+from paraforge.embeddings.learning.batches import TokenBatch
 
 
 class Combination(Encoder):

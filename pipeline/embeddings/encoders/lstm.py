@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import PackedSequence
 from paraforge.embeddings.encoders.packing import in_full_precision, pack
 from paraforge.embeddings.encoders.parameters import LstmParameters
 from paraforge.embeddings.encoders.protocol import TableEncoder
-from paraforge.learning.batches import TokenBatch
+from paraforge.embeddings.learning.batches import TokenBatch
 
 
 class PooledLstm(TableEncoder):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from paraforge.learning.batches import Bags, bag_mean, offsets_of, take_rows
+from paraforge.embeddings.learning.batches import Bags, bag_mean, offsets_of, take_rows
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
-from paraforge.plugins import classes_in, found_modules
-from paraforge.section import Section
-from paraforge.text.unit_names import Unit
+from paraforge.base.plugins import classes_in, found_modules
+from paraforge.base.section import Section
+from paraforge.base.text.unit_names import Unit
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.embeddings.encoders.protocol import TableEncoder
-from paraforge.learning.batches import TokenBatch, bag_mean
+from paraforge.embeddings.learning.batches import TokenBatch, bag_mean
 
 
 class ProjectionParameters(VectorParameters):

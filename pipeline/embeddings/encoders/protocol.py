@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from paraforge.learning.batches import TokenBatch
+from paraforge.embeddings.learning.batches import TokenBatch
 
 TABLE = "table"
 

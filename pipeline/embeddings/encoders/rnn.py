@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from paraforge.embeddings.encoders.packing import in_full_precision, pack
 from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.embeddings.encoders.protocol import TableEncoder
-from paraforge.learning.batches import TokenBatch
+from paraforge.embeddings.learning.batches import TokenBatch
 
 
 class RnnParameters(VectorParameters):

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from paraforge.plugins import found_modules
+from paraforge.base.plugins import found_modules
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from paraforge.embeddings.negatives import ForbiddenCandidates
-    from paraforge.embeddings.parameters import TrainingParameters
+    from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
+    from paraforge.embeddings.trainer.parameters import TrainingParameters
 
 
 @dataclass(frozen=True)

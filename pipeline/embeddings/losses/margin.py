@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from paraforge.embeddings.learning.divergence import finite_norms
 from paraforge.embeddings.losses import Loss
-from paraforge.learning.divergence import finite_norms
 
 
 class _MarginLoss(torch.autograd.Function):

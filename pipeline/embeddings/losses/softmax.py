@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from paraforge.embeddings.learning.divergence import finite_norms
 from paraforge.embeddings.losses import Loss
-from paraforge.learning.divergence import finite_norms
 
 if TYPE_CHECKING:
-    from paraforge.embeddings.negatives import ForbiddenCandidates
-    from paraforge.embeddings.parameters import TrainingParameters
+    from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
+    from paraforge.embeddings.trainer.parameters import TrainingParameters
 
 
 def softmax_loss(

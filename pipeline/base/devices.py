@@ -1,0 +1,48 @@
+"""The device that a user names, and how many threads torch uses inside its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from paraforge.base.errors import ConfigurationError
+
+
+def chosen_device(name: str) -> str:
+    """The device that a user names; for `auto` a GPU where there is one. Raises as `check_device`."""
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    check_device(name)
+    return name
+
+
+def check_device(name: str) -> None:
+    """Raise ConfigurationError where there is no such device: `cpu`, `cuda` or `cuda:N`, N counted from 0."""
+    kind, _, number = name.partition(":")
+    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
+        raise ConfigurationError([f"device {name}: there are cpu, cuda, cuda:0, cuda:1, ..."])
+    if kind == "cpu":
+        return
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if int(number or 0) >= count:
+        seen = f"torch sees {count} GPUs" if count else "torch sees no GPU"
+        raise ConfigurationError(
+            [f"device {name}: {seen} ('paraforge doctor' says more); cpu is always there"]
+        )
+
+
+@contextmanager
+def torch_threads(threads: int) -> Iterator[None]:
+    """Run the block with this many threads inside each operation of this Python thread."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

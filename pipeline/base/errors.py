@@ -1,0 +1,184 @@
+"""Errors that a user reads: what is wrong, where, and what to do; one exit code a kind."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike, fspath
+from pathlib import Path
+from types import ModuleType
+
+
+class ParaforgeError(Exception):
+    """Base of every error that is reported to the user without a traceback.
+
+    exit_code: of the command.
+    ends_process: whether nothing can be computed any more in the process that raised it: a worker of a
+        cluster ends itself, so that another takes its place.
+    """
+
+    exit_code = 1
+    ends_process = False
+
+
+class InputError(ParaforgeError):
+    """A file or value given by the user is wrong. ``str()`` reads ``path:line: message. remedy``; parts that
+    are not known are left out."""
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        path: str | PathLike[str] | None = None,
+        line: int | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.message = message
+        self.path = None if path is None else fspath(path)
+        self.line = line
+        self.remedy = remedy
+        super().__init__(message, self.path, line, remedy)
+
+    def renamed(self, old: str | PathLike[str], new: str | PathLike[str]) -> InputError:
+        """The same error with another path or name for ``old``: for places that the user does not know."""
+        path = None if self.path is None else self.path.replace(fspath(old), fspath(new))
+        return InputError(self.message.replace(fspath(old), fspath(new)), path, self.line, self.remedy)
+
+    def __str__(self) -> str:
+        where = ":".join(str(part) for part in (self.path, self.line) if part is not None)
+        text = f"{where}: {self.message}" if where else self.message
+        if self.remedy:
+            text = f"{text.rstrip('.')}. {self.remedy}"
+        return text
+
+
+@contextmanager
+def describing(path: str | PathLike[str], what: str = "damaged", remedy: str | None = None) -> Iterator[None]:
+    """Around the reading of values of a description: what is missing in it, or is of another type, becomes an
+    InputError: the file is damaged."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{what}: {_in_one_line(error)}", path, remedy=remedy) from error
+
+
+def _in_one_line(error: Exception) -> str:
+    problems = getattr(error, "errors", None)
+    if problems is None:
+        return repr(error)
+    first = problems()[0]  # pydantic's own text is a page
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else str(first["msg"])
+
+
+@contextmanager
+def names_in_utf8() -> Iterator[None]:
+    """Around a whole program: what a library raises about a file name that is not UTF-8 is an InputError."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        if error.reason != "surrogates not allowed":
+            raise
+        raise InputError("not UTF-8", ascii(error.object), remedy="Give it another name.") from error
+
+
+def check_format(found: int, known: int, path: str | PathLike[str]) -> None:
+    """Raise InputError if a file is in a format that this version does not know: formats count from 1."""
+    if not 1 <= found <= known:
+        message = f"written in format {found}, this version reads {known}"
+        raise InputError(message, path, remedy="Upgrade paraforge." if found > known else None)
+
+
+class ConfigurationError(ParaforgeError):
+    """One or more parameters are wrong; all of them are listed at once."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return self.problems[0]
+        listed = "\n".join(f"  - {problem}" for problem in self.problems)
+        return f"{len(self.problems)} problems in the parameters:\n{listed}"
+
+
+def install_command(extra: str = "") -> str:
+    """What installs this program, or an extra of it, in the way that it was installed: from a clone or a
+    wheel. fairseq, which is no extra, has a command of its own."""
+    if extra == "fairseq":
+        return "paraforge doctor --install-fairseq"
+    extras = f"[{extra}]" if extra else ""
+    clone = Path(__file__).resolve().parents[2]
+    if not (clone / "pyproject.toml").is_file():
+        return f"pip install 'paraforge-corpus{extras}'"
+    return f"pip install --editable '{'.' if clone == Path.cwd() else clone}{extras}'"
+
+
+class MissingPackageError(ParaforgeError):
+    """An optional package is needed and not installed."""
+
+    exit_code = 3
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(package, extra)
+
+    def __str__(self) -> str:
+        return f"this needs the package '{self.package}': {install_command(self.extra)}"
+
+
+class WorkLockedError(ParaforgeError):
+    """Another process writes into the same work directory."""
+
+    exit_code = 4
+
+
+class IncompleteError(ParaforgeError):
+    """Rows or shards failed, or rows in differ from kept + rejected + failed."""
+
+    exit_code = 5
+
+
+class Interrupted(ParaforgeError):
+    """SIGTERM or Ctrl-C arrived."""
+
+    exit_code = 130
+
+    def __str__(self) -> str:
+        return super().__str__() or "interrupted"
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module. Raises MissingPackageError: the module, or its parent package, is not
+    installed."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            raise MissingPackageError(module.partition(".")[0], extra) from error
+        raise
+
+
+def one_line(text: object) -> str:
+    """A library's error, or text from a user's file, without its line breaks."""
+    return " ".join(str(text).split())
+
+
+def first_line(error: BaseException) -> str:
+    """What a library's error says first, or its name where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def describe_os_error(error: OSError) -> str:
+    """One line for a user about the machine's trouble: what, where, and what to do if that is known."""
+    text = str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        text += ": free some space and run the same command; finished work is kept"
+    return text

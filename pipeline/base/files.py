@@ -1,0 +1,232 @@
+"""Files written whole or not at all, and their SHA-256."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from paraforge.base.errors import InputError
+
+
+def sync_directory(path: Path) -> None:
+    """Make a rename inside ``path`` survive a power cut, where the system can."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass  # some network file systems refuse to sync a directory
+    finally:
+        os.close(descriptor)
+
+
+def remove_directory(path: Path) -> None:
+    """Remove a directory, if there is one; nobody ever finds a part of it, as it gets a hidden name first.
+
+    What killed processes left beside it under such names is removed too. A link is removed, not what it leads
+    to. Raises OSError: it cannot be renamed, and is as it was.
+    """
+    remove_leftovers(path.parent)
+    hidden = path.with_name(f".{uuid.uuid4().hex}.removed")
+    try:
+        path.rename(hidden)
+    except FileNotFoundError:
+        return
+    hidden.unlink() if hidden.is_symlink() else shutil.rmtree(hidden, ignore_errors=True)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove what a killed :func:`remove_directory` left in ``parent``."""
+    for left in parent.glob(f".{'[0-9a-f]' * 32}.removed"):
+        left.unlink() if left.is_symlink() else shutil.rmtree(left, ignore_errors=True)
+
+
+# Temporary files and directories of this process.
+unfinished_paths: set[Path] = set()
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary files and directories of this process, which has to end at once."""
+    for path in list(unfinished_paths):
+        remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a temporary file, or a directory with all that is in it, if it is there."""
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Path]:
+    """Give a temporary file name beside ``path``; on success sync it and rename it to ``path``. If the block
+    raises, the temporary file is removed and ``path`` is as it was.
+
+    keep: the temporary file is ``PATH.part``, and is left if the block raises or the process is killed.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = f"{target.name}.part" if keep else f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"
+    temporary = target.with_name(name)
+    if not keep:
+        unfinished_paths.add(temporary)
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        if not keep:
+            temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        unfinished_paths.discard(temporary)
+    sync_directory(target.parent)
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file atomically; text is UTF-8."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def text_output(path: Path | None, keep: bool = False) -> Iterator[TextIO]:
+    """Open a text for writing, UTF-8 with Unix line ends; a file (``.gz``: compressed) as by
+    :func:`atomic_path`.
+
+    path: None is standard output. keep: leave ``PATH.part`` if the block raises.
+    """
+    if path is None:
+        stream = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n")
+        try:
+            yield stream
+            stream.flush()
+        finally:
+            stream.detach()  # standard output is not ours to close
+        return
+    with atomic_path(path, keep) as temporary, temporary.open("wb") as raw:
+        # No name and no time in the header: the same text gives the same bytes.
+        binary = gzip.GzipFile("", "wb", 6, raw, 0) if path.suffix == ".gz" else raw
+        with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as file:
+            yield file
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a CSV file with a header atomically; a missing value is an empty field."""
+    with text_output(path) as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def sha256_file(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes as 64 hexadecimal digits."""
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def sha256_directory(directory: Path) -> str:
+    """SHA-256 over the names and contents of a directory's files, hexadecimal."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(directory).as_posix()} {sha256_file(path)}\n".encode())
+    return digest.hexdigest()
+
+
+DIGESTS = "sha256.json"
+"""Next to what is only read again if it is as it was written: SHA-256 by file name."""
+
+
+def write_digests(directory: Path, names: Iterable[str] | None = None) -> None:
+    """Write the SHA-256 of a directory's files to ``sha256.json`` in it; :func:`check_digests` compares.
+
+    names: of the files, relative to the directory; by default all that are in it.
+    """
+    found = (path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+    wanted = sorted((name for name in found if name != DIGESTS) if names is None else names)
+    write_json(directory / DIGESTS, {name: sha256_file(directory / name) for name in wanted})
+
+
+def check_digests(directory: Path) -> list[InputError]:
+    """What is wrong with files that ``sha256.json`` in a directory names, or with itself; empty if nothing
+    is."""
+    path = directory / DIGESTS
+    try:
+        content = read_json(path)
+        if not isinstance(content, dict) or not content:
+            raise InputError("not the SHA-256 of files", path)
+    except InputError as error:
+        return [error]
+    problems = []
+    for name, wanted in content.items():
+        try:
+            if sha256_file(directory / name) != wanted:
+                problems.append(InputError(f"not as {DIGESTS} says: damaged or changed", directory / name))
+        except OSError as error:
+            problems.append(InputError(f"cannot be read: {error.strerror}", directory / name))
+    return problems
+
+
+def hash_json(value: Any) -> str:
+    """SHA-256 of a JSON value in a canonical form: sorted keys, no spaces, no NaN."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write a JSON file atomically, readable by people (indented, in the order given)."""
+    write_whole(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json_or_none(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Read a JSON object that is made again where it is missing or damaged: then it is None."""
+    try:
+        content = read_json(path)
+    except (InputError, OSError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file. Raises InputError: the file is missing or is not JSON; with file and line."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError("no such file", path) from error
+    except UnicodeDecodeError as error:
+        raise InputError("not UTF-8 text", path) from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", path, error.lineno) from error
+    except RecursionError as error:
+        raise InputError("not JSON of ours: nested too deeply", path) from error
+
+
+def cache_directory(name: str) -> Path:
+    """Where something is kept for a user, whatever the project: ``$XDG_CACHE_HOME/paraforge/NAME``."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "paraforge" / name
+
+
+def size(amount: float) -> str:
+    """Bytes in the largest unit of which there is at least one."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(amount) < 1000:
+            return f"{amount:.0f} {unit}" if unit in ("B", "kB") else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"

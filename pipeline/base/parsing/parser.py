@@ -1,0 +1,77 @@
+"""What a parser is: sentences in, bracketed constituency trees out, and how one is opened by its name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, cast
+
+from paraforge.base.errors import InputError
+from paraforge.base.plugins import found_modules
+from paraforge.base.text.paths import expand
+
+# What a parameter may name beside files; another package may add to them.
+PARSERS = ("link-grammar", "stanza")
+_FILE = "file"
+_PACKAGE = "paraforge.base.parsing.parsers"
+
+
+class Parser(Protocol):
+    """A parser, ready to parse."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that a parse depends on: program, dictionaries or models, settings."""
+
+    def parse(self, sentences: Sequence[str]) -> list[str | None]:
+        """A bracketed tree of each sentence, ``(S (NP I) (VP am) .)``; None where there is none: the parser
+        found no tree, or its time limit cut the sentence off."""
+
+
+class ParserModule(Protocol):
+    """What the module of a parser offers."""
+
+    def open_parser(self, path: Path | None) -> Parser:
+        """Open it; ``path`` is of a file of trees, None for a program or library.
+
+        Raises:
+            InputError: it is not installed, or the file cannot be read.
+            MissingPackageError: its package is not installed.
+        """
+
+    def describe(self) -> str:
+        """What is installed, for ``paraforge doctor``; raises what :meth:`open_parser` does."""
+
+
+def parser_names() -> list[str]:
+    """Names of the parsers that are programs or libraries, installed or not."""
+    return [name.replace("_", "-") for name in sorted(found_modules(_PACKAGE)) if name != _FILE]
+
+
+def parser_module(name: str) -> ParserModule:
+    """The module of a parser that is a program or library. Raises InputError: there is none of this name."""
+    if name not in parser_names():
+        raise InputError(
+            f"no parser is called '{name}', and there is no such file",
+            remedy=f"There are {', '.join(parser_names())}, or a file of sentences, tabs and trees.",
+        )
+    return _module(name)
+
+
+def _module(name: str) -> ParserModule:
+    modules = {found.replace("_", "-"): module for found, module in found_modules(_PACKAGE).items()}
+    return cast("ParserModule", importlib.import_module(modules[name]))
+
+
+def open_parser(name: str) -> Parser:
+    """Open a parser by its name, or a file of trees by its path.
+
+    Raises:
+        InputError: there is no such parser or file, or it is not installed.
+        MissingPackageError: a package that it needs is not installed.
+    """
+    path = Path(expand(name))
+    if name not in parser_names() and path.is_file():
+        return _module(_FILE).open_parser(path)
+    return parser_module(name).open_parser(None)

@@ -1,0 +1,57 @@
+"""A file of trees that some other parser made: a line has a sentence, a tab and its bracketed tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import sha256_file
+from paraforge.base.parsing.brackets import skeleton
+from paraforge.base.shards.keys import text_keys
+from paraforge.base.text.lines import numbered_lines
+
+
+def open_parser(path: Path | None) -> ParseTable:
+    """Read the file. Raises InputError: a line has no tab, or no well-formed tree behind it."""
+    if path is None:
+        raise InputError("the parser 'file' needs the path of a file of sentences and trees")
+    return ParseTable(path)
+
+
+def describe() -> str:
+    """Always there."""
+    return "a file of sentences and bracketed trees"
+
+
+class ParseTable:
+    """A :class:`~paraforge.base.parsing.parser.Parser` that looks trees up; their words are not kept in
+    memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.fingerprint = sha256_file(path)
+        self._trees: dict[bytes, str] = {}
+        for number, line in numbered_lines(path):
+            sentence, tab, tree = line.partition("\t")
+            if not line.strip():
+                continue
+            if not tab:
+                raise InputError("a sentence and its tree are expected, a tab between them", path, number)
+            if tree.strip():
+                try:
+                    self._trees[_keys([sentence])[0]] = skeleton(tree)
+                except ValueError as error:
+                    raise InputError(f"no bracketed tree: {error}", path, number) from error
+
+    def parse(self, sentences: Sequence[str]) -> list[str | None]:
+        """Trees of the sentences; None for those that the file does not have."""
+        return [self._trees.get(key) for key in _keys(sentences)]
+
+
+def _keys(sentences: Sequence[str]) -> list[bytes]:
+    """A key of each sentence, white space apart."""
+    keys = text_keys(pa.array([" ".join(sentence.split()) for sentence in sentences], pa.string()))
+    return [row.tobytes() for row in np.ascontiguousarray(keys)]

@@ -1,0 +1,142 @@
+"""link-grammar's ``link-parser``, a program of its own that is fed through a pipe."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json, sha256_file
+from paraforge.base.interrupts import check_interrupt
+
+PROGRAM = "link-parser"
+LANGUAGE = "en"
+LINKAGES = 10
+# Of link-parser's own clock; a sentence that takes longer has no tree.
+SECONDS = 3
+SENTENCES_AT_ONCE = 200
+# Longer than link-parser's limit (254 tokens) or than anything that it ends within its time.
+MAXIMUM_WORDS = 100
+# A program that neither answers nor keeps its time limit is ended after so much for each sentence.
+_PATIENCE = 10 * SECONDS
+_START_SECONDS = 30
+_INSTALL = "Debian: apt-get install link-grammar link-grammar-dictionaries-en."
+_OPTIONS = {
+    "constituents": 1,
+    "graphics": 0,
+    "limit": LINKAGES,
+    "timeout": SECONDS,
+    "panic": 0,
+    "spell": 0,
+    "verbosity": 0,
+}
+# A command whose answer comes behind every tree: a sentence without a tree would go unnoticed otherwise.
+_MARK, _MARKED = "!width=16381", "width set to 16381"
+
+
+def open_parser(path: Path | None) -> LinkGrammar:
+    """Look for the program. Raises InputError: it, or its English dictionary, is not installed."""
+    return LinkGrammar()
+
+
+def describe() -> str:
+    """Version of the program, and that it parses."""
+    parser = LinkGrammar()
+    if parser.parse(["It works."]) == [None]:
+        raise InputError(f"{PROGRAM} parses nothing: its English dictionary is missing", remedy=_INSTALL)
+    return f"{parser.version}; constituency parses for statistics and paraphrasing"
+
+
+class LinkGrammar:
+    """A :class:`~paraforge.base.parsing.parser.Parser` over ``link-parser``."""
+
+    def __init__(self) -> None:
+        program = shutil.which(PROGRAM)
+        if program is None:
+            raise InputError(f"the parser 'link-grammar' needs the program {PROGRAM}", remedy=_INSTALL)
+        self._program = program
+        self.version = _version(program)
+        self.fingerprint = hash_json([PROGRAM, self.version, _OPTIONS, MAXIMUM_WORDS, 1])
+
+    def parse(self, sentences: Sequence[str]) -> list[str | None]:
+        """Trees of the sentences; see :class:`~paraforge.base.parsing.parser.Parser`.
+
+        Raises:
+            InputError: the program cannot be run.
+            Interrupted: SIGTERM or Ctrl-C, seen between some hundred sentences.
+        """
+        trees: list[str | None] = []
+        for start in range(0, len(sentences), SENTENCES_AT_ONCE):
+            check_interrupt()
+            trees += self._parse_some(sentences[start : start + SENTENCES_AT_ONCE])
+        return trees
+
+    def _parse_some(self, sentences: Sequence[str]) -> Iterator[str | None]:
+        """Of sentences that fit one run; one that ends the program has no tree, those after it are tried."""
+        texts = [_one_line(sentence) for sentence in sentences]
+        start = 0
+        while start < len(texts):
+            found = self._run(texts[start:])
+            yield from found
+            start += len(found)
+            if start < len(texts):
+                yield None
+                start += 1
+
+    def _run(self, texts: Sequence[str]) -> list[str | None]:
+        """Trees of the first of the texts: of all, unless the program dies or hangs."""
+        lines = (f" {text}\n{_MARK}\n" if text else f"{_MARK}\n" for text in texts)
+        command = [self._program, LANGUAGE, *(f"-{name}={value}" for name, value in _OPTIONS.items())]
+        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+        try:
+            done = subprocess.run(
+                command,
+                input="".join(lines).encode(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                timeout=_START_SECONDS + _PATIENCE * len(texts),
+                check=False,
+            )
+            output = done.stdout
+        except subprocess.TimeoutExpired as error:
+            output = error.stdout or b""
+        except OSError as error:
+            raise InputError(f"{self._program} cannot be run: {error.strerror}", remedy=_INSTALL) from error
+        answers = output.decode("utf-8", "replace").split(_MARKED)[:-1]
+        return [tree_of(answer) for answer in answers]
+
+
+def _version(program: str) -> str:
+    """Of program and dictionary: another dictionary gives other trees."""
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"{program} cannot be run: {error}", remedy=_INSTALL) from error
+    lines = (said.stdout + said.stderr).splitlines()
+    version = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("Version")), "unknown"
+    )
+    dictionary = Path("/usr/share/link-grammar") / LANGUAGE / "4.0.dict"
+    return f"{version}, {sha256_file(dictionary)[:8]}" if dictionary.is_file() else version
+
+
+def _one_line(sentence: str) -> str:
+    """What is sent: a line without controls; nothing where the sentence is too long."""
+    words = "".join(letter if letter.isprintable() else " " for letter in sentence).split()
+    return " ".join(words) if len(words) <= MAXIMUM_WORDS else ""
+
+
+def tree_of(answer: str) -> str | None:
+    """The first tree of an answer, ``(S (NP a man.n) (VP is.v (VP riding.v)) .)``; None if it has none. Its
+    words are as link-parser writes them; a round bracket of the text is a brace in them."""
+    start = answer.find("(S")
+    depth = 0
+    for place in range(start, len(answer) if start >= 0 else start):
+        depth += {"(": 1, ")": -1}.get(answer[place], 0)
+        if depth == 0:
+            return " ".join(answer[start : place + 1].split())
+    return None

@@ -1,0 +1,62 @@
+"""Stanza's neural constituency parser, whose English models the user downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import InputError, require
+from paraforge.base.files import hash_json
+from paraforge.base.interrupts import check_interrupt
+
+EXTRA = "parse"
+SENTENCES_AT_ONCE = 200
+
+
+def open_parser(path: Path | None) -> StanzaParser:
+    """Load the models.
+
+    Raises:
+        MissingPackageError: stanza is not installed.
+        InputError: its models are missing.
+    """
+    return StanzaParser()
+
+
+def describe() -> str:
+    """Version of stanza, with its models."""
+    return f"{StanzaParser().version}; constituency parses for statistics and paraphrasing"
+
+
+class StanzaParser:
+    """A :class:`~paraforge.base.parsing.parser.Parser` over ``stanza.Pipeline``."""
+
+    def __init__(self) -> None:
+        stanza: Any = require("stanza", EXTRA)
+        try:
+            self._pipeline = stanza.Pipeline(
+                "en",
+                processors="tokenize,pos,constituency",
+                tokenize_no_ssplit=True,
+                download_method=None,
+                verbose=False,
+            )
+        except Exception as error:  # stanza has exceptions of its own for each kind of missing model
+            raise InputError(
+                f"the parser 'stanza' cannot start: {error}",
+                remedy="Fetch its models: python -c \"import stanza; stanza.download('en')\".",
+            ) from error
+        self.version = str(getattr(stanza, "__version__", "unknown"))
+        self.fingerprint = hash_json(["stanza", self.version])
+
+    def parse(self, sentences: Sequence[str]) -> list[str | None]:
+        """Trees of the sentences; see :class:`~paraforge.base.parsing.parser.Parser`."""
+        trees: list[str | None] = []
+        for start in range(0, len(sentences), SENTENCES_AT_ONCE):
+            check_interrupt()
+            # A blank line between two of them is what parts sentences here.
+            texts = [" ".join(text.split()) for text in sentences[start : start + SENTENCES_AT_ONCE]]
+            parsed = iter(self._pipeline("\n\n".join(filter(None, texts))).sentences if any(texts) else ())
+            trees += [str(next(parsed).constituency) if text else None for text in texts]
+        return trees

@@ -1,0 +1,58 @@
+"""Finds classes by the modules that they are in, so that adding one is adding a file."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, get_origin
+
+from paraforge.base.errors import InputError
+
+
+def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
+    """Subclasses of ``base`` that the modules of a package define, in the order of the modules' names.
+
+    An installed package adds its own by naming its module in the entry point group ``paraforge.LAST``, where
+    ``LAST`` is the last part of ``package``: ``paraforge.readers`` for ``paraforge.intake.bitext.readers``.
+    """
+    names = sorted(found_modules(package).values(), key=lambda name: name.rpartition(".")[2])
+    return [value for name in names for value in classes_in(name, base)]
+
+
+def found_modules(package: str) -> Mapping[str, str]:
+    """The same modules, not imported: own name, or name of the entry point -> whole name."""
+    path = importlib.import_module(package).__path__
+    return _modules(package, tuple(path), tuple(sys.path))
+
+
+@cache
+def _modules(package: str, path: tuple[str, ...], installed: tuple[str, ...]) -> Mapping[str, str]:
+    """The same, looked for once in the directories of a package and of what is installed."""
+    modules = {module.name: f"{package}.{module.name}" for module in pkgutil.iter_modules(path)}
+    group = f"paraforge.{package.rpartition('.')[2]}"
+    return modules | {entry.name: entry.value for entry in entry_points(group=group)}
+
+
+def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
+    """Subclasses of ``base`` that a module defines. Raises InputError: it is another package's, and cannot be
+    imported."""
+    try:
+        imported = importlib.import_module(module)
+    except Exception as error:
+        if module.startswith("paraforge."):
+            raise
+        raise InputError(
+            f"the module '{module}', an entry point of an installed package, cannot be imported: {error}",
+            remedy="Repair that package, or uninstall it.",
+        ) from error
+    return [
+        value
+        for value in vars(imported).values()
+        # On Python 3.10 a generic alias such as list[int] counts as a type.
+        if isinstance(value, type) and get_origin(value) is None
+        if issubclass(value, base) and value.__module__ == module
+    ]

@@ -1,0 +1,204 @@
+"""Dask clusters: one that is made here or one that is there, its workers, and who of them this process is."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from paraforge.base.errors import IncompleteError, first_line
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.resources import Resources, available_cores
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+logger = logging.getLogger(__name__)
+
+# A shard that kills its worker this often is given up; the others continue.
+ATTEMPTS = 3
+# Tasks that the scheduler holds, in all and a worker.
+_LEAST_OUT = 64
+_OUT_A_WORKER = 4
+_SECONDS_BETWEEN_COUNTS = 10.0
+# So long a run waits for a first worker, or for another when all have gone, before it stops.
+_PATIENCE_SECONDS = 900.0
+_POLL_SECONDS = 1.0
+
+
+def worker_number() -> int:
+    """Number of this process among the workers of a local cluster; 0 in process. Workers of other clusters
+    are 0 too unless their names are numbers: each of them sees its own devices."""
+    name = _worker_name()
+    return int(name) if name.isdecimal() else 0
+
+
+def worker_threads() -> int:
+    """Threads that this process was started with as a worker of a cluster; all cores where it is none."""
+    if "distributed" not in sys.modules:
+        return available_cores()
+    from distributed import get_worker
+
+    try:
+        return int(get_worker().state.nthreads)
+    except ValueError:
+        return available_cores()
+
+
+def has_gpu_workers(resources: Resources) -> bool:
+    """Whether a worker of the cluster that ``resources`` names declares a ``GPU``; waits a while for a first
+    worker. Raises IncompleteError: nobody answers there, or no worker comes."""
+    with connect(resources, 0) as client, watched_connection():
+        workers = Workers(client)
+        while not (known := client.sync(client.scheduler.identity)["workers"]):
+            workers.tasks_out()
+            check_interrupt()
+            time.sleep(_POLL_SECONDS)
+        found = any(worker["resources"].get("GPU") for worker in known.values())
+    if not found:
+        logger.info(
+            "no worker declares a GPU ('dask worker --resources GPU=1'): the engine runs on the workers' CPUs"
+        )
+    return found
+
+
+def is_numbered() -> bool:
+    """Whether :func:`worker_number` tells this process from others beside it, or there are none."""
+    return _worker_name().isdecimal()
+
+
+def _worker_name() -> str:
+    if "distributed" not in sys.modules:
+        return "0"
+    from distributed import get_worker
+
+    try:
+        return str(get_worker().name)
+    except ValueError:
+        return "0"
+
+
+@contextlib.contextmanager
+def watched_connection() -> Iterator[None]:
+    """While the block runs, a scheduler that goes away is an error that a user can read. Raises
+    IncompleteError: it has gone."""
+    from distributed import CancelledError
+    from distributed.comm import CommClosedError
+
+    try:
+        yield
+    except (CancelledError, CommClosedError) as error:
+        raise IncompleteError(
+            "the connection to the scheduler was lost. What is finished is safe: start the cluster, and run "
+            "the same command again."
+        ) from error
+
+
+@contextlib.contextmanager
+def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int = 1) -> Iterator[Client]:
+    """A Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the block."""
+    import dask
+    from distributed import Client
+
+    if resources.scheduler is not None:
+        try:
+            client = Client(resources.scheduler, timeout="30s")
+        except OSError as error:
+            raise IncompleteError(
+                f"nobody answers at {resources.scheduler}: start one, or set resources.scheduler to null"
+            ) from error
+        with client:
+            yield client
+        return
+    options: dict[str, Any] = {
+        "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
+        "distributed.worker.daemon": True,
+        "distributed.admin.large-graph-warning-threshold": "1GB",
+        "distributed.logging.distributed": "error",
+        # Dask has glibc give memory back at once, so that arrays of a few megabytes are mapped and zeroed
+        # page by page each time: scoring then takes half as much processor time again.
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
+        "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
+    }
+    with (
+        dask.config.set(options),
+        _local_cluster(
+            n_workers=workers,
+            threads_per_worker=at_once,
+            processes=True,
+            memory_limit=resources.memory_limit,
+            dashboard_address=None,
+            resources={"GPU": at_once} if gpu else None,
+            silence_logs=logging.ERROR,
+            # No dashboard, but a port for the scheduler's metrics: any, or a second cluster on a host warns.
+            scheduler_kwargs={"dashboard_address": ":0"},
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def _local_cluster(**options: Any) -> Iterator[Any]:
+    from distributed import Status
+
+    cluster = _started(options)
+    try:
+        yield cluster
+    finally:
+        try:
+            cluster.close()
+        except AssertionError:
+            # Dask cannot end a worker that died a moment ago and is just being started again. It has given
+            # that one up now, and ends the others and the scheduler when asked once more.
+            cluster.status = Status.running
+            cluster.close()
+
+
+def _started(options: Mapping[str, Any]) -> Any:
+    """A local cluster; where a worker dies while it starts, as by want of memory, another try is made."""
+    from distributed import LocalCluster
+
+    reason = ""
+    for _ in range(ATTEMPTS):
+        try:
+            return LocalCluster(**options)
+        except RuntimeError as error:  # Dask ends the whole cluster for one worker
+            reason = first_line(error.__cause__ or error)
+            logger.warning("a worker died while it started: %s", reason)
+    raise IncompleteError(
+        f"the local workers do not start: {reason}. What is finished is safe: free some memory, or set "
+        "resources.workers to 1, and run the same command again."
+    )
+
+
+class Workers:
+    """The workers that are there, counted now and then."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._asked = -math.inf
+        self._number = 0
+        self._last_seen = time.monotonic()
+
+    def tasks_out(self) -> int:
+        """How many tasks the scheduler is to hold: enough for all workers, also for those that join. Raises
+        IncompleteError: no worker has been there for a quarter of an hour."""
+        now = time.monotonic()
+        if now - self._asked > _SECONDS_BETWEEN_COUNTS:
+            before, self._number = self._number, len(self._client.nthreads())
+            self._asked = now
+            if self._number:
+                self._last_seen = now
+            elif before:
+                logger.warning("all workers have gone; waiting for others")
+            elif now - self._last_seen > _PATIENCE_SECONDS:
+                raise IncompleteError(
+                    f"no worker has been there for {now - self._last_seen:,.0f} seconds. "
+                    "What is finished is safe: start workers and run the same command again."
+                )
+        return max(_LEAST_OUT, _OUT_A_WORKER * self._number)

@@ -1,0 +1,130 @@
+"""A stream of pieces worked on by threads or processes: in order, in bounded memory, without a cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from itertools import repeat, takewhile
+from multiprocessing import parent_process
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from paraforge.base.errors import IncompleteError
+from paraforge.base.interrupts import check_interrupt
+
+if TYPE_CHECKING:
+    from paraforge.base.shards.resources import Resources
+
+PieceT = TypeVar("PieceT")
+ResultT = TypeVar("ResultT")
+
+
+def _in_window(
+    pool: Executor, work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], ahead: int
+) -> Generator[ResultT, None, None]:
+    """What ``work`` gives for each piece, in order, while the pool has the next ``ahead`` of them."""
+    window: deque[Future[ResultT]] = deque()
+    try:
+        for piece in pieces:
+            window.append(pool.submit(work, piece))
+            if len(window) > ahead:
+                yield window.popleft().result()
+        while window:
+            yield window.popleft().result()
+    finally:
+        for future in window:
+            future.cancel()
+
+
+def in_processes(
+    work: Callable[[PieceT], ResultT],
+    pieces: Iterable[PieceT],
+    start: Callable[..., None],
+    arguments: tuple[Any, ...],
+    workers: int,
+) -> Iterator[ResultT]:
+    """What ``work`` gives for each piece, in order.
+
+    work: importable, as pieces and results are picklable. pieces: taken as they are needed.
+    start: called with ``arguments`` in every process before its first piece; importable. workers: processes.
+
+    Raises Interrupted: Ctrl-C or SIGTERM arrived and ended a process; IncompleteError: a process died.
+    """
+    # Processes are spawned: Arrow's and torch's threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    try:
+        with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(start, arguments)) as pool:
+            yield from _in_window(pool, work, pieces, 2 * workers)
+    except BrokenProcessPool as error:
+        check_interrupt()  # which a process that was just starting did not survive
+        raise IncompleteError(
+            "a worker process died, perhaps of too little memory: run fewer of them (--workers)"
+        ) from error
+
+
+def _begin(start: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    # A terminal sends Ctrl-C to all of its processes: the parent sees to it, and has the last word.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    start(*arguments)
+
+
+def _end_with_parent() -> None:
+    """Where the parent was killed, nobody takes what a worker gives, nor tells it to end."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> Iterator[ResultT]:
+    """Yield ``function(0)`` ... ``function(count - 1)`` in order, computed by ``threads`` threads.
+
+    Reading, filtering, compressing and hashing a shard run outside the interpreter lock, so threads use all
+    cores and nothing is copied between processes. No more than twice as many results as threads wait to be
+    taken.
+
+    Raises Interrupted: SIGTERM or Ctrl-C; what is being computed is finished first.
+    """
+    if threads <= 1 or count <= 1:
+        for index in range(count):
+            check_interrupt()
+            yield function(index)
+        return
+    with ThreadPoolExecutor(threads, "shards") as pool:
+        for result in _in_window(pool, function, range(count), 2 * threads - 1):
+            check_interrupt()
+            yield result
+
+
+@contextmanager
+def prefetched(
+    items: Iterator[PieceT], depth: int = 1, start: Callable[[], object] | None = None
+) -> Iterator[Iterator[PieceT]]:
+    """Give the same items in the same order, up to `depth` of them computed by a second thread before they
+    are asked for.
+
+    An error in `items` is raised where its item would have come. Leaving the block early stops the thread.
+
+    start: called in the thread before the first item.
+    """
+    end: Any = object()
+    with ThreadPoolExecutor(1, "prefetch", start) as pool:
+        # The one thread takes an item at each turn, so they come in their order.
+        found = _in_window(pool, lambda _: next(items, end), repeat(None), depth)
+        try:
+            yield takewhile(lambda item: item is not end, found)
+        finally:
+            found.close()  # nothing more is begun
+
+
+def threads_for(resources: Resources, rows: int) -> int:
+    """Threads for a corpus of this many rows: one for a small corpus, which is done before threads pay."""
+    return 1 if rows <= resources.in_process_rows else resources.worker_count()

@@ -1,0 +1,91 @@
+"""Resource parameters: where and with how much a run is done; they never change a result."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from paraforge.base.section import Section
+
+# The translation memory in the work directory: no step's directory, and never pruned unasked.
+MEMORY_NAME = "memory"
+
+
+class Resources(Section):
+    """Section ``resources`` of params.yaml. Changing any of these invalidates nothing."""
+
+    workers: int = Field(0, ge=0, description="processes for CPU steps; 0 is one a core")
+    scheduler: str | None = Field(
+        None,
+        pattern=r"^(tcp|tls|ucx|ws|wss)://.+",
+        description="address of a running Dask scheduler; null for a local cluster",
+    )
+    devices: list[str] = Field(
+        default_factory=lambda: ["auto"],
+        min_length=1,
+        description="where translation runs: auto, cpu, or cuda:0, cuda:1, ...",
+    )
+    threads: int = Field(0, ge=0, description="threads of a translation or training process; 0 is one a core")
+    batch_tokens: int = Field(
+        0, ge=0, description="source tokens of a translation batch; 0 lets the engine choose"
+    )
+    cuda_graphs: bool = Field(
+        False, description="engine torch on a GPU: record the steps of the search and replay them"
+    )
+    silence_limit: float = Field(
+        3600,
+        gt=0,
+        description="seconds after which a process that trains with fairseq and reports nothing, not even an "
+        "update or a validation, is ended; the next run resumes from its checkpoint",
+    )
+    memory_limit: str = Field(
+        "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
+    )
+    in_process_rows: int = Field(
+        20_000, ge=0, description="with no more rows than this, no cluster is started"
+    )
+    other_versions: Literal["stop", "reuse", "redo"] = Field(
+        "stop",
+        description="what to do with shards that another version of a library made: stop, reuse, redo",
+    )
+    translation_memory: Path | None = Field(
+        None,
+        description="directory of the translation memory, which projects and hosts may share; null: memory/ "
+        "in the work directory",
+    )
+    work: Path = Field(Path("work"), description="work directory: on a disk that all workers see")
+    keep_work: bool = Field(
+        False,
+        description="keep in the work directory what earlier parameters left, as far as it is quick to make "
+        "again; what took long is kept until 'paraforge work prune'",
+    )
+
+    def memory_directory(self) -> Path:
+        """The translation memory."""
+        return self.translation_memory or self.work / MEMORY_NAME
+
+    def worker_count(self) -> int:
+        """Processes to use on this machine."""
+        return self.workers or available_cores()
+
+    def thread_count(self) -> int:
+        """Threads to use in a process that does its own threading."""
+        return self.threads or available_cores()
+
+
+def cpu_has_bfloat16() -> bool:
+    """Whether this machine's processor multiplies matrices of bfloat16, faster than those of float32."""
+    import torch
+
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def available_cores() -> int:
+    """Cores that this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1

@@ -1,0 +1,308 @@
+"""The one scheduler: independent jobs in this process, on a local Dask cluster, or on an existing one."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import traceback
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from paraforge.base.errors import IncompleteError, Interrupted, ParaforgeError
+from paraforge.base.interrupts import stop_requested
+from paraforge.base.progress import Progress, progress
+from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, watched_connection
+from paraforge.base.shards.pool import in_order
+from paraforge.base.shards.resources import Resources
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+logger = logging.getLogger(__name__)
+
+ResultT = TypeVar("ResultT")
+# Errors that the user has to deal with (bad input, missing package, full disk): the run stops.
+_USERS = (ParaforgeError, OSError, MemoryError)
+_POLL_SECONDS = 0.5
+# One topic for all runs on a scheduler, each with a number of its own: a scheduler never forgets a topic.
+_TOPIC = "paraforge-rows"
+_report: ContextVar[Callable[[int], None] | None] = ContextVar("report_rows", default=None)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What a job that failed has instead of a result."""
+
+    reason: str
+    error: BaseException | None = None
+
+
+def report_rows(rows: int) -> None:
+    """Report from inside a job how many of its rows are done, for a display that moves. A job that never
+    calls this counts its rows when it is done."""
+    report = _report.get()
+    if report is not None:
+        report(rows)
+
+
+class Jobs:
+    """Runs batches of independent jobs in this process, or on one Dask client that all batches share."""
+
+    def __init__(self, client: Client | None = None, *, gpu: bool = False, at_once: int = 1) -> None:
+        """Use ``client``, or this process and ``at_once`` threads.
+
+        gpu: whether a job needs a worker that declares a ``GPU`` resource.
+        at_once: jobs that this process has in hand at a time.
+        """
+        self._client = client
+        self._gpu = gpu
+        self._at_once = at_once
+
+    def run(
+        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
+    ) -> Iterator[tuple[int, ResultT]]:
+        """As :meth:`attempt`, where a job that fails stops the run. Raises IncompleteError: a job killed its
+        worker three times."""
+        for index, result in self.attempt(function, arguments, **display):
+            if isinstance(result, Failed):
+                raise result.error or IncompleteError(f"{function.__name__} {index}: {result.reason}")
+            yield index, result
+
+    def results(
+        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
+    ) -> list[ResultT]:
+        """What :meth:`run` gives, when all is done, in the order of the arguments."""
+        found = dict(self.run(function, arguments, **display))
+        return [found[index] for index in range(len(arguments))]
+
+    def attempt(
+        self,
+        function: Callable[..., ResultT],
+        arguments: Sequence[tuple[Any, ...]],
+        *,
+        description: str,
+        unit: str = "parts",
+        sizes: Sequence[int] | None = None,
+        done: int = 0,
+    ) -> Iterator[tuple[int, ResultT | Failed]]:
+        """Call ``function(*arguments[i])`` for every i; yields (i, result) as they get done, in any order.
+
+        Jobs have to be idempotent: one whose worker dies is run again on another. A long job may report
+        its progress with :func:`report_rows`, in the unit of ``sizes``.
+
+        function: importable top-level function. arguments: one tuple a job.
+        description: what the progress display says. unit: what ``sizes`` count.
+        sizes: how much work each job is; one each by default. All 0: not known, the jobs report it.
+        done: work that is done already, for the display.
+
+        Raises:
+            ParaforgeError, OSError, MemoryError: a job raised it; the run stops.
+            Interrupted: SIGTERM or Ctrl-C.
+        """
+        amounts = [1] * len(arguments) if sizes is None else list(sizes)
+        total = done + sum(amounts)
+        with progress(total=total or None, unit=unit, description=description, done=done) as bar:
+            counter = _Counter(amounts, bar)
+            run = self._here if self._client is None else self._on_dask
+            yield from run(function, arguments, counter)
+
+    def _here(
+        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], counter: _Counter
+    ) -> Iterator[tuple[int, ResultT | Failed]]:
+        def call(index: int) -> tuple[int, ResultT | Failed]:
+            try:
+                told, result = _called(function, arguments[index], lambda rows: counter.tell(index, rows))
+            except _USERS:
+                raise
+            except Exception as error:
+                logger.debug("%s", traceback.format_exc())
+                return index, Failed(_reason(error), error)
+            counter.finish(index, told)
+            return index, result
+
+        yield from in_order(call, len(arguments), self._at_once)
+
+    def _on_dask(
+        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], counter: _Counter
+    ) -> Iterator[tuple[int, ResultT | Failed]]:
+        from distributed import KilledWorker, wait
+        from distributed import TimeoutError as DaskTimeoutError
+
+        client = self._client
+        assert client is not None
+        run = uuid.uuid4().hex
+
+        def submit(index: int) -> Any:
+            return client.submit(
+                _call_on_worker,
+                function,
+                arguments[index],
+                (run, index),
+                priority=-index,
+                resources={"GPU": 1} if self._gpu else None,
+                pure=False,
+            )
+
+        def told(event: tuple[float, tuple[str, int, int]]) -> None:
+            whose, index, rows = event[1]
+            if whose == run:
+                counter.tell(index, rows)
+
+        # A few jobs a worker are out at a time: the scheduler need not hold a million, nor need we look
+        # through them whenever one is done, and a worker that dies has few to be blamed for.
+        waiting = deque(range(len(arguments)))
+        pending: dict[Any, int] = {}
+        suspects: list[int] = []
+        alone: set[int] = set()
+        workers = Workers(client)
+        client.subscribe_topic(_TOPIC, told)
+        try:
+            while waiting or pending or suspects:
+                if stop_requested():
+                    raise Interrupted()
+                with watched_connection(), client.as_current():
+                    out = workers.tasks_out()
+                    while waiting and len(pending) < out:
+                        index = waiting.popleft()
+                        pending[submit(index)] = index
+                    if not pending:
+                        # Dask blames every job that a dying worker held. Alone, only the guilty one is there.
+                        index = suspects.pop()
+                        alone.add(index)
+                        pending[submit(index)] = index
+                    try:
+                        finished = wait(list(pending), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
+                    except (DaskTimeoutError, TimeoutError):
+                        continue
+                for future in finished.done:
+                    index = pending.pop(future)
+                    with watched_connection():
+                        error = future.exception()
+                        result = future.result() if error is None else None
+                    if result is not None:
+                        counter.finish(index, result[0])
+                        yield index, result[1]
+                    elif isinstance(error, KilledWorker) and index not in alone:
+                        suspects.append(index)
+                    elif isinstance(error, KilledWorker):
+                        yield index, Failed(f"its worker died {ATTEMPTS} times")
+                    elif isinstance(error, _USERS):
+                        raise error
+                    else:
+                        yield index, Failed(_reason(error), error)
+                    future.release()
+        finally:
+            # Where the connection is lost there is nothing to cancel, and nobody to inform.
+            with contextlib.suppress(Exception):
+                if pending:
+                    client.cancel(list(pending), force=True)
+                client.unsubscribe_topic(_TOPIC)
+
+
+class _Counter:
+    """What the display shows: each job's amount, no more and no less, also of jobs that were run twice."""
+
+    def __init__(self, amounts: list[int], bar: Progress) -> None:
+        self._amounts = amounts
+        self._bar = bar
+        self._seen = [0] * len(amounts)
+        self._lock = threading.Lock()
+
+    def tell(self, index: int, rows: int) -> None:
+        """Job ``index`` has done this many rows since it began."""
+        with self._lock:
+            if rows > self._seen[index]:
+                self._bar.update(rows - self._seen[index])
+                self._seen[index] = rows
+
+    def finish(self, index: int, rows: int) -> None:
+        self.tell(index, max(rows, self._amounts[index]))
+
+
+def _called(
+    function: Callable[..., ResultT], given: tuple[Any, ...], tell: Callable[[int], None]
+) -> tuple[int, ResultT]:
+    """The rows that a job reported, and its result; ``tell`` gets their sum whenever it grows."""
+    told = 0
+
+    def add(rows: int) -> None:
+        nonlocal told
+        told += rows
+        tell(told)
+
+    token = _report.set(add)
+    try:
+        result = function(*given)
+    finally:
+        _report.reset(token)
+    return told, result
+
+
+def _call_on_worker(
+    function: Callable[..., ResultT], given: tuple[Any, ...], name: tuple[str, int]
+) -> tuple[int, ResultT]:
+    from distributed import get_worker
+
+    worker = get_worker()
+    try:
+        return _called(function, given, lambda rows: worker.log_event(_TOPIC, (*name, rows)))
+    except ParaforgeError as error:
+        if error.ends_process:
+            # Dask gives the job to another worker, and the nanny starts one here with a context of its own.
+            logger.error("%s: this worker ends", error)
+            logging.shutdown()
+            os._exit(error.exit_code)
+        raise
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def open_jobs(
+    resources: Resources,
+    rows: int,
+    *,
+    jobs: int | None = None,
+    workers: int | None = None,
+    gpu: bool = False,
+    at_once: int = 1,
+) -> Iterator[Jobs]:
+    """A scheduler for work over ``rows`` rows: in this process where they are few, otherwise on Dask.
+
+    resources: where to run. rows: of all jobs together.
+    jobs: how many there will be, if that is known: no more workers are started.
+    workers: processes, where another number than ``resources`` says is needed.
+    gpu, at_once: see :class:`Jobs`.
+    """
+    count = workers if workers is not None else resources.worker_count()
+    few = count == 1 or jobs == 1 or rows <= resources.in_process_rows
+    if resources.scheduler is None and few:
+        yield Jobs(at_once=at_once)
+        return
+    with connect(resources, count if jobs is None else min(count, jobs), gpu, at_once) as client:
+        yield Jobs(client, gpu=gpu)
+
+
+MOST_JOB_MEMORY = 1 << 30
+LEAST_JOB_MEMORY = 64 << 20
+
+
+def job_memory(resources: Resources) -> int:
+    """Bytes that a job may take for its own tables: half of what a worker has, and 1 GiB at most."""
+    import psutil
+
+    if resources.memory_limit == "auto":
+        worker = psutil.virtual_memory().total // resources.worker_count()
+    else:
+        from dask.utils import parse_bytes
+
+        worker = parse_bytes(resources.memory_limit)
+    return max(LEAST_JOB_MEMORY, min(MOST_JOB_MEMORY, worker // 2))

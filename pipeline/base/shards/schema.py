@@ -1,0 +1,86 @@
+"""The columns that are not scores: lineage, texts, translation and fate, in the order of the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.shards.column import column
+
+SCHEMA_VERSION = 2
+# Columns of earlier schemas, by their present names. Schema 1 called the source text by its default language.
+FORMER_NAMES = {"cs": "source_text"}
+
+
+_DECLARED = [
+    # lineage
+    column("source", pa.string(), "name of the bitext the pair comes from"),
+    column("line", pa.int64(), "line (or record) number in that bitext, counted from 1"),
+    # text
+    column("source_text", pa.string(), "foreign-language side of the bitext, in any language"),
+    column("reference", pa.string(), "English side of the bitext"),
+    column("translation", pa.string(), "machine translation of the foreign side into English"),
+    # translation
+    column(
+        "translation_score",
+        pa.float32(),
+        "mean natural log-probability per target token, end of sentence included",
+    ),
+    column(
+        "given_score", pa.float32(), "score that an existing paraphrase corpus came with, in its own unit"
+    ),
+    column("rank", pa.int8(), "place of the hypothesis in the beam, 0 is the best"),
+    column("source_truncated", pa.bool_(), "the engine saw only the beginning of the foreign side"),
+    column(
+        "output_truncated",
+        pa.bool_(),
+        "the hypothesis ended at the length cap, not at the end-of-sentence token",
+    ),
+    column("empty_output", pa.bool_(), "the hypothesis has no text"),
+    column("non_finite", pa.bool_(), "the engine's score was NaN or infinite"),
+    column("runaway", pa.bool_(), "the hypothesis repeats the same letters, words or tokens over and over"),
+    # fate
+    column("rejected", pa.string(), "name of the first filter that refused the pair; null if none did"),
+    column("failed", pa.string(), "why the pair could not be translated; null if it was"),
+    # bookkeeping between the steps, not published
+    column("first_row", pa.int64(), "row number of the first pair with the same foreign side"),
+]
+
+COLUMNS: dict[str, pa.Field] = {field.name: field for field in _DECLARED}
+
+TEXT_COLUMNS = ("reference", "translation")
+FATE_COLUMNS = ("rejected", "failed")
+
+
+def alive_rows(table: pa.Table) -> Any:
+    """Whether no earlier step gave up each row, as far as there are columns that say so: a boolean array."""
+    alive = pa.repeat(True, table.num_rows)
+    for name in FATE_COLUMNS:
+        if name in table.column_names:
+            alive = pc.and_(alive, pc.is_null(table[name]))
+    return alive
+
+
+def usable_rows(table: pa.Table) -> Any:
+    """Whether each row has both texts and no earlier step gave it up: a pyarrow boolean array."""
+    return pc.and_(pc.and_(*(pc.is_valid(table[name]) for name in TEXT_COLUMNS)), alive_rows(table))
+
+
+def present_names(names: Sequence[str]) -> list[str]:
+    """Names of a file's columns, those of an earlier schema under their present names."""
+    return [name if (now := FORMER_NAMES.get(name, name)) in names else now for name in names]
+
+
+def schema_of(
+    names: Iterable[str], extra: Iterable[pa.Field] = (), columns: Mapping[str, pa.Field] = COLUMNS
+) -> pa.Schema:
+    """The schema of the named ``columns``, in their order, then ``extra`` fields. Raises KeyError: a name is
+    not among them."""
+    wanted = set(names)
+    unknown = wanted - columns.keys()
+    if unknown:
+        raise KeyError(f"not columns of the project: {sorted(unknown)}")
+    return pa.schema([field for name, field in columns.items() if name in wanted] + list(extra))

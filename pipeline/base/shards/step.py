@@ -1,0 +1,288 @@
+"""A step: a pure function from shard to shard, and running it over a directory of shards."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge.base.errors import IncompleteError, InputError, ParaforgeError
+from paraforge.base.files import sha256_file
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.libraries import Versions, installed, merged, settle_versions
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.scheduler import Failed, open_jobs
+from paraforge.base.shards.store import ShardRecord, ShardView, read_aligned
+from paraforge.base.shards.work import WorkDirectory, shard_key
+
+logger = logging.getLogger(__name__)
+
+ShardFunction = Callable[[pa.Table], pa.Table]
+# The function of the step that this process is at, by what the step is.
+_functions: dict[str, ShardFunction] = {}
+_building = threading.Lock()
+_unfinished: ContextVar[Path | None] = ContextVar("unfinished_file", default=None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is done to each shard, and everything that its result depends on.
+
+    name: names the work directory, ``work/NAME``.
+    version: raised whenever the same input would give another result.
+    parameters: JSON values that the result depends on.
+    fingerprints: hashes of the files that the result depends on (models, vectors).
+    build: importable top-level function; called once in each worker with ``arguments``, gives the function
+        from input shard to output shard.
+    arguments: arguments of ``build``; picklable, may hold resource parameters.
+    columns: input columns to read, or None for all.
+    aligned: whether output shards have the rows of their input shards, one to one.
+    device: ``cpu``, or ``cuda`` for workers that declare a ``GPU`` resource.
+    at_once: shards that a process may have in hand at a time, in threads: while one is read or written the
+        device works at another. The function has to bear that.
+    libraries: distributions whose version decides the result's bytes, beside pyarrow.
+    inherited: versions of the libraries that made what this step only joins, for the index.
+    notes: what else the index says; in no key.
+    """
+
+    name: str
+    version: int
+    parameters: dict[str, Any]
+    build: Callable[..., ShardFunction]
+    arguments: dict[str, Any] = field(default_factory=dict)
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    columns: list[str] | None = None
+    aligned: bool = True
+    device: str = "cpu"
+    at_once: int = 1
+    libraries: tuple[str, ...] = ()
+    inherited: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def description(self) -> dict[str, Any]:
+        """What the result depends on beside the input; part of every shard's key."""
+        return {
+            "step": self.name,
+            "version": self.version,
+            "parameters": self.parameters,
+            "fingerprints": self.fingerprints,
+        }
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What a run of a step did: rows in all, shards in all, shards taken from earlier runs, seconds."""
+
+    rows: int
+    shards: int
+    reused: int
+    seconds: float
+
+
+def run_step(
+    step: Step,
+    inputs: Sequence[Path],
+    output: Path | None,
+    resources: Resources,
+    workers: int | None = None,
+) -> StepReport:
+    """Run ``step`` over row-aligned shard directories and publish the result in ``output``.
+
+    Shards finished by an earlier run are verified and reused. Nothing is published unless every shard is
+    there.
+
+    step: what to do.
+    inputs: shard directories, seen as one :class:`~paraforge.base.shards.store.ShardView`.
+    output: directory to publish, replaced as a whole; None leaves the shards in the work directory.
+    resources: where to run.
+    workers: processes, where a step must use another number than ``resources`` says.
+
+    Raises:
+        InputError: an input shard is not what its index says.
+        WorkLockedError: another process runs this step on the same work directory.
+        IncompleteError: a shard failed, or has other rows than its input; the other shards are kept.
+        Interrupted: SIGTERM or Ctrl-C; finished shards are kept.
+    """
+    started = time.monotonic()
+    view = ShardView(*inputs)
+    work = WorkDirectory(step.name, resources.work)
+    with work.lock():
+        keys = shard_keys(step, view)
+        with ThreadPoolExecutor() as pool:
+            found = list(pool.map(work.find, keys))
+        finished = [key for key, record in zip(keys, found, strict=True) if record is not None]
+        versions = installed(step.libraries)
+        begun = [key for key, record in zip(keys, found, strict=True) if record is None]
+        again = settle_versions(work, finished, len(keys), versions, resources, begun)
+        found = [None if key in again else record for key, record in zip(keys, found, strict=True)]
+        reused = sum(record is not None for record in found)
+        if reused:
+            logger.info("%d of %d shards are there from an earlier run", reused, len(keys))
+        failures: list[str] = []
+        done = _make_missing(step, view, keys, found, work, resources, workers, failures)
+        check_interrupt()
+        if failures:
+            listed = "\n".join(f"  - {failure}" for failure in failures)
+            raise IncompleteError(
+                f"{step.name}: {len(failures)} of {len(keys)} shards failed; "
+                f"the others are kept in {work.path}:\n{listed}"
+            )
+        records = [record for record in done if record is not None]
+        if len(records) != len(keys):
+            raise IncompleteError(f"{step.name}: {len(keys) - len(records)} shards were not made")
+        if step.aligned:
+            for index, (record, rows) in enumerate(zip(records, view.rows, strict=True)):
+                if record.rows != rows:
+                    raise IncompleteError(
+                        f"{step.name}: shard {index} has {record.rows} rows, its input has {rows}"
+                    )
+        if output is not None:
+            libraries = merged([step.inherited, *map(work.made_with, keys)])
+            description = {**step.description(), "libraries": libraries, **step.notes}
+            if step.aligned:
+                description["aligned_to"] = view.digests
+            work.publish(keys, records, output, description)
+        work.note_used(keys)
+    return StepReport(
+        rows=sum(record.rows for record in records),
+        shards=len(records),
+        reused=reused,
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def _make_missing(
+    step: Step,
+    view: ShardView,
+    keys: Sequence[str],
+    found: Sequence[ShardRecord | None],
+    work: WorkDirectory,
+    resources: Resources,
+    workers: int | None,
+    failures: list[str],
+) -> list[ShardRecord | None]:
+    """Make the shards that are not among ``found``; None stays for those that are added to ``failures``."""
+    done = list(found)
+    todo = [index for index, record in enumerate(found) if record is None]
+    if not todo:
+        return done
+    # Workers on other hosts need paths that mean the same there.
+    place = WorkDirectory(work.step, work.path.parent.resolve())
+    versions = installed(step.libraries)
+    arguments = [
+        (step, keys[index], tuple(path.resolve() for path in view.shard_paths(index)), place, versions)
+        for index in todo
+    ]
+    sizes = [view.rows[index] for index in todo]
+    gpu = step.device.startswith("cuda")
+    try:
+        with open_jobs(
+            resources, sum(sizes), jobs=len(todo), workers=workers, gpu=gpu, at_once=step.at_once
+        ) as jobs:
+            for number, result in jobs.attempt(
+                compute_shard,
+                arguments,
+                description=step.name,
+                unit="rows",
+                sizes=sizes,
+                done=view.total_rows - sum(sizes),
+            ):
+                if isinstance(result, Failed):
+                    inputs = ", ".join(map(str, view.shard_paths(todo[number])))
+                    failures.append(f"shard {todo[number]} ({inputs}): {result.reason}")
+                    logger.error("%s", failures[-1])
+                else:
+                    done[todo[number]] = result
+    finally:
+        _functions.clear()
+    return done
+
+
+def compute_shard(
+    step: Step, key: str, inputs: Sequence[Path], work: WorkDirectory, versions: Versions
+) -> ShardRecord:
+    """Read a shard's input files, apply the step's function, and commit the result to the work directory.
+
+    Raises IncompleteError: this host does not have the ``versions`` of libraries of the host that asks.
+    """
+    here = installed(step.libraries)
+    if here != versions:
+        raise IncompleteError(
+            f"{socket.gethostname()} has other versions of libraries than the host that runs {step.name}: "
+            f"{here}, not {versions}. Install the same versions on all hosts; what is finished is safe."
+        )
+    with _building:
+        function = _functions.get(family := f"{step.description()!r}{step.arguments!r}")
+        if function is None:
+            _functions.clear()  # a worker serves one step at a time: free the last step's model
+            function = _functions[family] = _built(step)
+    unfinished = work.begun_file(key)
+    token = _unfinished.set(unfinished)
+    try:
+        table = function(read_aligned(inputs, step.columns))
+    finally:
+        _unfinished.reset(token)
+    record = work.commit(key, table, versions)
+    unfinished.unlink(missing_ok=True)
+    return record
+
+
+def unfinished_file() -> Path | None:
+    """Where a step's function may keep what it has done of its shard when it is interrupted."""
+    return _unfinished.get()
+
+
+def _built(step: Step) -> ShardFunction:
+    """What makes a step's shards. Raises IncompleteError: it cannot begin here. That is no shard's fault, and
+    a worker on which nothing can begin must not try, and fail, all of them."""
+    try:
+        return step.build(**step.arguments)
+    except (ParaforgeError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise IncompleteError(
+            f"{step.name} cannot begin on {socket.gethostname()}: {type(error).__name__}: {error}. "
+            "What is finished is safe."
+        ) from error
+
+
+def shard_keys(step: Step, view: ShardView) -> list[str]:
+    """Key of each output shard, from the bytes of its input shards. Raises InputError: an input shard's bytes
+    are not those that its index names."""
+    check_bytes(view)
+    expected = [[d.records[index].sha256 for d in view.directories] for index in range(len(view))]
+    description = step.description()
+    # Position is part of the key: two shards with equal content are still two shards.
+    return [shard_key(description, [str(index), *digests]) for index, digests in enumerate(expected)]
+
+
+def check_bytes(view: ShardView) -> None:
+    """Read every shard file of a view and compare its SHA-256 with the index. Raises InputError: a shard's
+    bytes are not those that its index names."""
+    paths = [path for directory in view.directories for path in directory.paths]
+    expected = [record.sha256 for directory in view.directories for record in directory.records]
+    # hashlib releases the interpreter lock, so threads read several files at once.
+    with ThreadPoolExecutor() as pool:
+        for path, wanted, found in zip(paths, expected, pool.map(_digest, paths), strict=True):
+            if wanted != found:
+                raise InputError(
+                    "its bytes are not those that its index names: the file is damaged or was changed",
+                    path,
+                    remedy="Remove its directory and run 'dvc repro'.",
+                )
+
+
+def _digest(path: Path) -> str:
+    try:
+        return sha256_file(path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path) from error

@@ -1,0 +1,344 @@
+"""Directories of Parquet shards: reading them, reading several side by side, and writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraforge.base.errors import IncompleteError, InputError, check_format, describing
+from paraforge.base.files import atomic_path, hash_json, read_json, sha256_file, write_json
+from paraforge.base.shards.schema import present_names
+
+ROWS_PER_SHARD = 50_000
+# Of compression: what is written once and read at once need not be smaller.
+_LEVEL = 1
+# Readers of a directory of Parquet files pass over names that begin with an underscore.
+INDEX_NAME = "_shards.json"
+_OLDER_INDEX_NAME = "shards.json"
+INDEX_FORMAT = 1
+# Text hardly repeats within a shard: a dictionary costs time and saves nothing. These columns do repeat.
+DICTIONARY_COLUMNS = ("source", "rejected", "failed", "reference_language", "translation_language")
+
+
+@dataclass(frozen=True)
+class ShardRecord:
+    """One line of ``_shards.json``: file name, rows and SHA-256 of the file."""
+
+    file: str
+    rows: int
+    sha256: str
+
+
+def index_path(directory: Path) -> Path:
+    """The index of a directory of shards: ``_shards.json``, or ``shards.json`` of an older version."""
+    path, older = directory / INDEX_NAME, directory / _OLDER_INDEX_NAME
+    return older if older.is_file() and not path.is_file() else path
+
+
+def shard_name(index: int) -> str:
+    """File name of shard ``index``, e.g. ``shard-00007.parquet``."""
+    return f"shard-{index:05d}.parquet"
+
+
+def write_parquet(table: pa.Table, path: Path, level: int = _LEVEL) -> None:
+    """Write ``table`` in the project's Parquet dialect, not atomically: zstd, page checksums, statistics. The
+    bytes depend on the table (and on the pyarrow version) alone."""
+    pq.write_table(table, path, row_group_size=ROWS_PER_SHARD, **_parquet_options(table.column_names, level))
+
+
+def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer of one Parquet file in the project's dialect, row group by row group, not atomically."""
+    return pq.ParquetWriter(path, schema, **_parquet_options(schema.names))
+
+
+def _parquet_options(names: Sequence[str], level: int = _LEVEL) -> dict[str, Any]:
+    return {
+        "compression": "zstd",
+        "compression_level": level,
+        "use_dictionary": [name for name in DICTIONARY_COLUMNS if name in names],
+        "write_statistics": True,
+        "write_page_checksum": True,
+        "version": "2.6",
+        "store_schema": True,
+    }
+
+
+def write_shard(table: pa.Table, path: Path, level: int = _LEVEL) -> ShardRecord:
+    """Write one shard atomically and say what was written."""
+    with atomic_path(path) as temporary:
+        write_parquet(table, temporary, level=level)
+        digest = sha256_file(temporary)
+    return ShardRecord(path.name, table.num_rows, digest)
+
+
+@contextmanager
+def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file to read parts of it, checking page checksums. Raises InputError, with the remedy:
+    it is missing, or cannot be read, found when opening it or while reading."""
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
+    except FileNotFoundError as error:
+        raise InputError("no such file", path, remedy=remedy) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: names in a damaged footer
+        raise InputError(f"cannot be read as Parquet: {error}", path, remedy=remedy) from error
+
+
+def row_groups(file: pq.ParquetFile, wanted: int = ROWS_PER_SHARD) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The row groups of a file in pieces that are read together, of at least ``wanted`` rows each but for the
+    last, and the rows of each piece."""
+    groups: tuple[int, ...] = ()
+    rows = 0
+    for group in range(file.metadata.num_row_groups):
+        groups += (group,)
+        rows += file.metadata.row_group(group).num_rows
+        if rows >= wanted or group == file.metadata.num_row_groups - 1:
+            yield groups, rows
+            groups, rows = (), 0
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file of the project, checking page checksums; columns have their present names. Raises
+    InputError: the file is missing, not Parquet, damaged, or lacks a column."""
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        stored = dict(zip(present_names(names), names, strict=True))
+        missing = [name for name in columns or () if name not in stored]
+        if missing:
+            raise InputError(f"no column {', '.join(missing)}; it has {', '.join(stored)}", path)
+        wanted = None if columns is None else [stored[name] for name in columns]
+        table = file.read(columns=wanted, use_threads=False)
+        return table.rename_columns(present_names(table.column_names))
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """The schema of a Parquet file of the project; columns have their present names. Raises InputError: the
+    file cannot be read."""
+    with open_parquet(path) as file:
+        schema = file.schema_arrow
+    fields = [field.with_name(name) for field, name in zip(schema, present_names(schema.names), strict=True)]
+    return pa.schema(fields, schema.metadata)
+
+
+def write_index(directory: Path, records: Sequence[ShardRecord], description: dict[str, Any]) -> None:
+    """Write ``_shards.json``: what made the shards, and the rows and SHA-256 of each."""
+    write_json(
+        directory / INDEX_NAME,
+        {
+            "format": INDEX_FORMAT,
+            **description,
+            "rows": sum(record.rows for record in records),
+            "shards": [{"file": r.file, "rows": r.rows, "sha256": r.sha256} for r in records],
+        },
+    )
+
+
+class ShardDirectory:
+    """A directory with ``shard-00000.parquet`` ... and ``_shards.json``.
+
+    records: rows and SHA-256 of each shard, in order.
+    description: what else ``_shards.json`` says (step, version, parameters, ...).
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Open ``path``. Raises InputError: no such directory, or its index is missing, damaged or of a newer
+        format."""
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise InputError("no such directory of shards", self.path, remedy="Run 'dvc repro' to make it.")
+        path = index_path(self.path)
+        index = read_json(path)
+        with describing(path, "damaged index"):
+            check_format(index["format"], INDEX_FORMAT, path)
+            self.records = [
+                ShardRecord(str(s["file"]), int(s["rows"]), str(s["sha256"])) for s in index["shards"]
+            ]
+        self.description = {
+            key: value for key, value in index.items() if key not in ("format", "rows", "shards")
+        }
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Path of each shard, in order."""
+        return [self.path / record.file for record in self.records]
+
+    @property
+    def rows(self) -> list[int]:
+        """Rows of each shard, in order."""
+        return [record.rows for record in self.records]
+
+    @property
+    def total_rows(self) -> int:
+        """Rows of all shards."""
+        return sum(self.rows)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the SHA-256 of all shards."""
+        return hash_json([record.sha256 for record in self.records])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the first shard; empty where there is no shard."""
+        return read_schema(self.paths[0]) if self.records else pa.schema([])
+
+    def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read one shard, checking page checksums and its row count."""
+        table = read_parquet(self.paths[index], columns)
+        if table.num_rows != self.records[index].rows:
+            raise IncompleteError(
+                f"{self.paths[index]}: {table.num_rows} rows, its index says {self.records[index].rows}"
+            )
+        return table
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Read the shards one after the other."""
+        for index in range(len(self)):
+            yield self.read(index, columns)
+
+
+class ShardView:
+    """Several row-aligned shard directories seen as one: shard n has the columns of all of them. Where two
+    directories have the same column, the later directory's is taken."""
+
+    def __init__(self, *paths: str | Path) -> None:
+        """Open the directories. Raises InputError: their shards do not have the same numbers of rows."""
+        if not paths:
+            raise ValueError("a view needs at least one directory")
+        self.directories = [ShardDirectory(path) for path in paths]
+        first = self.directories[0]
+        for other in self.directories[1:]:
+            if other.rows != first.rows:
+                raise InputError(
+                    f"its shards are not aligned with those of {first.path}: "
+                    f"{len(other)} shards of {other.total_rows} rows, {len(first)} of {first.total_rows}",
+                    other.path,
+                    remedy="Run 'dvc repro' to make both from the same input.",
+                )
+        digests = self.digests
+        for other in self.directories:
+            for step, digest in dict(other.description.get("aligned_to") or {}).items():
+                if digests.get(step, digest) != digest:
+                    raise InputError(
+                        f"made from other shards of '{step}' than those that are read with it",
+                        other.path,
+                        remedy="Run 'dvc repro' to make both from the same input.",
+                    )
+        self._columns = [directory.schema.names for directory in self.directories]
+
+    def __len__(self) -> int:
+        return len(self.directories[0])
+
+    @property
+    def rows(self) -> list[int]:
+        """Rows of each shard, in order."""
+        return self.directories[0].rows
+
+    @property
+    def total_rows(self) -> int:
+        """Rows of all shards."""
+        return self.directories[0].total_rows
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Digest of each directory, by the name of its step; a directory that names none is left out."""
+        return {str(d.description["step"]): d.digest for d in self.directories if "step" in d.description}
+
+    @property
+    def column_names(self) -> list[str]:
+        """Columns of the view."""
+        return list(dict.fromkeys(name for names in self._columns for name in names))
+
+    def shard_paths(self, index: int) -> list[Path]:
+        """The files that hold shard ``index``, one a directory."""
+        return [directory.paths[index] for directory in self.directories]
+
+    def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read shard ``index`` with the named columns (all by default). Raises InputError: no directory has
+        one of the columns."""
+        return read_aligned(self.shard_paths(index), columns)
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Read the shards one after the other."""
+        for index in range(len(self)):
+            yield self.read(index, columns)
+
+
+def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) -> pa.Table:
+    """Read row-aligned Parquet files as one table; a later file's column hides an earlier one's."""
+    holder: dict[str, Path] = {}
+    for path in paths:
+        holder.update(dict.fromkeys(read_schema(path).names, path))
+    wanted = list(holder) if columns is None else list(columns)
+    missing = [name for name in wanted if name not in holder]
+    if missing:
+        raise InputError(f"no column {', '.join(missing)}; there are {', '.join(holder)}", paths[0])
+    # The first file is always read, if only for its number of rows.
+    tables = {path: read_parquet(path, [name for name in wanted if holder[name] == path]) for path in paths}
+    rows = {path: table.num_rows for path, table in tables.items() if table.num_columns}
+    if len(set(rows.values())) > 1:
+        raise IncompleteError(
+            f"not row-aligned: {', '.join(f'{path} has {count}' for path, count in rows.items())}"
+        )
+    return pa.table(
+        [tables[holder[name]].column(name) for name in wanted],
+        schema=pa.schema([tables[holder[name]].schema.field(name) for name in wanted]),
+    )
+
+
+class ShardWriter:
+    """Cuts a stream of tables into shards of equal size in a directory. The shards depend on the rows alone,
+    not on how the stream was cut into tables."""
+
+    def __init__(
+        self,
+        directory: Path,
+        schema: pa.Schema,
+        rows_per_shard: int = ROWS_PER_SHARD,
+        level: int = _LEVEL,
+    ) -> None:
+        """level: of compression."""
+        if rows_per_shard < 1:
+            raise ValueError("rows_per_shard must be at least 1")
+        self.directory = directory
+        self.schema = schema
+        self.rows_per_shard = rows_per_shard
+        self.level = level
+        self.records: list[ShardRecord] = []
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Add rows; full shards are written at once."""
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        table = table.select(self.schema.names).cast(self.schema)
+        self._pending.append(table)
+        self._pending_rows += table.num_rows
+        while self._pending_rows >= self.rows_per_shard:
+            self._flush(self.rows_per_shard)
+
+    def _flush(self, rows: int) -> None:
+        merged = pa.concat_tables(self._pending)
+        shard = merged.slice(0, rows).combine_chunks()
+        rest = merged.slice(rows)
+        self._pending = [rest] if rest.num_rows else []
+        self._pending_rows = rest.num_rows
+        self.records.append(write_shard(shard, self.directory / shard_name(len(self.records)), self.level))
+
+    def close(self, description: dict[str, Any] | None = None) -> list[ShardRecord]:
+        """Write what is left and, if a description is given, ``_shards.json``."""
+        if self._pending_rows:
+            self._flush(self._pending_rows)
+        if description is not None:
+            write_index(self.directory, self.records, description)
+        return self.records

@@ -1,0 +1,286 @@
+"""The work directory: finished shards under the hash of what made them, and one writer at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import json
+import os
+import re
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+
+from paraforge.base.errors import InputError, Interrupted, WorkLockedError
+from paraforge.base.files import (
+    hash_json,
+    read_json,
+    remove,
+    remove_directory,
+    remove_leftovers,
+    sha256_file,
+    sync_directory,
+    write_json,
+)
+from paraforge.base.shards.begun import SUFFIX, read_begun
+from paraforge.base.shards.store import ShardRecord, shard_name, write_index, write_shard
+
+WORK = Path("work")
+LOCK_NAME = "lock"
+CURRENT_NAME = "current.json"
+_KEY = b"paraforge.key"
+_LIBRARIES = b"paraforge.libraries"
+# Large files that nobody edits: an output has them as hard links.
+_LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
+# A temporary directory of another host is abandoned when nothing has been added to it for so long.
+_ABANDONED_SECONDS = 7 * 86_400.0
+
+
+class WorkDirectory:
+    """Finished pieces of one step, ``work/STEP/KEY.parquet``, each with its SHA-256 beside it.
+
+    A key is the hash of everything that the result depends on, so nothing here ever grows stale:
+    a changed parameter asks for other keys.
+    """
+
+    def __init__(self, step: str, root: Path = WORK) -> None:
+        self.step = step
+        self.path = root / step
+
+    def file(self, key: str) -> Path:
+        """Where the shard with this key is, if it is finished."""
+        return self.path / f"{key}.parquet"
+
+    def _record_file(self, key: str) -> Path:
+        return self.path / f"{key}.json"
+
+    def find(self, key: str) -> ShardRecord | None:
+        """The finished shard with this key, or None if it is missing, damaged, truncated or another's. The
+        whole file is read: its SHA-256, its footer's key and its row count have to be right."""
+        path = self.file(key)
+        try:
+            record = read_json(self._record_file(key))
+            if sha256_file(path) != record["sha256"]:
+                return None
+            metadata = pq.read_metadata(path)
+            marked = (metadata.metadata or {}).get(_KEY, b"").decode()
+            if marked != key or metadata.num_rows != record["rows"]:
+                return None
+            return ShardRecord(path.name, int(record["rows"]), str(record["sha256"]))
+        except (InputError, OSError, pa.ArrowInvalid, KeyError, TypeError, AttributeError):
+            return None
+
+    def made_with(self, key: str) -> dict[str, str]:
+        """The versions of libraries that a shard's footer names; empty where it names none."""
+        try:
+            metadata = pq.read_metadata(self.file(key)).metadata or {}
+            found = json.loads(metadata.get(_LIBRARIES, b"{}"))
+            return {str(name): str(version) for name, version in found.items()}
+        except (OSError, pa.ArrowInvalid, ValueError, AttributeError):
+            return {}
+
+    def begun_file(self, key: str) -> Path:
+        """Where a step may keep what it has done of a shard that is not finished."""
+        return self.path / f"{key}{SUFFIX}"
+
+    def begun_with(self, key: str, wanted: Mapping[str, str]) -> dict[str, str] | None:
+        """The versions of libraries that an unfinished shard was begun with, if one is not as ``wanted``."""
+        begun = read_begun(self.begun_file(key))
+        if begun is None or all(wanted.get(name) == number for name, number in begun.libraries.items()):
+            return None
+        return {**wanted, **begun.libraries}
+
+    def discard(self, key: str) -> None:
+        """Forget a shard, finished or not."""
+        self._record_file(key).unlink(missing_ok=True)
+        self.file(key).unlink(missing_ok=True)
+        self.begun_file(key).unlink(missing_ok=True)
+
+    def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
+        """Write a finished shard so that :meth:`find` believes it only when all of it is on disk.
+
+        libraries: versions of the libraries that decide its bytes, by name.
+        """
+        # The key is in the footer, so that two shards whose names were swapped are found out.
+        footer = {
+            _KEY: key.encode(),
+            _LIBRARIES: json.dumps(dict(sorted((libraries or {}).items()))).encode(),
+        }
+        marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **footer})
+        record = write_shard(marked, self.file(key))
+        write_json(self._record_file(key), {"rows": record.rows, "sha256": record.sha256})
+        return record
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the step's work directory for this process. Raises WorkLockedError: another process holds it;
+        the message names its host and pid."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        holder = self.path / "holder.json"
+        lock = FileLock(self.path / LOCK_NAME)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise WorkLockedError(f"{self.path} is in use by {_describe(holder)}") from error
+        try:
+            for left in self.path.glob(".*.tmp"):  # of a writer that was killed
+                remove(left)
+            remove_leftovers(self.path)
+            write_json(holder, {"host": socket.gethostname(), "pid": os.getpid(), "step": self.step})
+            yield
+        except Interrupted as error:
+            if error.args:
+                raise
+            raise Interrupted(
+                f"interrupted: what is finished is kept in {self.path}; run the same command again"
+            ) from None
+        finally:
+            holder.unlink(missing_ok=True)
+            lock.release()
+
+    def note_used(self, names: Iterable[str]) -> None:
+        """Note what a finished run used: ``paraforge work prune`` removes what is of earlier runs.
+
+        names: keys of shards, and names of directories below the step's own.
+        """
+        write_json(self.path / CURRENT_NAME, sorted(set(names)))
+
+    def publish(
+        self, keys: Sequence[str], records: Sequence[ShardRecord], output: Path, description: dict[str, Any]
+    ) -> None:
+        """Give the finished shards to ``output`` as ``shard-00000.parquet`` ... with ``_shards.json``.
+
+        Files are hard-linked where the file system allows it, otherwise copied.
+        ``output`` is replaced as a whole.
+        """
+        with replaced_directory(output) as temporary:
+            published = []
+            for index, (key, record) in enumerate(zip(keys, records, strict=True)):
+                target = temporary / shard_name(index)
+                link_or_copy(self.file(key), target)
+                published.append(ShardRecord(target.name, record.rows, record.sha256))
+            write_index(temporary, published, description)
+
+
+def _describe(holder: Path) -> str:
+    try:
+        who = json.loads(holder.read_text(encoding="utf-8"))
+        return f"process {who['pid']} on {who['host']}: wait for it, or stop it"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process: wait for it, or stop it"
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Hard-link ``source`` as ``target``, or copy it where links are not possible. Files that people edit
+    (JSON and other text) are always copied: an edit must not change every copy."""
+    if source.suffix in _LINKED:
+        try:
+            os.link(source, target)
+            return
+        except OSError:
+            pass
+    shutil.copyfile(source, target)
+
+
+@contextmanager
+def replaced_directory(output: Path) -> Iterator[Path]:
+    """Give an empty directory next to ``output`` that takes its place when the block ends well."""
+    with replaced_directories(output) as (temporary,):
+        yield temporary
+
+
+@contextmanager
+def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
+    """Give an empty directory next to each output; they take their places when the block ends well.
+
+    All new directories are complete before the first is put in place, and no old one is removed before the
+    last new one is. Where the file system can exchange two names there is no moment without the output. A
+    process that is killed between two outputs leaves one old and one new.
+
+    Raises InputError: an output is a plain file, which this project never makes here.
+    """
+    for output in outputs:
+        if output.is_file() and not output.is_symlink():
+            raise InputError(f"{output}: a file where a directory is to be written; move it elsewhere first")
+    temporaries = []
+    try:
+        for output in outputs:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            _remove_abandoned(output)
+            writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+            temporary = output.with_name(f".{output.name}.{writer}.tmp")
+            temporary.mkdir()
+            temporaries.append(temporary)
+        yield temporaries
+        for output, temporary in zip(outputs, temporaries, strict=True):
+            _put_in_place(temporary, output)
+    finally:
+        for temporary in temporaries:
+            with suppress(OSError):  # of more interest is why the block has failed
+                remove_directory(temporary)  # unfinished, or what the output was before
+    for parent in {output.parent for output in outputs}:
+        sync_directory(parent)
+
+
+def _put_in_place(new: Path, output: Path) -> None:
+    """Rename ``new`` to ``output``; a directory that was there is ``new`` afterwards."""
+    if output.is_symlink():
+        output.unlink()  # what it leads to stays
+    if not output.exists():
+        try:
+            new.rename(output)
+            return
+        except OSError:
+            if not output.exists():
+                raise  # otherwise another process has just put its own there
+    if not _exchange(new, output):
+        old = new.with_name(f"{new.name.removesuffix('.tmp')}-old.tmp")
+        output.rename(old)
+        try:
+            new.rename(output)
+        except BaseException:
+            old.rename(output)
+            raise
+        old.rename(new)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two directories in one step; False where the system cannot (Linux only)."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here = -100  # AT_FDCWD
+    return bool(rename(here, os.fsencode(one), here, os.fsencode(other), 2) == 0)
+
+
+def _remove_abandoned(output: Path) -> None:
+    """Remove what killed writers of ``output`` left; other writers may be at work."""
+    name = re.compile(rf"\.{re.escape(output.name)}\.(.+)-(\d+)-[0-9a-f]{{8}}(-old)?\.tmp")
+    for left in output.parent.glob(f".{glob.escape(output.name)}.*.tmp"):
+        found = name.fullmatch(left.name)
+        if found is None:
+            continue
+        if found[1] == socket.gethostname():
+            abandoned = not psutil.pid_exists(int(found[2]))
+        else:
+            abandoned = time.time() - left.stat().st_mtime > _ABANDONED_SECONDS
+        if abandoned and found[3] and not output.exists():
+            left.rename(output)
+        elif abandoned:
+            remove_directory(left)
+
+
+def shard_key(description: dict[str, Any], inputs: Sequence[str]) -> str:
+    """Key of a shard: hash of what the step is and of its input shards' SHA-256."""
+    return hash_json([description, list(inputs)])[:40]

@@ -1,0 +1,194 @@
+"""Opens a file for reading, decompressed: plain, gz, bz2, xz or zst, known by its first bytes."""
+
+from __future__ import annotations
+
+import errno
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+from paraforge.base.errors import InputError, one_line
+from paraforge.base.shards.pool import prefetched
+
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    # Skippable frames, which pzstd and others write before the data.
+    **{bytes([0x50 + number]) + b"\x2a\x4d\x18": "zstd" for number in range(16)},
+}
+_SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
+_RAW_BLOCK = 1 << 18
+# A RuntimeError is the answer to a password or an unknown compression, a ValueError to names and numbers that
+# cannot be, an OSError to places outside of the file.
+_ARCHIVE_ERRORS = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError,
+    OverflowError, OSError,
+)  # fmt: skip
+_XZ_MEMORY = 512 << 20  # 'xz -9' needs 65 MB; a file that asks for more than this is refused
+_UNSUPPORTED = {b"PK\x03\x04": "a zip archive", b"\xff\xfe": "UTF-16 text", b"\xfe\xff": "UTF-16 text"}
+
+
+class ByteStream(Protocol):
+    """What readers need of a file."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes, none at the end."""
+
+
+def compression_of(path: Path) -> str | None:
+    """``gzip``, ``bz2``, ``xz``, ``zstd``, or None for a plain file. Raises InputError: the file is missing,
+    empty, an archive, or not what its name says."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except FileNotFoundError as error:
+        raise InputError("no such file", path) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path) from error
+    if not head:
+        raise InputError("the file is empty", path)
+    found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    named = _SUFFIXES.get(path.suffix.lower())
+    if named is not None and found != named:
+        what = found or "not compressed"
+        raise InputError(f"named {path.suffix}, but it is {what}", path, remedy="Give it its right name.")
+    return found
+
+
+def refuse_binary(path: Path, head: bytes | None = None) -> None:
+    """Refuse at once what can never be UTF-8 text.
+
+    head: its first bytes after decompression; by default those of the file itself.
+
+    Raises InputError: a zip archive, UTF-16.
+    """
+    if head is None:
+        with path.open("rb") as file:
+            head = file.read(4)
+    for magic, name in _UNSUPPORTED.items():
+        if head.startswith(magic):
+            raise InputError(
+                f"this is {name}", path, remedy="Give UTF-8 text, plain or as gz, bz2, xz or zst."
+            )
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[ByteStream]:
+    """Open ``path`` for reading, decompressed. Memory does not depend on the file's size.
+
+    Several compressed members in one file are read as one, as gzip and its kin do. Raises InputError: see
+    :func:`compression_of`; and, while reading, a damaged or truncated file.
+    """
+    compression = compression_of(path)
+    if compression == "xz":
+        with path.open("rb") as file:
+            yield _Checked(path, _XzStream(file), compression)
+    elif compression is None:
+        with path.open("rb") as file:
+            yield _Checked(path, file, "file")
+    else:
+        with pa.OSFile(str(path), "rb") as raw, pa.CompressedInputStream(raw, compression) as stream:
+            yield _Checked(path, stream, compression)
+
+
+@contextmanager
+def archive_errors(path: Path, remedy: str | None = None) -> Iterator[None]:
+    """Turn what the standard library raises about a damaged zip or tar archive into one line that names it.
+
+    Raises InputError: instead of it. Errors of the machine, such as a full disk, are passed on.
+    """
+    try:
+        yield
+    except _ARCHIVE_ERRORS as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        raise InputError(f"damaged or truncated archive: {one_line(error)}", path, remedy=remedy) from error
+
+
+def read_ahead(path: Path, size: int) -> Iterator[bytes]:
+    """The decompressed file in blocks of ``size`` bytes (the last may be shorter), read by a second thread.
+
+    Decompression does not hold the interpreter lock, so it runs beside whatever is done with the blocks.
+    Raises InputError: see :func:`open_bytes`.
+    """
+
+    def blocks() -> Iterator[bytes]:
+        with open_bytes(path) as stream:
+            while data := _read_full(stream, size):
+                yield data
+
+    with prefetched(blocks(), 2) as ahead:
+        yield from ahead
+
+
+def _read_full(stream: ByteStream, size: int) -> bytes:
+    data = stream.read(size)
+    if not data or len(data) == size:
+        return data
+    parts, length = [data], len(data)
+    while length < size and (data := stream.read(size - length)):
+        parts.append(data)
+        length += len(data)
+    return b"".join(parts)
+
+
+class _XzStream:
+    """An xz file, member after member. The standard library's own reader passes over trailing garbage."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decompressor = self._begin()
+
+    def _begin(self) -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+
+    def read(self, size: int, /) -> bytes:
+        while True:
+            if self._decompressor.eof:
+                # Members may be followed by another one, or by padding with zero bytes.
+                rest = self._decompressor.unused_data or self._file.read(_RAW_BLOCK)
+                while rest and not rest.strip(b"\0"):
+                    rest = self._file.read(_RAW_BLOCK)
+                if not rest:
+                    return b""
+                self._decompressor = self._begin()
+                data = self._decompressor.decompress(rest.lstrip(b"\0"), size)
+            else:
+                raw = self._file.read(_RAW_BLOCK) if self._decompressor.needs_input else b""
+                if self._decompressor.needs_input and not raw:
+                    raise EOFError("it ends in the middle")
+                data = self._decompressor.decompress(raw, size)
+            if data:
+                return data
+
+
+class _Checked:
+    """Turns a decompressor's complaints into one that names the file and how far it could be read."""
+
+    def __init__(self, path: Path, stream: ByteStream, name: str) -> None:
+        self._path = path
+        self._stream = stream
+        self._name = name
+        self._bytes = 0
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            data = self._stream.read(size)
+        except (OSError, EOFError, lzma.LZMAError, pa.ArrowException) as error:
+            raise InputError(
+                f"damaged or truncated {self._name} data after {self._bytes:,} bytes of text "
+                f"({one_line(error)})",
+                self._path,
+                remedy="Fetch or make the file again.",
+            ) from error
+        self._bytes += len(data)
+        return data

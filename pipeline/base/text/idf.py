@@ -1,0 +1,123 @@
+"""Inverse document frequency of words over the sentences of a background corpus."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.base.compiled import compiled
+from paraforge.base.errors import InputError
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.text.lines import numbered_lines
+from paraforge.base.text.tokens import TokenColumn, tokenize_column
+
+_SENTENCES_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True)
+class Background:
+    """How many of a number of sentences have a word.
+
+    name: what it was taken from. documents: sentences.
+    counts: sentences with each word; words in none are not in it.
+    """
+
+    name: str
+    documents: int
+    counts: Mapping[str, int]
+
+    def idf(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
+        """``ln(N / #(u))`` of each word; one that the background lacks is taken to be in one sentence."""
+        counts = self.counts
+        found = np.fromiter((counts.get(word, 1) for word in words), np.float64, len(words))
+        return np.log(self.documents) - np.log(np.minimum(found, self.documents))
+
+
+def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Mean value of each sentence's tokens, repeats and all; NaN for a sentence without tokens.
+
+    tokens: sentences over a vocabulary. values: one a word of the vocabulary.
+    """
+    totals = np.bincount(tokens.row_numbers, weights=values[tokens.ids], minlength=len(tokens))
+    lengths = tokens.lengths
+    means = np.full(len(tokens), np.nan)
+    np.divide(totals, lengths, out=means, where=lengths > 0)
+    return means
+
+
+def count_documents(tokens: TokenColumn) -> dict[str, int]:
+    """Number of sentences with each word."""
+    counts = sentence_counts(tokens.ids, tokens.offsets, len(tokens.vocabulary))
+    return {tokens.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
+
+
+def background_of_sentences(path: Path) -> Background:
+    """Count a file of sentences, one a line, plain or compressed. Memory grows with the vocabulary alone.
+    Raises InputError: the file cannot be read, is not UTF-8, or has no sentence."""
+    counts: Counter[str] = Counter()
+    documents = 0
+    texts = (text for _, text in numbered_lines(path))
+    while batch := list(islice(texts, _SENTENCES_AT_ONCE)):
+        check_interrupt()
+        counts.update(count_documents(tokenize_column(pa.array(batch, pa.string()))))
+        documents += len(batch)
+    if not documents:
+        raise InputError("no sentence in this file", path)
+    return Background(path.name, documents, counts)
+
+
+def background_of_frequencies(path: Path, sentences: int | None) -> Background:
+    """Read words and their counts, one a line, e.g. ``the 167485604``; words are lower-cased and added up.
+
+    path: the file, plain or compressed.
+    sentences: sentences that the counts are of; None where they count running words: then their sum is taken,
+        and the IDF is the negative logarithm of the word's probability.
+
+    Raises InputError: with file and line: not a word and a positive whole number.
+    """
+    counts: Counter[str] = Counter()
+    for number, text in numbered_lines(path):
+        fields = text.split("\t") if "\t" in text else text.split()
+        if len(fields) != 2 or not fields[1].isdecimal() or int(fields[1]) < 1:
+            raise InputError("a word and its count are expected", path, number)
+        counts[fields[0].lower()] += int(fields[1])
+    if not counts:
+        raise InputError("no word in this file", path)
+    documents = sum(counts.values()) if sentences is None else sentences
+    return Background(path.name, documents, counts)
+
+
+def entropy(counts: Iterable[int]) -> float:
+    """Entropy in nats of the distribution that has these counts; 0 of none."""
+    values = np.fromiter(counts, np.float64)
+    total = float(values.sum())
+    if not total:
+        return 0.0
+    shares = values[values > 0] / total
+    # A single outcome gives -0.0 otherwise.
+    return abs(math.fsum((-shares * np.log(shares)).tolist()))
+
+
+Counts = npt.NDArray[np.int64]
+
+
+@compiled
+def sentence_counts(ids: npt.NDArray[np.int32], offsets: Counts, words: int) -> Counts:
+    """Number of sentences with each of `words` words; a word counts once a sentence."""
+    counts = np.zeros(words, np.int64)
+    last = np.full(words, -1, np.int64)
+    for sentence in range(len(offsets) - 1):
+        for position in range(offsets[sentence], offsets[sentence + 1]):
+            word = ids[position]
+            if last[word] != sentence:
+                last[word] = sentence
+                counts[word] += 1
+    return counts

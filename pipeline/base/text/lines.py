@@ -1,0 +1,263 @@
+"""Text files as blocks of lines: split at line feeds alone, checked UTF-8, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.compression import read_ahead, refuse_binary
+
+BLOCK_BYTES = 4 << 20
+MAX_LINE_BYTES = 1 << 20
+# What is kept of a line over the limit: enough to be recognised in the corpus of refused rows.
+_KEPT_BYTES = 16_384
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WIDTHS = ((2, 0xE0, 0xC0), (3, 0xF0, 0xE0), (4, 0xF8, 0xF0))
+
+
+# What was changed in text that is used, e.g. {"crlf": 12}: counted, so that nothing is silent.
+Changes = Counter[str]
+# What is wrong with a line, numbered from 1.
+FAULTS = ("invalid_utf8", "overlong_line")
+_INVALID_UTF8, _OVERLONG_LINE = 1, 2
+
+
+@dataclass
+class Reading:
+    """How files are read, and what was changed on the way.
+
+    strict: whether what cannot be read (a line that is not UTF-8, a malformed row) is an error; otherwise it
+        is marked.
+    max_line_bytes: longest line that is read whole. block_bytes: how much text is read at a time.
+    changes: where changes are counted.
+    """
+
+    strict: bool = True
+    max_line_bytes: int = MAX_LINE_BYTES
+    block_bytes: int = BLOCK_BYTES
+    changes: Changes = field(default_factory=Counter)
+
+
+@dataclass
+class LineBlock:
+    """Consecutive lines of a file.
+
+    first: number of the first of them, from 1. lines: string array of the lines without their ends.
+    faults: what is wrong with each line, a number of :data:`FAULTS`; 0 for a good line.
+    """
+
+    first: int
+    lines: pa.Array
+    faults: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Number of each line in its file, from 1."""
+        return np.arange(self.first, self.first + len(self), dtype=np.int64)
+
+    def slice(self, start: int, length: int) -> LineBlock:
+        """Some of the lines; nothing is copied."""
+        return LineBlock(
+            self.first + start, self.lines.slice(start, length), self.faults[start : start + length]
+        )
+
+
+def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBlock]:
+    """Read a text file, decompressed.
+
+    A line ends at a line feed; a carriage return just before it, or before the end of the file, belongs to
+    the line end (counted as ``crlf``), and the last line need not end. No other character ends a line. A byte
+    order mark at the beginning is dropped (``byte_order_mark``). Of a line over ``max_line_bytes`` bytes only
+    the beginning is kept.
+
+    reading: how it is read; strictly by default.
+
+    Raises InputError: an empty, missing, damaged or truncated file; binary data; in a strict reading a line
+    that is not UTF-8.
+    """
+    reading = reading or Reading()
+    splitter = _Splitter(path, reading)
+    rest = b""  # of a line that is not complete yet
+    overlong = False  # whether that line is over the limit
+    begun = False
+    for data in read_ahead(path, reading.block_bytes):
+        if not begun:
+            refuse_binary(path, data[:4])
+            if data.startswith(_BYTE_ORDER_MARK):
+                reading.changes["byte_order_mark"] += 1
+                data = data[len(_BYTE_ORDER_MARK) :]
+            begun = True
+        if overlong:
+            end = data.find(b"\n")
+            if end < 0:
+                continue
+            data = data[end:]
+        data = rest + data
+        cut = data.rfind(b"\n") + 1
+        rest = data[cut:]
+        if cut:
+            yield splitter.split(data[:cut], overlong)
+            overlong = False
+        if len(rest) > reading.max_line_bytes:
+            rest, overlong = _beginning(rest), True
+    if rest:
+        if splitter.next_line == 1 and rest.rstrip(b"\r").count(b"\r"):
+            raise InputError(
+                "lines end in carriage returns alone, as on old Macintoshes",
+                path,
+                remedy="Convert it: tr '\\r' '\\n' < OLD > NEW.",
+            )
+        yield splitter.split(rest + b"\n", overlong)
+    if splitter.next_line == 1:
+        raise InputError("the file is empty", path)
+
+
+class _Splitter:
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self.path = path
+        self.reading = reading
+        self.next_line = 1
+
+    def split(self, data: bytes, first_is_overlong: bool) -> LineBlock:
+        if b"\r\n" in data:
+            self.reading.changes["crlf"] += data.count(b"\r\n")
+            data = data.replace(b"\r\n", b"\n")
+        whole = pa.array([data[:-1]], pa.binary())
+        try:
+            lines = pc.split_pattern(whole.cast(pa.string()), "\n").values
+            faults = np.zeros(len(lines), dtype=np.uint8)
+        except pa.ArrowInvalid:
+            lines, faults = self._decode(data[:-1].split(b"\n"))
+        lengths = pc.binary_length(lines).to_numpy()
+        overlong = lengths > self.reading.max_line_bytes
+        if overlong.any():
+            cut = [_beginning(lines[row].as_py().encode()) for row in np.flatnonzero(overlong)]
+            lines = pc.replace_with_mask(
+                lines, pa.array(overlong), pa.array(cut, pa.binary()).cast(pa.string())
+            )
+        overlong[0] |= first_is_overlong
+        faults[overlong] = _OVERLONG_LINE
+        block = LineBlock(self.next_line, lines, faults)
+        self.next_line += len(lines)
+        return block
+
+    def _decode(self, raw: list[bytes]) -> tuple[pa.Array, NDArray[np.uint8]]:
+        faults = np.zeros(len(raw), dtype=np.uint8)
+        texts = []
+        for row, line in enumerate(raw):
+            try:
+                texts.append(line.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                if self.reading.strict:
+                    raise InputError(
+                        f"not UTF-8: byte 0x{line[error.start]:02X} at byte {error.start + 1} of the line",
+                        self.path,
+                        self.next_line + row,
+                        "Convert the file (iconv -f CP1250 -t UTF-8, say); of a bitext, ingest can reject "
+                        "and count such rows (ingest.cleaning.malformed: reject).",
+                    ) from error
+                faults[row] = _INVALID_UTF8
+                texts.append(line.decode("utf-8", "replace"))
+        return pa.array(texts, pa.string()), faults
+
+
+def _beginning(line: bytes) -> bytes:
+    """The first bytes of a line that may be longer, cut between characters."""
+    kept = line[:_KEPT_BYTES]
+    lead = len(kept) - 1
+    while lead > len(kept) - 4 and lead > 0 and kept[lead] & 0xC0 == 0x80:
+        lead -= 1
+    # The last character's first byte says how many bytes it has.
+    width = next((n for n, mask, bits in _WIDTHS if kept[lead] & mask == bits), 1)
+    return kept if len(kept) - lead >= width else kept[:lead]
+
+
+def paired_blocks(
+    paths: Mapping[str, Path], reading: Reading | None = None
+) -> Iterator[dict[str, LineBlock]]:
+    """Read parallel text files in step: blocks of the same lines of each.
+
+    paths: a file for each name. reading: how they are read; strictly by default.
+
+    Raises InputError: see :func:`line_blocks`; and files that do not have the same number of lines.
+    """
+    readers = {name: line_blocks(path, reading) for name, path in paths.items()}
+    current: dict[str, LineBlock | None] = {name: next(reader, None) for name, reader in readers.items()}
+    while True:
+        ended = [name for name, block in current.items() if block is None]
+        if len(ended) == len(current):
+            return
+        if ended:
+            raise _unequal(paths, readers, current)
+        blocks = {name: block for name, block in current.items() if block is not None}
+        count = min(map(len, blocks.values()))
+        yield {name: block.slice(0, count) for name, block in blocks.items()}
+        for name, block in blocks.items():
+            left = len(block) - count
+            current[name] = block.slice(count, left) if left else next(readers[name], None)
+
+
+def _unequal(
+    paths: Mapping[str, Path], readers: dict[str, Iterator[LineBlock]], current: dict[str, LineBlock | None]
+) -> InputError:
+    counts: dict[str, int | None] = {}
+    for name, block in current.items():
+        if block is None:
+            counts[name] = None
+            continue
+        last = block.first + len(block) - 1
+        for further in readers[name]:
+            last = further.first + len(further) - 1
+        counts[name] = last
+    # A file that has ended has as many lines as the others had in step with it.
+    in_step = min(block.first for block in current.values() if block is not None) - 1
+    told = ", ".join(f"{paths[name]} has {count or in_step:,}" for name, count in counts.items())
+    short = next(name for name, count in counts.items() if count is None)
+    return InputError(
+        f"the parallel files do not have the same number of lines: {told}",
+        paths[short],
+        in_step,
+        remedy=f"Line {in_step + 1:,} and what follows have no partner: find where they went out of step.",
+    )
+
+
+def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Number (from 1) and text of each line of a UTF-8 file, plain or compressed, split at line feeds alone.
+
+    blank: whether blank lines are given too.
+
+    Raises InputError: the file is empty or cannot be read; with its number a line that is not UTF-8 or too
+    long.
+    """
+    for first, lines in lists_of_lines(path):
+        for number, text in enumerate(lines, start=first):
+            text = text.rstrip("\r")
+            if blank or text.strip(" \t"):
+                yield number, text
+
+
+def lists_of_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines of such a file in lists, each with the number of its first line; raises as
+    :func:`numbered_lines`, when the lines before have been given."""
+    for block in line_blocks(path, Reading(strict=False)):
+        bad = np.flatnonzero(block.faults)
+        first_bad = int(bad[0]) if len(bad) else len(block)
+        if first_bad:
+            yield block.first, block.lines.slice(0, first_bad).to_pylist()
+        if len(bad):
+            number = block.first + first_bad
+            if block.faults[first_bad] == _OVERLONG_LINE:
+                raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
+            remedy = "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'."
+            raise InputError("not UTF-8 text", path, number, remedy)

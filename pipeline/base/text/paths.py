@@ -1,0 +1,93 @@
+"""Paths of sources: environment variables, the home directory, and patterns for many files."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from paraforge.base.errors import InputError
+
+
+@dataclass(frozen=True)
+class UserFile:
+    """Marks a parameter that names files of the user's: a file, a pattern of files, or a directory.
+
+    'paraforge configure' looks for them, and `inputs/STAGE` has a link to each, which DVC watches.
+
+    words: what the parameter may be instead. hub: whether it may instead be a name in the Hugging Face hub.
+    neighbours: patterns of files that are read from the same directory as the one that is named.
+    """
+
+    words: tuple[str, ...] = ()
+    hub: bool = False
+    neighbours: tuple[str, ...] = ()
+
+
+FilePath = Annotated[str, UserFile()]
+
+
+class UnsetVariableError(InputError):
+    """A path names an environment variable that is not set."""
+
+    def __init__(self, text: str, variable: str) -> None:
+        self.variable = variable
+        super().__init__(
+            f"{text}: the environment variable {variable} is not set",
+            remedy=f"Set it to the directory that is meant, e.g. export {variable}=/data",
+        )
+
+
+_VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
+
+
+def expand(text: str) -> str:
+    """Put in environment variables (``$NAME``, ``${NAME}``) and ``~``. Raises UnsetVariableError: a variable
+    is not set."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        found = os.environ.get(name)
+        if not found:
+            raise UnsetVariableError(text, name)
+        return found
+
+    expanded = _VARIABLE.sub(value, text)
+    return str(Path(expanded).expanduser()) if expanded.startswith("~") else expanded
+
+
+def files_of(text: str) -> list[Path]:
+    """The files that a path or pattern (``*``, ``?``, ``[...]``, ``**``) stands for, sorted by name. Raises
+    InputError: a variable is not set, there is no such file, or it is not a file."""
+    expanded = expand(text)
+    # A file or directory whose name has a bracket is meant literally.
+    if glob.has_magic(expanded) and not Path(expanded).exists():
+        parent = Path(expanded).parent
+        if glob.has_magic(str(parent)) and parent.is_dir():
+            expanded = f"{glob.escape(str(parent))}/{Path(expanded).name}"
+        found = [Path(name) for name in sorted(glob.glob(expanded, recursive=True))]  # noqa: PTH207 - may be absolute
+        files = [path for path in found if not path.is_dir()]
+        if not files:
+            raise InputError("no file matches this pattern", expanded)
+        for path in files:
+            require_regular(path)
+        return files
+    path = Path(expanded)
+    if path.is_dir():
+        raise InputError("this is a directory", path, remedy=f"Name its files, e.g. {path}/*.tsv.gz.")
+    require_regular(path)
+    return [path]
+
+
+def require_regular(path: Path) -> None:
+    """Refuse what cannot be read twice from its beginning: pipes, devices, sockets. Raises InputError: that;
+    or there is no such file, or it is a link to none."""
+    if path.is_file():
+        return
+    if path.exists():
+        raise InputError("not a regular file", path, remedy="Write what it gives to a file first.")
+    problem = "a link to a file that does not exist" if path.is_symlink() else "no such file"
+    raise InputError(problem, path)

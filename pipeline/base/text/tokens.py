@@ -1,0 +1,229 @@
+"""The project's one tokeniser: Moses tokens (sacremoses' English rules), lower-cased, of a text or a column.
+
+Every length, overlap, score and count is over these tokens. A column is tokenised by its distinct chunks
+(runs without white space): Arrow splits the texts and finds the distinct chunks, each is tokenised once in
+every context that it occurs in (`moses` says why that gives sacremoses' tokens), and array operations put the
+sentences together again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.text import moses
+from paraforge.base.text.chunks import Chunks
+from paraforge.base.text.ragged import IntArray, offsets_of, ranges
+
+TOKENIZER_NAME: Final = "moses-lc"
+"""How a corpus' metadata and signature name the tokeniser."""
+
+
+@dataclass(frozen=True)
+class TokenColumn:
+    """The tokens of a column of texts.
+
+    ids: int32, all tokens of all rows one after the other, as indices into `vocabulary`.
+    offsets: int64, rows + 1; row k has the tokens offsets[k] to offsets[k + 1]. A null text has none.
+    vocabulary: the distinct tokens, in no particular order; some may be in no row of this column.
+    """
+
+    ids: npt.NDArray[np.int32]
+    offsets: IntArray
+    vocabulary: list[str]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        """Tokens of each row, int64."""
+        return np.diff(self.offsets)
+
+    @property
+    def row_numbers(self) -> IntArray:
+        """The row of each token, int64, as long as `ids`."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
+
+    def slice(self, first: int, last: int) -> TokenColumn:
+        """Rows `first` to `last` - 1, over the same vocabulary; nothing is copied but offsets."""
+        offsets = self.offsets[first : last + 1]
+        return TokenColumn(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0], self.vocabulary)
+
+    def sums(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Sum over each row's tokens of their rows of `table`, (vocabulary, n): (rows, n) float32."""
+        from paraforge.base.text.sums import sums_of_rows  # numba takes time to import
+
+        return np.asarray(sums_of_rows(self.ids, self.offsets, table))
+
+    def row(self, index: int) -> list[str]:
+        """The tokens of one row as strings."""
+        return [self.vocabulary[i] for i in self.ids[self.offsets[index] : self.offsets[index + 1]]]
+
+    def rows(self) -> list[list[str]]:
+        """The tokens of all rows as strings."""
+        return [self.row(index) for index in range(len(self))]
+
+
+def tokenize(text: str) -> list[str]:
+    """The tokens of one text: `["it", "'s", "fine", "."]`."""
+    return moses.sentence_tokens(text)
+
+
+def tokenize_column(texts: Any) -> TokenColumn:
+    """The tokens of every text of a string column (pyarrow array or chunked array; null is an empty text)."""
+    return tokenize_columns(texts)[0]
+
+
+def tokenize_columns(*columns: Any) -> tuple[TokenColumn, ...]:
+    """The tokens of several string columns (pyarrow; of any lengths) over one shared vocabulary."""
+    texts = pa.chunked_array(
+        [part.cast(pa.large_string()) for column in columns for part in _parts(column)],
+        type=pa.large_string(),
+    ).combine_chunks()
+    joined = _tokenize(texts.fill_null(""))
+    ends = list(accumulate(map(len, columns)))
+    return tuple(joined.slice(end - len(column), end) for column, end in zip(columns, ends, strict=True))
+
+
+def with_own_vocabulary(*columns: TokenColumn) -> tuple[TokenColumn, ...]:
+    """Columns over one vocabulary over that of the tokens that occur in them."""
+    occurs = np.zeros(len(columns[0].vocabulary), dtype=bool)
+    for column in columns:
+        occurs[column.ids] = True
+    vocabulary = [columns[0].vocabulary[number] for number in np.flatnonzero(occurs).tolist()]
+    places = (np.cumsum(occurs) - 1).astype(np.int32)
+    return tuple(TokenColumn(places[column.ids], column.offsets, vocabulary) for column in columns)
+
+
+def _parts(column: Any) -> Sequence[Any]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def _tokenize(texts: Any) -> TokenColumn:
+    codes, offsets, chunks = _split(texts)
+    keys = codes * moses.CONTEXTS + _contexts(codes, offsets, chunks)
+    pieces = _Pieces(len(chunks) * moses.CONTEXTS)
+    pieces.add_chunks(chunks, keys)
+    whole_rows = _irregular_rows(codes, offsets, chunks)
+    if len(whole_rows):
+        # All chunks of an irregular row give way to one entry, the row's tokens as sacremoses finds them.
+        entries = np.diff(offsets)
+        keep = np.ones(len(codes), dtype=bool)
+        keep[ranges(offsets[whole_rows], entries[whole_rows])] = False
+        keep[offsets[whole_rows]] = True
+        keys[offsets[whole_rows]] = pieces.add_texts(texts.take(pa.array(whole_rows)).to_pylist())
+        keys = keys[keep]
+        entries[whole_rows] = 1
+        offsets = offsets_of(entries)
+    counts = pieces.counts[keys]
+    ids = pieces.ids[ranges(pieces.starts[keys], counts)]
+    return TokenColumn(ids, offsets_of(counts)[offsets], list(pieces.vocabulary))
+
+
+def _split(texts: Any) -> tuple[IntArray, IntArray, Chunks]:
+    """Chunk numbers of all rows one after the other, where each row starts among them, distinct chunks."""
+    lists = pc.split_pattern(texts, pattern=" ")
+    encoded = lists.flatten().dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets -= offsets[0]
+    empty = pc.index(encoded.dictionary, "").as_py()
+    if empty >= 0:  # between two spaces, at the edge of a text, or an empty text
+        full = codes != empty
+        offsets = offsets_of(full)[offsets]
+        codes = codes[full]
+    return codes, offsets, Chunks(encoded.dictionary)
+
+
+def _contexts(codes: IntArray, offsets: IntArray, chunks: Chunks) -> IntArray:
+    """The context of every chunk, made OTHER and not FIRST where the chunk does not depend on it."""
+    occupied = np.flatnonzero(np.diff(offsets))
+    firsts = offsets[occupied]
+    lasts = offsets[occupied + 1] - 1
+    context = np.full(len(codes), moses.Following.OTHER, dtype=np.int64)
+    before_stop = np.flatnonzero(chunks.ends_with_stop[codes[:-1]])
+    context[before_stop] = chunks.starts[codes[before_stop + 1]]
+    open_end = chunks.ends_with_stop[codes[lasts]] | chunks.ends_open[codes[lasts]]
+    context[lasts] = np.where(open_end, moses.Following.NOTHING, moses.Following.OTHER)
+    context[firsts] += moses.FIRST * chunks.starts_open[codes[firsts]]
+    return context
+
+
+def _irregular_rows(codes: IntArray, offsets: IntArray, chunks: Chunks) -> IntArray:
+    irregular = chunks.irregular[codes]
+    # Two apostrophes that meet over a row's border count too: tokenising a row whole is never wrong.
+    irregular[1:] |= chunks.ends_quoted[codes[:-1]] & chunks.starts_quoted[codes[1:]]
+    return np.unique(np.searchsorted(offsets, np.flatnonzero(irregular), side="right") - 1)
+
+
+class _Pieces:
+    """Token ids of every key, where a key is chunk number x CONTEXTS + context, or stands for a whole text.
+    Key k has `counts[k]` tokens, from `starts[k]` in `ids` on."""
+
+    def __init__(self, keys: int) -> None:
+        self.vocabulary: dict[str, int] = {}
+        self.counts: IntArray = np.zeros(keys, dtype=np.int64)
+        self.starts: IntArray = np.zeros(keys, dtype=np.int64)
+        self.ids: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+
+    def add_chunks(self, chunks: Chunks, keys: IntArray) -> None:
+        occurs = np.zeros(len(self.counts), dtype=bool)
+        occurs[keys] = True
+        wanted = np.flatnonzero(occurs)
+        chunk, context = np.divmod(wanted, moses.CONTEXTS)
+
+        words = chunks.lowered_words().dictionary_encode()
+        self.vocabulary = {word: index for index, word in enumerate(words.dictionary.to_pylist())}
+        word_ids = words.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        one = chunks.word[chunk]
+        stopped = chunks.word_and_stop[chunk] & (context != moses.Following.LOWER)
+        two = chunks.word_and_mark[chunk] | stopped
+        mark_ids = np.zeros(256, dtype=np.int32)
+        for mark in np.unique(chunks.last[chunk[two]]).tolist():
+            mark_ids[mark] = self._id(chr(mark))
+        self._add(wanted[one], np.ones(int(one.sum()), dtype=np.int64), word_ids[chunk[one]])
+        pairs = np.stack([word_ids[chunk[two]], mark_ids[chunks.last[chunk[two]]]], axis=1).ravel()
+        self._add(wanted[two], np.full(int(two.sum()), 2, dtype=np.int64), pairs)
+
+        other = ~(one | two)
+        strings = chunks.strings.take(pa.array(chunk[other])).to_pylist()
+        self._add_tokens(
+            wanted[other],
+            # An irregular chunk's rows are tokenised whole.
+            [
+                () if irregular else moses.chunk_tokens(string, context)
+                for string, context, irregular in zip(
+                    strings, context[other].tolist(), chunks.irregular[chunk[other]].tolist(), strict=True
+                )
+            ],
+        )
+
+    def add_texts(self, texts: list[str]) -> IntArray:
+        """Tokenise whole texts; gives their keys."""
+        first = len(self.counts)
+        keys = np.arange(first, first + len(texts), dtype=np.int64)
+        self.counts = np.append(self.counts, np.zeros(len(texts), dtype=np.int64))
+        self.starts = np.append(self.starts, np.zeros(len(texts), dtype=np.int64))
+        self._add_tokens(keys, [tokenize(text) for text in texts])
+        return keys
+
+    def _id(self, token: str) -> int:
+        return self.vocabulary.setdefault(token, len(self.vocabulary))
+
+    def _add_tokens(self, keys: IntArray, token_lists: Sequence[Sequence[str]]) -> None:
+        counts = np.array([len(tokens) for tokens in token_lists], dtype=np.int64)
+        ids = [self._id(token) for tokens in token_lists for token in tokens]
+        self._add(keys, counts, np.array(ids, dtype=np.int32))
+
+    def _add(self, keys: IntArray, counts: IntArray, ids: npt.NDArray[Any]) -> None:
+        self.counts[keys] = counts
+        self.starts[keys] = len(self.ids) + offsets_of(counts)[:-1]
+        self.ids = np.concatenate([self.ids, ids.astype(np.int32, copy=False)])

@@ -1,0 +1,209 @@
+"""What a sentence is cut into: words (the project's tokens), character trigrams, or SentencePiece pieces.
+
+There are also words and trigrams without punctuation, which leave out tokens without a letter or digit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.ragged import offsets_of, ranges
+from paraforge.base.text.tokens import TokenColumn, tokenize_columns
+from paraforge.base.text.unit_names import WORD, WORD_UNITS
+
+LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_CODE_BITS = 21
+"""Bits of a Unicode code point: three of them fit in 63 bits."""
+
+
+class Units(Protocol):
+    """A way to cut text. `name` is how encoders and files refer to it."""
+
+    name: str
+
+    @property
+    def fixed_vocabulary(self) -> tuple[list[str], str] | None:
+        """All units and the unknown one where the cutter has its own vocabulary, otherwise None."""
+
+    def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
+        """The units of string columns (pyarrow), over one shared vocabulary."""
+
+
+class Words:
+    """Moses tokens, lower-cased."""
+
+    fixed_vocabulary = None
+
+    def __init__(self, punctuation: bool = True) -> None:
+        """punctuation: False leaves out tokens without a letter or digit."""
+        self.name = WORD if punctuation else "bare_word"
+        self._punctuation = punctuation
+
+    def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
+        """See `paraforge.base.text.tokens`."""
+        tokens = tokenize_columns(*columns)
+        return tokens if self._punctuation else tuple(map(without_punctuation, tokens))
+
+
+class Trigrams:
+    """Character trigrams of the tokens joined by spaces, with one space before and one behind (definition
+    of Trigram)."""
+
+    fixed_vocabulary = None
+
+    def __init__(self, punctuation: bool = True) -> None:
+        """punctuation: False leaves out tokens without a letter or digit."""
+        self.name = "trigram" if punctuation else "bare_trigram"
+        self._words = Words(punctuation)
+
+    def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
+        """Trigrams cross word borders: `a dog` has ` a `, `a d`, ` do`, `dog`, `og `."""
+        return _trigrams_of(self._words.cut(*columns))
+
+
+class WordsAndTrigrams:
+    """The character trigrams of each token by itself, one space before and one behind, and then the token
+    twice, so that a common word weighs about as much as its trigrams; a tab before a word
+    marks it off from a trigram."""
+
+    name = "word_trigram"
+    fixed_vocabulary = None
+
+    def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
+        """The parts of every token, in the tokens' order: `a` has ` a `, and twice `a` with the tab."""
+        words = Words().cut(*columns)
+        parts = parts_of_words(words[0].vocabulary)
+        result = []
+        for column in words:
+            lengths = parts.lengths[column.ids]
+            ids = parts.ids[ranges(parts.offsets[column.ids], lengths)]
+            result.append(TokenColumn(ids, offsets_of(lengths)[column.offsets], parts.vocabulary))
+        return tuple(result)
+
+
+class Pieces:
+    """SentencePiece pieces of the lower-cased text; the model's own vocabulary is the vocabulary."""
+
+    name = "sentencepiece"
+
+    def __init__(self, model: Path) -> None:
+        self._processor = load_processor(model)
+        self.model = model
+        pieces = [self._processor.id_to_piece(number) for number in range(len(self._processor))]
+        self.fixed_vocabulary = (pieces, pieces[self._processor.unk_id()])
+
+    def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
+        """Pieces of each text; a null or blank text has none."""
+        pieces = self.fixed_vocabulary[0]
+        result = []
+        for column in columns:
+            texts = [(text or "").lower() for text in column.to_pylist()]
+            rows = self._processor.encode(texts, num_threads=1)
+            offsets = offsets_of([len(row) for row in rows])
+            ids = np.fromiter((number for row in rows for number in row), np.int32, int(offsets[-1]))
+            result.append(TokenColumn(ids, offsets, pieces))
+        return tuple(result)
+
+
+def load_processor(path: Path) -> Any:
+    """Load a SentencePiece model. Returns ``sentencepiece.SentencePieceProcessor``. Raises InputError: the
+    file is missing or is no SentencePiece model."""
+    import sentencepiece
+
+    if not path.is_file():
+        raise InputError(
+            "no such SentencePiece model",
+            path,
+            remedy="A model needs the SentencePiece file it was trained with.",
+        )
+    try:
+        return sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+    except (RuntimeError, OSError) as error:
+        raise InputError("not a SentencePiece model, or damaged", path) from error
+
+
+def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
+    """The cutter with this name: word, trigram, bare_word, bare_trigram, word_trigram or sentencepiece.
+    Raises InputError: no such name, or sentencepiece without a model."""
+    if name in WORD_UNITS:
+        return Words(punctuation=name == WORD)
+    if name in ("trigram", "bare_trigram"):
+        return Trigrams(punctuation=name == "trigram")
+    if name == "word_trigram":
+        return WordsAndTrigrams()
+    if name == "sentencepiece":
+        if sentencepiece_model is None:
+            raise InputError("SentencePiece units need a SentencePiece model")
+        return Pieces(sentencepiece_model)
+    raise InputError(
+        f"there are no units '{name}'; there are word, trigram, bare_word, bare_trigram, word_trigram, "
+        "sentencepiece"
+    )
+
+
+def without_punctuation(column: TokenColumn) -> TokenColumn:
+    """The tokens that have a letter or digit, over the same vocabulary."""
+    bare = np.array([LETTER_OR_DIGIT.search(token) is not None for token in column.vocabulary], dtype=bool)
+    kept = bare[column.ids]
+    return TokenColumn(column.ids[kept], offsets_of(kept)[column.offsets], column.vocabulary)
+
+
+def _trigrams_of(columns: Sequence[TokenColumn]) -> tuple[TokenColumn, ...]:
+    keys, offsets = zip(*map(trigram_keys, columns), strict=True)
+    distinct, ids = np.unique(np.concatenate(keys), return_inverse=True)
+    vocabulary = [_trigram(int(key)) for key in distinct]
+    result = []
+    first = 0
+    for column_offsets in offsets:
+        last = first + int(column_offsets[-1])
+        result.append(TokenColumn(ids[first:last].astype(np.int32), column_offsets, vocabulary))
+        first = last
+    return tuple(result)
+
+
+def parts_of_words(words: Sequence[str]) -> TokenColumn:
+    """A row for each word: its trigrams between two spaces, and behind them the word twice, after a tab."""
+    count = len(words)
+    rows = TokenColumn(np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64), list(words))
+    (trigrams,) = _trigrams_of([rows])
+    first = len(trigrams.vocabulary)
+    twice = np.repeat(np.arange(first, first + count, dtype=np.int32), 2)
+    ids = np.insert(trigrams.ids, np.repeat(trigrams.offsets[1:], 2), twice)
+    vocabulary = [*trigrams.vocabulary, *(f"\t{word}" for word in words)]
+    return TokenColumn(ids, trigrams.offsets + 2 * rows.offsets, vocabulary)
+
+
+def trigram_keys(column: TokenColumn) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """The trigrams of every row as numbers (three code points of 21 bits), and the rows' offsets among
+    them."""
+    # Every token is written with a space behind it; one more "token" is the space that a row begins with.
+    text = "".join(f"{token} " for token in column.vocabulary) + " "
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
+    token_lengths = np.array([len(token) + 1 for token in column.vocabulary] + [1], dtype=np.int64)
+    token_starts = np.cumsum(token_lengths) - token_lengths
+
+    rows = len(column)
+    with_border = np.insert(column.ids.astype(np.int64), column.offsets[:-1], len(column.vocabulary))
+    lengths = token_lengths[with_border]
+    ends = np.cumsum(lengths)
+    characters = codes[ranges(token_starts[with_border], lengths)]
+
+    row_ends = ends[column.offsets[1:] + np.arange(rows)] if rows else np.empty(0, dtype=np.int64)
+    row_lengths = np.diff(row_ends, prepend=0)
+    counts = np.maximum(row_lengths - 2, 0)
+    starts = ranges(row_ends - row_lengths, counts)
+    bits = np.uint64(_CODE_BITS)
+    keys = (characters[starts] << (bits + bits)) | (characters[starts + 1] << bits) | characters[starts + 2]
+    return keys, offsets_of(counts)
+
+
+def _trigram(key: int) -> str:
+    mask = (1 << _CODE_BITS) - 1
+    return chr(key >> (2 * _CODE_BITS)) + chr((key >> _CODE_BITS) & mask) + chr(key & mask)

@@ -1,0 +1,1 @@
+"""Tables of word vectors, and the formats of their files."""

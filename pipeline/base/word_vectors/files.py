@@ -1,0 +1,280 @@
+"""Reads files of word vectors (word2vec text and binary, GloVe, paragram), checking every line."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.compression import open_bytes
+from paraforge.base.word_vectors.source import FloatArray, RawBlock, VectorBlock, VectorSource
+
+logger = logging.getLogger(__name__)
+
+_LARGEST_DIMENSION: Final = 20_000
+_FIX_LINE: Final = "Correct or remove the line; each has a word and then {} numbers, separated by spaces."
+
+
+def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[VectorBlock]:
+    """Read a file of word vectors block by block, in bounded memory but for the set of words seen.
+
+    A first line of two whole numbers is word2vec's header (words, dimension); without one, the numbers at the
+    end of the first line give the dimension. A word may hold spaces (GloVe 840B has such) if none of its
+    later parts looks like a number. After a header, binary data is taken for word2vec's binary format.
+
+    Published files have words that are not UTF-8, which no text can hold, and words that come again: the
+    former and all but the first of the latter are left out, with a warning that counts them, which is also
+    added to ``notes``.
+
+    Raises InputError: no vectors; a line with too few or too many numbers; NaN or infinity; a header that the
+    file does not keep; damaged or truncated compressed data.
+    """
+    seen: set[str] = set()
+    undecodable = _LeftOut("words that are not UTF-8")
+    repeated = _LeftOut("words that were in the file before")
+    with open_bytes(path) as stream:
+        source = VectorSource(stream, path)
+        header = _header(source)
+        if header is not None and _looks_binary(source):
+            blocks = _read_binary(source, *header)
+        else:
+            blocks = _read_text(source, None if header is None else header[1])
+        for block in blocks:
+            words: list[str] = []
+            places: list[int] = []
+            for position, name in enumerate(block.words):
+                try:
+                    word = name.decode("utf-8")
+                except UnicodeDecodeError:
+                    undecodable.add(name, source.line_of(position))
+                    continue
+                if word in seen:
+                    repeated.add(name, source.line_of(position))
+                    continue
+                seen.add(word)
+                words.append(word)
+                places.append(position)
+            whole = len(words) == len(block.words)
+            yield VectorBlock(words, block.vectors if whole else block.vectors[places])
+    for left_out in (undecodable, repeated):
+        if left_out.count:
+            logger.warning("%s: %s", path, left_out)
+            if notes is not None:
+                notes.append(str(left_out))
+    if not seen:
+        raise InputError(
+            "no word vectors in the file", path, remedy="Give a file with a word and its vector a line."
+        )
+    found = len(seen) + undecodable.count + repeated.count
+    if header is not None and header[0] != found:
+        raise InputError(
+            f"the header says {header[0]} words, the file has {found}",
+            path,
+            1,
+            "If the file is whole, correct its first line; otherwise fetch it again.",
+        )
+
+
+class _LeftOut:
+    """Counts what is left out, and remembers the first of it."""
+
+    def __init__(self, what: str) -> None:
+        self.count = 0
+        self._what = what
+        self._first = ""
+
+    def add(self, word: bytes, line: int | None) -> None:
+        """One more."""
+        self.count += 1
+        if self.count == 1:
+            shown = repr(word[:40].decode("utf-8", "backslashreplace"))
+            self._first = shown if line is None else f"{shown} in line {line:,}"
+
+    def __str__(self) -> str:
+        return f"{self.count:,} {self._what} are left out, the first {self._first}"
+
+
+def _header(source: VectorSource) -> tuple[int, int] | None:
+    source.fill(1 << 16)
+    line, newline, rest = source.buffer.partition(b"\n")
+    fields = line.split()
+    if len(fields) != 2 or not newline or not all(field.isdigit() and len(field) < 12 for field in fields):
+        return None
+    source.buffer = rest
+    source.lines = 1
+    words, dimension = int(fields[0]), int(fields[1])
+    _check_dimension(dimension, source.path)
+    return words, dimension
+
+
+def _check_dimension(dimension: int, path: Path) -> None:
+    if not 1 <= dimension <= _LARGEST_DIMENSION:
+        raise InputError(
+            f"vectors of {dimension} numbers; 1 to {_LARGEST_DIMENSION:,} are possible",
+            path,
+            1,
+            "Give a file with a word and its vector a line.",
+        )
+
+
+def _looks_binary(source: VectorSource) -> bool:
+    source.fill(1 << 16)
+    return any(byte < 0x20 and byte not in b"\t\n\r" for byte in source.buffer[: 1 << 16])
+
+
+def _read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[RawBlock]:
+    """The words and vectors behind the header of word2vec's binary format: words, each with its numbers as
+    float32."""
+    source.block_start = 0
+    done = 0
+    while done < count:
+        words: list[bytes] = []
+        rows: list[bytes] = []
+        while done < count and len(words) < 4096:
+            word = _binary_word(source, done)
+            if not source.fill(4 * dimension):
+                raise _truncated(source, done, count)
+            rows.append(source.take(4 * dimension))
+            words.append(word)
+            done += 1
+        vectors = np.frombuffer(b"".join(rows), dtype="<f4").reshape(-1, dimension).astype(np.float32)
+        finite = np.isfinite(vectors).all(axis=1)
+        if not finite.all():
+            bad = words[int(np.argmin(finite))].decode("utf-8", "backslashreplace")
+            raise InputError(
+                f"the vector of {bad!r} has NaN or infinity", source.path, remedy="Remove the word."
+            )
+        yield RawBlock(words, vectors)
+    source.fill(2)
+    if source.buffer[source.position :].strip():
+        raise InputError(
+            f"there is more behind the {count} words of the header", source.path, remedy="Correct the header."
+        )
+
+
+def _binary_word(source: VectorSource, done: int) -> bytes:
+    size = 64
+    while (end := source.buffer.find(b" ", source.position, source.position + size)) < 0:
+        size *= 2
+        if size > 1 << 16 or not source.fill(size // 2):
+            raise _truncated(source, done, None)
+    word = source.take(end - source.position).lstrip(b"\n")
+    source.take(1)
+    return word
+
+
+def _truncated(source: VectorSource, done: int, count: int | None) -> InputError:
+    of = f" of {count}" if count is not None else ""
+    return InputError(
+        f"the file ends, or is damaged, in word {done + 1}{of}", source.path, remedy="Fetch the file again."
+    )
+
+
+def _read_text(source: VectorSource, dimension: int | None) -> Iterator[RawBlock]:
+    while True:
+        lines = source.take_lines()
+        if lines:
+            if dimension is None:
+                dimension = _dimension_of(lines[0])
+                _check_dimension(dimension, source.path)
+            yield _parse_lines(lines, dimension, source)
+        elif source.ended:
+            return
+
+
+def _dimension_of(line: bytes) -> int:
+    """How many numbers a line ends with, without its first field, the word."""
+    dimension = 0
+    for field in reversed(line.split()[1:]):
+        if not is_number(field):
+            break
+        dimension += 1
+    return dimension
+
+
+def _parse_lines(lines: list[bytes], dimension: int, source: VectorSource) -> RawBlock:
+    words = []
+    numbers = []
+    for position, line in enumerate(lines):
+        line = line.rstrip(b" \r")
+        if line.count(b" ") == dimension:
+            word, _, rest = line.partition(b" ")
+        else:
+            word, rest = _split_unusual(line, dimension, source, position)
+        if not word:
+            raise _ragged(line, dimension, source, position)
+        words.append(word)
+        numbers.append(rest)
+    values = _floats(b" ".join(numbers))
+    if values is None or values.size != len(lines) * dimension or not np.isfinite(values).all():
+        _complain(lines, numbers, dimension, source)
+        raise AssertionError("a block is wrong, and none of its lines")
+    return RawBlock(words, values.reshape(len(lines), dimension))
+
+
+def _floats(text: bytes) -> FloatArray | None:
+    """The numbers of a text separated by spaces, float32; None if something in it is not a number."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            # Beyond float32's range, a number becomes infinite, which the caller refuses.
+            with np.errstate(over="ignore"):
+                return np.fromstring(text, dtype=np.float64, sep=" ").astype(np.float32)
+        except (DeprecationWarning, ValueError):
+            return None
+
+
+def _split_unusual(line: bytes, dimension: int, source: VectorSource, position: int) -> tuple[bytes, bytes]:
+    """Word and numbers of a line that is not separated by single spaces, or whose word has spaces."""
+    fields = line.split()
+    extra = len(fields) - dimension - 1
+    if extra < 0 or any(is_number(field) for field in fields[1 : extra + 1]):
+        raise _ragged(line, dimension, source, position)
+    return b" ".join(fields[: extra + 1]), b" ".join(fields[extra + 1 :])
+
+
+def is_number(field: bytes) -> bool:
+    """Whether a field of a text file is a number, also one that is not finite."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _ragged(line: bytes, dimension: int, source: VectorSource, position: int) -> InputError:
+    found = max(len(line.split()) - 1, 0)
+    return InputError(
+        f"{found} numbers behind the word, not {dimension}" if line.strip() else "a blank line",
+        source.path,
+        source.line_of(position),
+        _FIX_LINE.format(dimension),
+    )
+
+
+def _complain(lines: list[bytes], numbers: list[bytes], dimension: int, source: VectorSource) -> None:
+    """Raise the InputError of the first line that is wrong."""
+    for position, text in enumerate(numbers):
+        for field in text.split():
+            if not is_number(field) or (values := _floats(field)) is None or values.size != 1:
+                raise InputError(
+                    f"{field[:40]!r} is not a number",
+                    source.path,
+                    source.line_of(position),
+                    _FIX_LINE.format(dimension),
+                )
+            if not math.isfinite(float(values[0])):
+                raise InputError(
+                    f"{field[:40].decode()} in a vector",
+                    source.path,
+                    source.line_of(position),
+                    "Remove the line: a vector has finite numbers.",
+                )
+        if len(text.split()) != dimension:
+            raise _ragged(lines[position], dimension, source, position)

@@ -1,0 +1,138 @@
+"""A vector for every word: the sum of those of its character trigrams and of the word itself, eight bits a
+number."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import write_whole
+from paraforge.base.text.units import parts_of_words
+from paraforge.base.word_vectors.vectors import FloatArray
+
+_LARGEST: Final = 127
+_KINDS: Final = {"numbers": "int8", "scales": "float32", "parts": "uint8", "unknown_length": "float32"}
+
+
+class SubwordVectors:
+    """Parts of words, as unit `word_trigram` has them, and their vectors.
+
+    A part without a vector of its own gets one at random, always the same: so a name or a word of another
+    alphabet is like itself and like nothing else.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[str],
+        numbers: npt.NDArray[np.int8],
+        scales: FloatArray,
+        unknown_length: float,
+    ) -> None:
+        """In memory.
+
+        parts: distinct, none with a line break.
+        numbers: parts x dimension; row k times scales[k] is the vector of part k. scales: float32 (parts,).
+        unknown_length: length of the vector of a part that is not among `parts`.
+
+        Raises ValueError: the sizes differ, or a part comes twice or has a line break.
+        """
+        self.parts = list(parts)
+        self.numbers = numbers
+        self.scales = scales
+        self.unknown_length = unknown_length
+        self._rows = {part: row for row, part in enumerate(self.parts)}
+        # Words that were asked for last, and their vectors: the next shard has most of them again.
+        self._last: tuple[dict[str, int], FloatArray] = ({}, np.empty((0, numbers.shape[-1]), np.float32))
+        if numbers.ndim != 2 or len({len(self.parts), len(self._rows), len(numbers), len(scales)}) > 1:
+            raise ValueError(f"{len(self._rows)} parts, numbers {numbers.shape}, {len(scales)} scales")
+        if any("\n" in part for part in self.parts):
+            raise ValueError("a part has a line break")
+
+    @classmethod
+    def quantised(cls, parts: Sequence[str], vectors: FloatArray, unknown_length: float) -> SubwordVectors:
+        """Of float32 vectors, (parts, dimension): each row's largest number becomes 127."""
+        largest = np.maximum(np.abs(vectors).max(axis=1), np.float32(1e-12))
+        scales = (largest / _LARGEST).astype(np.float32)
+        numbers = np.rint(vectors / scales[:, None]).astype(np.int8)
+        return cls(parts, numbers, scales, unknown_length)
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+        return int(self.numbers.shape[1])
+
+    def of_words(self, words: Sequence[str]) -> FloatArray:
+        """Vectors of lower-cased tokens, (words, dimension) float32; not to be written to."""
+        places, last = self._last
+        found = np.array([places.get(word, -1) for word in words], dtype=np.int64)
+        vectors = np.empty((len(words), self.dimension), dtype=np.float32)
+        new = np.flatnonzero(found < 0)
+        old = np.flatnonzero(found >= 0)
+        vectors[old] = last[found[old]]
+        rows = parts_of_words([words[place] for place in new.tolist()])
+        vectors[new] = rows.sums(self._of_parts(rows.vocabulary))
+        self._last = {word: place for place, word in enumerate(words)}, vectors
+        return vectors
+
+    def knows(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Which words are parts themselves, (words,)."""
+        return np.array([f"\t{word}" in self._rows for word in words], dtype=bool)
+
+    @property
+    def words(self) -> list[str]:
+        """The words that are parts themselves."""
+        return [part.removeprefix("\t") for part in self.parts if part.startswith("\t")]
+
+    def _of_parts(self, parts: Sequence[str]) -> FloatArray:
+        rows = np.array([self._rows.get(part, -1) for part in parts], dtype=np.int64)
+        vectors = self.numbers[rows] * self.scales[rows, None]
+        unknown = np.flatnonzero(rows < 0)
+        size = (self.dimension + 7) // 8
+        drawn = [hashlib.shake_128(parts[place].encode("utf-8", "surrogatepass")).digest(size)
+                 for place in unknown.tolist()]  # fmt: skip
+        bits = np.unpackbits(np.frombuffer(b"".join(drawn), dtype=np.uint8).reshape(-1, size), axis=1)
+        signs = 2 * bits[:, : self.dimension].astype(np.float32) - 1
+        vectors[unknown] = signs * np.float32(self.unknown_length / self.dimension**0.5)
+        return vectors.astype(np.float32, copy=False)
+
+    def save(self, path: Path) -> None:
+        """Write a safetensors file; its bytes depend on the content alone."""
+        from safetensors.numpy import save
+
+        tensors: dict[str, npt.NDArray[Any]] = {
+            "numbers": self.numbers,
+            "scales": self.scales,
+            "parts": np.frombuffer("\n".join(self.parts).encode(), dtype=np.uint8),
+            "unknown_length": np.array([self.unknown_length], dtype=np.float32),
+        }
+        write_whole(path, save(tensors))
+
+    @classmethod
+    def open(cls, path: Path) -> SubwordVectors:
+        """Open what `save` wrote. Raises InputError: missing, damaged, or something else."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            tensors: dict[str, Any] = load(path.read_bytes())
+            kinds = {name: str(tensor.dtype) for name, tensor in tensors.items()}
+            if kinds != _KINDS:
+                raise ValueError(f"it holds {kinds}")
+            if not all(np.isfinite(tensors[name]).all() for name in ("scales", "unknown_length")):
+                raise ValueError("a scale is not finite")
+            return cls(
+                tensors["parts"].tobytes().decode().split("\n"),
+                tensors["numbers"],
+                tensors["scales"],
+                float(tensors["unknown_length"].item()),
+            )
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path) from error
+        except (SafetensorError, ValueError) as error:
+            raise InputError(f"not a file of subword vectors: {error}", path) from error

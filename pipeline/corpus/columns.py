@@ -1,0 +1,38 @@
+"""Every column of the project in the order of the published corpus, scores included, and its label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from paraforge.base.shards import schema
+from paraforge.corpus.scorer import scorer_types
+
+# A score's column is declared where it is computed, so that adding one is adding a file.
+_SCORES = {field.name: field for scorer in scorer_types() for field in scorer.fields}
+# What the row's fate is, and what the steps tell each other, comes behind the scores.
+_LAST = (*schema.FATE_COLUMNS, "first_row")
+
+COLUMNS: dict[str, pa.Field] = {
+    **{name: field for name, field in schema.COLUMNS.items() if name not in _LAST},
+    **_SCORES,
+    **{name: schema.COLUMNS[name] for name in _LAST},
+}
+
+# What people call the columns: in tables, pictures and explanations.
+LABELS: dict[str, str] = {name: name.replace("_", " ") for name in COLUMNS}
+for _scorer in scorer_types():
+    LABELS |= _scorer.labels
+LABELS |= {
+    "source_text": "foreign side",
+    "source_truncated": "foreign side cut off",
+    "output_truncated": "translation cut off",
+    "non_finite": "score not finite",
+    "runaway": "repeated without end",
+}
+
+
+def schema_of(names: Iterable[str], extra: Iterable[pa.Field] = ()) -> pa.Schema:
+    """As :func:`paraforge.base.shards.schema.schema_of`, of all columns."""
+    return schema.schema_of(names, extra, COLUMNS)

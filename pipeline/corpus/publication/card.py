@@ -1,0 +1,209 @@
+"""The dataset card of a published corpus, with the front matter that the Hugging Face Hub reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paraforge.base.markdown import Code, clip, code, escape, table
+from paraforge.base.yaml_text import yaml_text
+from paraforge.corpus.columns import LABELS
+from paraforge.corpus.publication.manifest import KEPT, Manifest
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.statistics import Statistics
+from paraforge.corpus.publication.verdict_words import verdict_words
+from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.selection.reasons import explain_reasons
+from paraforge.corpus.statistics.counts import AVERAGED
+
+# The Hub wants it as README.md, which readers of a directory of Parquet files would take for Parquet.
+CARD_NAME = "_README.md"
+# So that datasets finds the split without the card.
+CONFIGS_NAME = ".huggingface.yaml"
+FILES = "shard-*.parquet"
+# By powers of ten from a thousand.
+_SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+# What Arrow calls otherwise than `datasets`.
+_TYPES = {"float": "float32", "double": "float64"}
+
+
+def size_category(rows: int) -> str:
+    """The Hub's size category, e.g. ``10K<n<100K``."""
+    passed = min(max(0, len(str(rows)) - 3), len(_SIZES))
+    least = f"{_SIZES[passed - 1]}<" if passed else ""
+    return f"{least}n<{_SIZES[passed]}" if passed < len(_SIZES) else f"n>{_SIZES[-1]}"
+
+
+def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:
+    """The card's metadata as the Hub reads it."""
+    return {
+        "pretty_name": manifest.name,
+        "license": parameters.licence,
+        "language": list(parameters.languages),
+        "multilinguality": ["translation"] if len(parameters.languages) > 1 else ["monolingual"],
+        "annotations_creators": ["machine-generated"],
+        "size_categories": [size_category(manifest.rows)],
+        "task_categories": ["sentence-similarity", "text-generation"],
+        "tags": list(parameters.tags),
+        **file_configs(manifest),
+    }
+
+
+def file_configs(manifest: Manifest) -> dict[str, Any]:
+    """Which files are which split, and their columns, as the Hub and ``datasets`` read it."""
+    split = "train" if manifest.content == KEPT else "rejected"
+    return configs({"default": (split, FILES, manifest.columns)})
+
+
+def configs(named: Mapping[str, tuple[str, str, Sequence[Mapping[str, str]]]]) -> dict[str, Any]:
+    """Configurations as the Hub and ``datasets`` read them: of each the split, the pattern of its files, and
+    its columns (``name`` and Arrow's ``type``)."""
+    return {
+        "configs": [
+            {"config_name": name, "data_files": [{"split": split, "path": files}]}
+            for name, (split, files, _) in named.items()
+        ],
+        "dataset_info": [
+            {
+                "config_name": name,
+                "features": [{"name": c["name"], "dtype": _TYPES.get(c["type"], c["type"])} for c in columns],
+            }
+            for name, (_, _, columns) in named.items()
+        ],
+    }
+
+
+def dataset_card(manifest: Manifest, statistics: Statistics, parameters: PublishParameters) -> str:
+    """The text of the card. Everything that a user can name or that comes from a corpus is escaped."""
+    metadata = yaml_text(front_matter(manifest, parameters))
+    sections = [_introduction(manifest), _use(manifest), _counts(manifest)]
+    if manifest.content == KEPT:
+        sections += [_bands(statistics), _means(statistics), _examples(statistics)]
+    sections += [_columns(manifest), _licences(manifest, parameters), _origin(manifest)]
+    body = "\n\n".join(section for section in sections if section)
+    return f"---\n{metadata}---\n\n{body}\n"
+
+
+def _introduction(manifest: Manifest) -> str:
+    if manifest.content == KEPT:
+        what = (
+            f"{manifest.rows:,} paraphrase pairs made by back-translation: each pair is the English side of "
+            "parallel text (`reference`) and a machine translation of its foreign side (`translation`), with "
+            "scores and lineage."
+        )
+    else:
+        what = (
+            f"{manifest.rows:,} pairs that were refused (`rejected` names the first filter that refused the "
+            "pair) or could not be translated (`failed` says why). They are kept so that every row that came "
+            "in can be looked up; they are not part of the corpus."
+        )
+    words = verdict_words(manifest) if manifest.content == KEPT else None
+    told = "" if words is None else escape(" ".join([*words.sentences, *words.warnings]))
+    paragraphs = [f"# {escape(manifest.name)}", what, told, f"Signature: {code(manifest.signature)}"]
+    return "\n\n".join(part for part in paragraphs if part)
+
+
+def _use(manifest: Manifest) -> str:
+    split = "train" if manifest.content == KEPT else "rejected"
+    # The directory as it is, or the pattern, is what each of these readers understands.
+    text = """## Use
+
+```python
+from datasets import load_dataset
+pairs = load_dataset("parquet", data_files="FILES", split="train")
+# or load_dataset(PATH, split="SPLIT"), a directory or a name on the Hub
+
+import pandas
+pandas.read_parquet("PATH", columns=["reference", "translation"])
+
+import duckdb
+duckdb.sql("SELECT reference, translation FROM 'FILES' WHERE paraphrase_score > 0.8 LIMIT 10")
+
+import polars
+polars.scan_parquet("FILES").filter(polars.col("overlap_3") < 0.3).collect()
+```
+
+`paraforge verify PATH` checks every file against `_manifest.json`."""
+    return text.replace("FILES", FILES).replace("SPLIT", split)
+
+
+def _counts(manifest: Manifest) -> str:
+    rows = [_count_row(source, counts) for source, counts in sorted(manifest.sources.items())]
+    if len(rows) > 1:
+        rows.append(_count_row("all", manifest.counts))
+    by_source = table(["source", "rows in", "kept", "rejected", "failed", "kept %"], rows, right=range(1, 6))
+    explained = explain_reasons(manifest.steps)
+    reasons = [
+        ["rejected", name, f"{number:,}", explained.get(name, "")]
+        for name, number in manifest.counts.rejected.most_common()
+    ]
+    reasons += [["failed", name, f"{number:,}", ""] for name, number in manifest.counts.failed.most_common()]
+    head = ["", "reason", "pairs", "meaning"]
+    by_reason = table(head, reasons, right=[2]) if reasons else "Nothing was refused."
+    return f"## Counts\n\nRows in = kept + rejected + failed.\n\n{by_source}\n\n{by_reason}"
+
+
+def _count_row(name: str, counts: Counts) -> list[str]:
+    share = 100 * counts.kept / counts.rows_in if counts.rows_in else 0.0
+    numbers = (counts.rows_in, counts.kept, counts.rejected.total(), counts.failed.total())
+    return [name, *(f"{number:,}" for number in numbers), f"{share:.1f}"]
+
+
+def _bands(statistics: Statistics) -> str:
+    rows = [
+        [
+            b["band"],
+            f"{b['pairs']:,}",
+            f"{b['overlap_3']:.2f}",
+            f"{b['kept']:,}",
+            f"{b['kept_overlap_3']:.2f}",
+        ]
+        for b in statistics.bands()
+    ]
+    head = ["paraphrase score", "scored pairs", "trigram overlap", "kept pairs", "trigram overlap"]
+    shown = table(head, rows, right=range(1, 5))
+    return f"## Score bands\n\nMean trigram overlap of the pairs in a band.\n\n{shown}"
+
+
+def _means(statistics: Statistics) -> str:
+    means = statistics.means()
+    rows = [[LABELS[name], f"{means[name]:.3f}"] for name in AVERAGED if name in means]
+    return f"## Means over kept pairs\n\n{table(['', 'mean'], rows, right=[1])}" if rows else ""
+
+
+def _examples(statistics: Statistics) -> str:
+    pairs = [example.pair for band in statistics.examples for example in band]
+    if not pairs:
+        return ""
+    rows = [
+        [f"{pair['paraphrase_score']:.2f}", clip(pair["reference"]), clip(pair["translation"])]
+        for pair in pairs
+    ]
+    head = ["score", "reference", "translation"]
+    return f"## Examples\n\nDrawn at random from each score band.\n\n{table(head, rows, right=[0])}"
+
+
+def _columns(manifest: Manifest) -> str:
+    rows = [[Code(c["name"]), c["type"], c["description"]] for c in manifest.columns]
+    return f"## Columns\n\n{table(['column', 'type', 'meaning'], rows)}"
+
+
+def _licences(manifest: Manifest, parameters: PublishParameters) -> str:
+    rows = [[source, manifest.licences.get(source, "not stated")] for source in sorted(manifest.sources)]
+    text = "Each pair is under the licence of the text it was made from, which the column `source` names."
+    whole = f"The whole: {code(parameters.licence)}."
+    return f"## Licences\n\n{text} {whole}\n\n{table(['source', 'licence'], rows)}"
+
+
+def _origin(manifest: Manifest) -> str:
+    rows = []
+    for name, step in manifest.steps.items():
+        fingerprints = step.get("fingerprints") or {}
+        rows += [
+            [name, what, Code(str(digest)[:16])] for what, digest in sorted(fingerprints.items()) if digest
+        ]
+    made = table(["step", "file", "fingerprint"], rows) if rows else "No model was used."
+    return (
+        f"## Origin\n\nMade by paraforge {manifest.version}, schema {manifest.schema_version}. "
+        f"All parameters are in `_manifest.json`.\n\n{made}"
+    )

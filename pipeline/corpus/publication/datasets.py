@@ -1,0 +1,181 @@
+"""Published datasets as the query commands see them: files that are there, whole, and of a known schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.schema import SCHEMA_VERSION, present_names
+from paraforge.base.shards.store import open_parquet
+from paraforge.corpus.publication import lexicon_layout as layout
+from paraforge.corpus.publication.manifest import (
+    KEPT,
+    MANIFEST_NAME,
+    REJECTED,
+    Manifest,
+    manifest_path,
+    read_manifest,
+)
+
+LEXICON = "lexicon"
+PUBLISH_AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch the file again."
+_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A directory of Parquet files with one schema.
+
+    name: ``corpus``, ``rejected`` or ``lexicon``.
+    files: absolute paths, in order; none where the dataset is empty and has no file.
+    rows: rows of all files, as the manifest says.
+    schema: columns as the manifest says, with their present names.
+    manifest: of a published corpus; None of a lexicon.
+    renamed: present names of the columns that its files call otherwise.
+    """
+
+    name: str
+    directory: Path
+    files: list[Path]
+    rows: int
+    schema: pa.Schema
+    manifest: Manifest | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
+def open_published(directory: Path) -> Dataset:
+    """Open ``data/corpus`` or ``data/rejected``, or a copy of one.
+
+    Only sizes and the Parquet marks are looked at; ``paraforge verify`` reads every byte. Raises InputError:
+    no manifest, a changed one, one of a newer version, or a file is missing or cut off.
+    """
+    if not directory.is_dir():
+        raise InputError("no such directory", directory, remedy="Name the directory of a published corpus.")
+    if not manifest_path(directory).is_file():
+        inside = next((d for d in (directory / KEPT, directory / "data" / KEPT) if d.is_dir()), None)
+        raise InputError(
+            f"not a published corpus: there is no {MANIFEST_NAME} in it",
+            directory,
+            remedy=f"Did you mean {inside}?" if inside else "Run 'dvc repro publish' to make one.",
+        )
+    manifest = read_manifest(directory)
+    if manifest.schema_version > SCHEMA_VERSION:
+        raise InputError(
+            f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}",
+            manifest_path(directory),
+            remedy="Upgrade paraforge.",
+        )
+    if manifest.content not in (KEPT, REJECTED):
+        raise InputError(f"unknown content '{manifest.content}'", manifest_path(directory))
+    files = [_whole(directory, file.path, file.bytes) for file in manifest.files]
+    stored = [column["name"] for column in manifest.columns]
+    names = present_names(stored)
+    types = [_type(column["type"]) for column in manifest.columns]
+    schema = pa.schema(list(zip(names, types, strict=True)))
+    renamed = {name: now for name, now in zip(stored, names, strict=True) if name != now}
+    return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest, renamed)
+
+
+def published_tables(dataset: Dataset, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Columns of a published dataset, some rows at a time, under their present names. Raises InputError: a
+    file is damaged."""
+    stored = {now: name for name, now in dataset.renamed.items()}
+    names = [stored.get(name, name) for name in columns]
+    for path in dataset.files:
+        with open_file(path) as file:
+            for batch in file.iter_batches(50_000, columns=names, use_threads=False):
+                yield pa.Table.from_batches([batch]).select(names).rename_columns(list(columns))
+
+
+def open_publication(directory: Path, with_rejected: bool = True) -> list[Dataset]:
+    """The kept pairs of a publication and, unless told otherwise, the refused ones next to them. Raises
+    InputError: not a published corpus, damaged, or of another run than what is next to it."""
+    dataset = open_published(directory)
+    datasets = [dataset]
+    other = directory.absolute().parent / (REJECTED if dataset.name == KEPT else KEPT)
+    if with_rejected and other.is_dir():
+        beside = open_published(other)
+        signatures = {one.manifest.signature for one in (dataset, beside) if one.manifest}
+        if beside.name == dataset.name or len(signatures) > 1:
+            raise InputError(
+                f"it is not of the same run as {directory}",
+                other,
+                remedy="Publish both again, or give --kept-only to leave it out.",
+            )
+        datasets.append(beside)
+    return sorted(datasets, key=lambda one: one.name)
+
+
+def open_lexicon(directory: Path) -> Dataset:
+    """Open a lexicon that stage ``lexicon`` or ``paraforge lexicon extract`` wrote. Raises InputError: not a
+    lexicon, one of a newer format, or a file is missing or damaged."""
+    _, records = layout.read_lexicon_json(directory)
+    files = [_whole(directory, name, None) for name, _ in records]
+    return Dataset(LEXICON, directory, files, sum(rows for _, rows in records), _lexicon_schema(files))
+
+
+def _lexicon_schema(files: list[Path]) -> pa.Schema:
+    if not files:
+        return layout.SCHEMA
+    with open_file(files[0]) as file:
+        return file.schema_arrow
+
+
+def open_file(path: Path) -> AbstractContextManager[pq.ParquetFile]:
+    """Open a file of a dataset; see :func:`~paraforge.base.shards.store.open_parquet`."""
+    return open_parquet(path, PUBLISH_AGAIN)
+
+
+def neighbours(corpus: Dataset) -> tuple[dict[str, Dataset], dict[str, str]]:
+    """The datasets next to a corpus, including itself. Returns those that can be read, by name; and of those
+    that cannot, why."""
+    found = {corpus.name: corpus}
+    missing: dict[str, str] = {}
+    for name in (KEPT, REJECTED, LEXICON):
+        if name in found:
+            continue
+        directory = corpus.directory.absolute().parent / name
+        if not directory.is_dir():
+            missing[name] = f"there is no directory {directory}"
+            continue
+        try:
+            found[name] = open_lexicon(directory) if name == LEXICON else open_published(directory)
+        except InputError as error:
+            missing[name] = str(error)
+    return found, missing
+
+
+def _whole(directory: Path, name: str, size: int | None) -> Path:
+    path = directory.absolute() / name
+    if Path(name).name != name:
+        raise InputError(f"the manifest names a file outside of it: {name}", directory)
+    try:
+        found = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+            file.seek(-min(found, len(_MAGIC)), 2)
+            tail = file.read()
+    except FileNotFoundError as error:
+        raise InputError("missing, the manifest lists it", path, remedy=PUBLISH_AGAIN) from error
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path) from error
+    if size is not None and found != size:
+        raise InputError(
+            f"damaged: it has {found:,} bytes, the manifest says {size:,}", path, remedy=PUBLISH_AGAIN
+        )
+    if head != _MAGIC or tail != _MAGIC:
+        raise InputError("damaged: not a whole Parquet file", path, remedy=PUBLISH_AGAIN)
+    return path
+
+
+def _type(name: str) -> pa.DataType:
+    try:
+        return pa.type_for_alias(name)
+    except ValueError:
+        return pa.string()

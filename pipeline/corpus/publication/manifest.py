@@ -1,0 +1,175 @@
+"""The manifest of a published corpus: files and their SHA-256, columns, counts, parameters and origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge.base.errors import InputError, check_format, describing
+from paraforge.base.files import hash_json, read_json, write_json
+from paraforge.base.shards.schema import SCHEMA_VERSION
+from paraforge.corpus.selection.fate import Counts
+from paraforge.versions import __version__
+
+# Readers of a directory of Parquet files pass over names that begin with an underscore.
+MANIFEST_NAME = "_manifest.json"
+_OLDER_MANIFEST_NAME = "manifest.json"
+FORMAT = 1
+KEPT, REJECTED = "corpus", "rejected"
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """One Parquet file of a published corpus."""
+
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What ``_manifest.json`` says.
+
+    content: ``corpus`` (kept pairs) or ``rejected`` (refused and failed pairs). name: title of the dataset.
+    signature: see :mod:`paraforge.corpus.publication.signature`.
+    counts: of the whole run, so that kept, rejected and failed add up to the rows that came in.
+    sources: the same counts of each source. files: the Parquet files, in order.
+    columns: name, type and description of each column.
+    steps: version, parameters and fingerprints of each step that the corpus went through.
+    licences: licence of each source, as configured.
+    publication: the same in the manifests of the kept and the refused pairs of one run, and only there; empty
+        in older corpora.
+    verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty in older corpora.
+    wrong_pairs: the file of wrong pairs; None where there is none, as next to the refused pairs.
+    """
+
+    content: str
+    name: str
+    signature: str
+    counts: Counts
+    sources: dict[str, Counts]
+    files: list[PublishedFile]
+    columns: list[dict[str, str]]
+    steps: dict[str, Any]
+    licences: dict[str, str]
+    publication: str = ""
+    verdict: dict[str, Any] = field(default_factory=dict)
+    wrong_pairs: PublishedFile | None = None
+    version: str = __version__
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def rows(self) -> int:
+        """Rows of all files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def expected_rows(self) -> int:
+        """Rows that the files have to have by the counts."""
+        return self.counts.kept if self.content == KEPT else self.counts.left_out
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON value, with the SHA-256 of everything else in it as ``sha256``."""
+        value: dict[str, Any] = {
+            "format": FORMAT,
+            "paraforge": self.version,
+            "schema_version": self.schema_version,
+            "content": self.content,
+            "name": self.name,
+            "signature": self.signature,
+            "publication": self.publication,
+            "rows": self.rows,
+            "bytes": sum(file.bytes for file in self.files),
+            "counts": self.counts.as_dict(),
+            "sources": {source: counts.as_dict() for source, counts in sorted(self.sources.items())},
+            "licences": self.licences,
+            "columns": self.columns,
+            "steps": self.steps,
+            "verdict": self.verdict,
+            "wrong_pairs": None if self.wrong_pairs is None else vars(self.wrong_pairs),
+            "files": [vars(file) for file in self.files],
+        }
+        value["sha256"] = hash_json(value)
+        return value
+
+    def write(self, directory: Path) -> None:
+        """Write ``_manifest.json``."""
+        write_json(directory / MANIFEST_NAME, self.as_dict())
+
+
+def manifest_path(directory: Path) -> Path:
+    """The manifest of a published corpus: ``_manifest.json``, or ``manifest.json`` of an older version."""
+    path, older = directory / MANIFEST_NAME, directory / _OLDER_MANIFEST_NAME
+    return older if older.is_file() and not path.is_file() else path
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read ``_manifest.json`` (``manifest.json`` of an older version) and check that it is as it was written.
+
+    Raises InputError: it is missing, not JSON, of a newer format, incomplete, or was changed.
+    """
+    path = manifest_path(directory)
+    value = read_json(path)
+    with describing(path, "not a manifest of paraforge", "Publish the corpus again."):
+        check_format(int(value["format"]), FORMAT, path)
+        sealed = {key: part for key, part in value.items() if key != "sha256"}
+        if hash_json(sealed) != value["sha256"]:
+            raise InputError(
+                "the manifest was changed after it was written",
+                path,
+                remedy="Publish the corpus again, or take the manifest from where the corpus came from.",
+            )
+        return Manifest(
+            content=str(value["content"]),
+            name=str(value["name"]),
+            signature=str(value["signature"]),
+            counts=Counts.from_dict(value["counts"]),
+            sources={source: Counts.from_dict(counts) for source, counts in value["sources"].items()},
+            files=[_file(entry) for entry in value["files"]],
+            columns=[{str(key): str(text) for key, text in column.items()} for column in value["columns"]],
+            steps=dict(value["steps"]),
+            licences={str(source): str(text) for source, text in value["licences"].items()},
+            publication=str(value.get("publication", "")),
+            verdict=dict(value.get("verdict") or {}),
+            wrong_pairs=_file(value["wrong_pairs"]) if value.get("wrong_pairs") else None,
+            version=str(value["paraforge"]),
+            schema_version=int(value["schema_version"]),
+        )
+
+
+def _file(value: Mapping[str, Any]) -> PublishedFile:
+    return PublishedFile(str(value["path"]), int(value["rows"]), int(value["bytes"]), str(value["sha256"]))
+
+
+def describe_columns(schema: Iterable[pa.Field]) -> list[dict[str, str]]:
+    """Name, type and description of each column, as the manifest and the card list them."""
+    return [
+        {
+            "name": column.name,
+            "type": str(column.type),
+            "description": (column.metadata or {}).get(b"description", b"").decode("utf-8"),
+        }
+        for column in schema
+    ]
+
+
+def schema_differences(schema: pa.Schema, columns: Sequence[Mapping[str, str]]) -> list[str]:
+    """How a file's columns differ from those that the manifest lists; empty where they agree."""
+    wanted = {column["name"]: column["type"] for column in columns}
+    found = {column.name: str(column.type) for column in schema}
+    problems = [f"column '{name}' is missing" for name in wanted if name not in found]
+    problems += [f"column '{name}' is not in the manifest" for name in found if name not in wanted]
+    problems += [
+        f"column '{name}' is {found[name]}, the manifest says {kind}"
+        for name, kind in wanted.items()
+        if name in found and found[name] != kind
+    ]
+    if not problems and list(found) != list(wanted):
+        problems.append("the columns are in another order than in the manifest")
+    return problems

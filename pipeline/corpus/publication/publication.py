@@ -1,0 +1,285 @@
+"""Publication: kept pairs and refused pairs as two Parquet datasets with manifest, signature and card."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import hash_json, sha256_file, write_whole
+from paraforge.base.progress import progress
+from paraforge.base.shards.pool import in_order, threads_for
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import SCHEMA_VERSION
+from paraforge.base.shards.step import check_bytes
+from paraforge.base.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
+from paraforge.base.shards.work import WorkDirectory, replaced_directories
+from paraforge.base.yaml_text import yaml_text
+from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME, dataset_card, file_configs
+from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.plan import FilePlan, plan_files
+from paraforge.corpus.publication.signature import signature
+from paraforge.corpus.publication.statistics import Statistics, describe, merge
+from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs
+from paraforge.corpus.selection.fate import kept_mask
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.passes import inputs_digest
+from paraforge.versions import PUBLISH
+
+logger = logging.getLogger(__name__)
+
+STEP = "publish"
+_UNPUBLISHED = ("first_row",)
+
+
+@dataclass(frozen=True)
+class PublishReport:
+    """What publication did: the manifests of both datasets, the statistics, and the wall-clock time."""
+
+    corpus: Manifest
+    rejected: Manifest
+    statistics: Statistics
+    seconds: float
+
+    def result(self) -> str:
+        """What came of it in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 refused; 0.3 s``."""
+        files = len(self.corpus.files)
+        size = sum(file.bytes for file in self.corpus.files) / 1e6
+        parts = [f"{self.corpus.rows:,} pairs in {files:,} file{'s' * (files != 1)}, {size:,.1f} MB"]
+        if self.rejected.rows:
+            parts.append(f"{self.rejected.rows:,} refused")
+        return "; ".join([*parts, f"{self.seconds:.1f} s"])
+
+    def metrics(self) -> dict[str, Any]:
+        """What ``metrics/publish.json`` holds."""
+        counts = self.corpus.counts
+        size = sum(file.bytes for file in self.corpus.files)
+        return {
+            "pairs": counts.kept,
+            "rejected": counts.rejected.total(),
+            "failed": counts.failed.total(),
+            "files": len(self.corpus.files),
+            "megabytes": round(size / 1e6, 3),
+            "bytes_per_pair": round(size / counts.kept, 1) if counts.kept else 0.0,
+            "means": self.statistics.means(),
+            "bands": {
+                band["band"]: {key: value for key, value in band.items() if key != "band"}
+                for band in self.statistics.bands()
+            },
+            "seconds": round(self.seconds, 3),
+            "pairs_per_second": round(counts.rows_in / self.seconds) if self.seconds else 0,
+        }
+
+
+def publish(
+    parameters: PublishParameters,
+    inputs: Sequence[Path],
+    selected: Path,
+    corpus: Path,
+    rejected: Path,
+    resources: Resources,
+) -> PublishReport:
+    """Write both datasets; each directory is replaced as a whole.
+
+    parameters: name, licences, file size.
+    inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
+    selected: what selection wrote for them, ``data/selected``.
+    corpus, rejected: where to publish kept pairs, and those refused or failed.
+    resources: threads, and the work directory that holds the lock.
+
+    Raises:
+        InputError: there are no pairs, a shard is damaged, or the selection is that of another input.
+        IncompleteError: rows in differ from kept + rejected + failed.
+        WorkLockedError: another process is publishing with the same work directory.
+    """
+    started = time.monotonic()
+    view = ShardView(*inputs, selected)
+    _check_selection(view, inputs, selected)
+    with ExitStack() as stack:
+        stack.enter_context(WorkDirectory(STEP, resources.work).lock())
+        check_bytes(view)
+        kept_directory, rejected_directory = stack.enter_context(replaced_directories(corpus, rejected))
+        directories = {KEPT: kept_directory, REJECTED: rejected_directory}
+        publication = _Publication(parameters, view, directories, threads_for(resources, view.total_rows))
+        kept, refused, statistics = publication.run()
+    if not statistics.counts.kept:
+        logger.warning("the published corpus is empty: no pair was kept")
+    return PublishReport(kept, refused, statistics, time.monotonic() - started)
+
+
+def _check_selection(view: ShardView, inputs: Sequence[Path], selected: Path) -> None:
+    if not view.total_rows:
+        raise InputError("there are no pairs to publish", inputs[0])
+    description = view.directories[-1].description
+    if description.get("inputs") != inputs_digest(ShardView(*inputs)):
+        raise InputError(
+            "selected from other shards than these", selected, remedy="Run 'dvc repro' to select again."
+        )
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What one plan wrote: files of both datasets and the statistics of its rows."""
+
+    kept: list[ShardRecord]
+    refused: list[ShardRecord]
+    sizes: dict[str, int]
+    statistics: Statistics
+
+
+class _Publication:
+    def __init__(
+        self,
+        parameters: PublishParameters,
+        view: ShardView,
+        directories: dict[str, Path],
+        workers: int,
+    ) -> None:
+        self.parameters = parameters
+        self.view = view
+        self.selected = view.directories[-1].description
+        self.directories = directories
+        self.workers = workers
+        present = [name for name in view.column_names if name not in _UNPUBLISHED]
+        self.columns = [name for name in COLUMNS if name in present]
+        self.columns += [name for name in present if name not in COLUMNS]
+        self.schema = self._schema()
+
+    def _schema(self) -> pa.Schema:
+        found = {column.name: column for directory in self.view.directories for column in directory.schema}
+        # Without the footer keys of the steps, which say nothing about the corpus.
+        return pa.schema([COLUMNS.get(name, found[name]) for name in self.columns])
+
+    def run(self) -> tuple[Manifest, Manifest, Statistics]:
+        plans = plan_files(self.view.rows, self._kept_rows(), self.parameters.rows_per_file)
+        written = []
+        with progress(total=self.view.total_rows, unit="pairs", description=STEP) as bar:
+            for plan, done in zip(
+                plans, in_order(lambda i: self._write(plans[i]), len(plans), self.workers), strict=True
+            ):
+                bar.update(sum(self.view.rows[index] for index in plan.shards))
+                written.append(done)
+        statistics = merge((one.statistics for one in written), self.parameters.examples)
+        if statistics.counts.rows_in != self.view.total_rows:
+            raise IncompleteError(
+                f"{STEP}: {statistics.counts.rows_in:,} rows were read of {self.view.total_rows:,}"
+            )
+        statistics.counts.check(STEP)
+        sizes = {name: size for one in written for name, size in one.sizes.items()}
+        kept = [record for one in written for record in one.kept]
+        refused = [record for one in written for record in one.refused]
+        publication = hash_json([[record.sha256 for record in records] for records in (kept, refused)])[:16]
+        return (
+            self._describe(KEPT, kept, sizes, statistics, publication),
+            self._describe(REJECTED, refused, sizes, statistics, publication),
+            statistics,
+        )
+
+    def _kept_rows(self) -> list[int]:
+        fate = [name for name in ("rejected", "failed") if name in self.view.column_names]
+        count = len(self.view)
+        masks = in_order(lambda index: int(kept_mask(self.view.read(index, fate)).sum()), count, self.workers)
+        return list(masks)
+
+    def _write(self, plan: FilePlan) -> _Written:
+        """Write the files of one plan; reads one shard after the other."""
+        kept_parts: list[pa.Table] = []
+        records: list[ShardRecord] = []
+        statistics = []
+        sizes: dict[str, int] = {}
+        for run in plan.refused_files:
+            refused_parts = []
+            for index in run.shards:
+                rows = self.view.read(index, self.columns).cast(self.schema)
+                statistics.append(describe(rows, self.parameters.examples))
+                mask = kept_mask(rows)
+                kept_parts.append(rows if mask.all() else rows.filter(pa.array(mask)))
+                if not mask.all():
+                    refused_parts.append(rows.filter(pa.array(~mask)))
+            if run.number is not None:
+                records.append(self._write_file(REJECTED, run.number, refused_parts, sizes))
+        kept = [] if plan.number is None else [self._write_file(KEPT, plan.number, kept_parts, sizes)]
+        return _Written(kept, records, sizes, merge(statistics, self.parameters.examples))
+
+    def _write_file(
+        self, content: str, number: int, parts: list[pa.Table], sizes: dict[str, int]
+    ) -> ShardRecord:
+        path = self.directories[content] / shard_name(number)
+        table = pa.concat_tables(parts) if parts else self.schema.empty_table()
+        record = write_shard(table.combine_chunks(), path)
+        sizes[f"{content}/{record.file}"] = path.stat().st_size
+        return record
+
+    def _describe(
+        self,
+        content: str,
+        records: list[ShardRecord],
+        sizes: dict[str, int],
+        statistics: Statistics,
+        publication: str,
+    ) -> Manifest:
+        directory = self.directories[content]
+        described = ("version", "parameters", "fingerprints", "libraries")
+        counted = ("sentences", "sentences_from_memory")
+        steps = {
+            str(one.description.get("step", one.path.name)): {
+                **{key: one.description.get(key) for key in described},
+                **{key: one.description[key] for key in counted if key in one.description},
+            }
+            for one in self.view.directories
+        }
+        manifest = Manifest(
+            content=content,
+            name=self.parameters.name if content == KEPT else f"{self.parameters.name}: refused pairs",
+            signature=signature(
+                list(statistics.sources), steps, SelectParameters.model_validate(self.selected["parameters"])
+            ),
+            counts=statistics.counts,
+            sources=statistics.sources,
+            files=[PublishedFile(r.file, r.rows, sizes[f"{content}/{r.file}"], r.sha256) for r in records],
+            columns=describe_columns(self.schema),
+            steps=steps,
+            licences=_licences_of(statistics.sources, self.parameters.licences),
+            publication=publication,
+            verdict=self.selected.get("verdict") or {},
+            wrong_pairs=self._copy_wrong_pairs(directory) if content == KEPT else None,
+        )
+        if manifest.rows != manifest.expected_rows:
+            raise IncompleteError(
+                f"{STEP}: the files of {content} have {manifest.rows:,} rows, by the counts it is "
+                f"{manifest.expected_rows:,}"
+            )
+        manifest.write(directory)
+        write_whole(directory / CARD_NAME, dataset_card(manifest, statistics, self.parameters))
+        write_whole(directory / CONFIGS_NAME, yaml_text(file_configs(manifest)))
+        documents = {name: sha256_file(directory / name) for name in (CARD_NAME, CONFIGS_NAME)}
+        index = {"step": STEP, "version": PUBLISH, "schema_version": SCHEMA_VERSION}
+        write_index(directory, records, {**index, "documents": documents})
+        return manifest
+
+    def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:
+        """Publish the wrong pairs that the scores were judged by, too."""
+        pairs = find_wrong_pairs([stage.path for stage in self.view.directories])
+        if pairs is None:
+            return None
+        path = store_wrong_pairs(pairs, directory)
+        return PublishedFile(path.name, pairs.num_rows, path.stat().st_size, sha256_file(path))
+
+
+def _licences_of(sources: Iterable[str], licences: Mapping[str, str]) -> dict[str, str]:
+    """Licence of each source that has one; ``news.2014`` has that of ``news`` unless it has its own."""
+    found = {}
+    for source in sorted(sources):
+        named = [name for name in licences if source == name or source.startswith((f"{name}.", f"{name}-"))]
+        if named:
+            found[source] = licences[max(named, key=len)]
+    return found

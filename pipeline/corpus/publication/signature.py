@@ -1,0 +1,81 @@
+"""The one-line signature of a corpus, in the manner of sacreBLEU: what it was made of, and how.
+
+Example:
+``src:tatoeba|mt:3fa9c1d2|beam:12|nbest:1|tok:moses-lc|score:paragram:91ab77e0|sim:0.4-1|len:1-30|v:0.1.0``
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paraforge.base.files import hash_json
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.versions import __version__
+
+# The tokens that all lengths, overlaps and scores are counted in.
+TOKENISER = "moses-lc"
+_NAMED_SOURCES = 4
+_DIGITS = 8
+
+Description = Mapping[str, Any]
+
+
+def signature(sources: Sequence[str], steps: Mapping[str, Description], select: SelectParameters) -> str:
+    """Make the signature.
+
+    sources: names of the bitexts.
+    steps: what ``_shards.json`` says of each step that ran: parameters and fingerprints.
+
+    Returns ``key:value`` pairs joined by ``|``; the same inputs always give the same line.
+    """
+    translate, score, chosen = (steps.get(name, {}) for name in ("translate", "score", "select"))
+    options = translate.get("parameters") or {}
+    fields = [("src", _sources(sources)), ("mt", _translator(translate))]
+    if known := translate.get("sentences_from_memory"):
+        fields.append(("mem", f"{known}/{translate.get('sentences')}"))
+    given = [key for key in ("beam", "nbest") if options.get(key) is not None]
+    fields += [(key, format(options[key], ".10g")) for key in given]
+    fields.append(("tok", TOKENISER))
+    fields.append(("score", _scorer(score)))
+    fingerprints = chosen.get("fingerprints") or {}
+    fields += [one.signature(fingerprints.get(one.reason)) for one in select.filters]
+    fields.append(("v", __version__))
+    return "|".join(f"{key}:{value}" for key, value in fields)
+
+
+def short_fingerprint(description: Description, name: str) -> str:
+    """First eight hexadecimal digits of one of a step's fingerprints; empty where there is none."""
+    fingerprint = str((description.get("fingerprints") or {}).get(name) or "").removeprefix("sha256:")
+    if not fingerprint or fingerprint == "none":
+        return ""
+    return (
+        fingerprint[:_DIGITS]
+        if re.fullmatch(r"[0-9a-f]{8,}", fingerprint)
+        else hash_json(fingerprint)[:_DIGITS]
+    )
+
+
+def _translator(description: Description) -> str:
+    """The model's fingerprint; what is no model says so."""
+    model = short_fingerprint(description, "model")
+    engine = (description.get("parameters") or {}).get("engine")
+    if not model or engine == "none":
+        return "given"  # the pairs came with their translations
+    return f"{engine}:{model}" if engine in ("fake", "imported") else model
+
+
+def _scorer(score: Description) -> str:
+    """What the paraphrase score was computed with: the built-in scorer, word vectors, or a trained model."""
+    for kind, name in (("general", "scorer"), ("paragram", "vectors"), ("model", "model")):
+        if fingerprint := short_fingerprint(score, name):
+            return f"{kind}:{fingerprint}"
+    return "none"
+
+
+def _sources(names: Sequence[str]) -> str:
+    clean = sorted(re.sub(r"[|:+\s]+", "-", name) for name in set(names))
+    if len(clean) <= _NAMED_SOURCES:
+        return "+".join(clean) or "none"
+    return f"{len(clean)}-sources:{hash_json(clean)[:_DIGITS]}"

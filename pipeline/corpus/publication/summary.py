@@ -1,0 +1,183 @@
+"""What a run gave, gathered from its metrics and its published corpus: what ``paraforge summary`` shows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import read_json
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.yaml_text import read_yaml_text
+from paraforge.corpus.publication.manifest import Manifest, read_manifest
+from paraforge.corpus.publication.statistics import describe, merge
+from paraforge.corpus.statistics.counts import AVERAGED, BANDS, shared_out
+from paraforge.intake.bitext.reasons import REASONS
+
+STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
+# Of each stage, one that reads its output, and the output.
+_READ_BY = {
+    "select": ("publish", "data/selected"),
+    "score": ("publish", "data/scored"),
+    "translate": ("publish", "data/translated"),
+    "paragram": ("score", "models/paragram"),
+    "nmt": ("translate", "models/nmt"),
+    "ingest": ("translate", "data/ingested"),
+}
+EXAMPLES = 10
+# Number of files, spread over the corpus, that examples are drawn from.
+_FILES_LOOKED_AT = 5
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What there is to show of a run.
+
+    root: the project's directory. corpus: manifest of ``data/corpus``.
+    metrics: content of ``metrics/STAGE.json`` of each stage that has one for this corpus.
+    later: stages that ran again since the corpus was published, whose metrics are left out.
+    examples: published pairs, by falling paraphrase score.
+    """
+
+    root: Path
+    corpus: Manifest
+    metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    examples: list[dict[str, Any]] = field(default_factory=list)
+    later: tuple[str, ...] = ()
+
+    @property
+    def megabytes(self) -> float:
+        """Size of the published corpus."""
+        return sum(file.bytes for file in self.corpus.files) / 1e6
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """How long each stage took the last time it ran."""
+        return {
+            stage: float(values["seconds"]) for stage, values in self.metrics.items() if values.get("seconds")
+        }
+
+    def get(self, stage: str, key: str) -> Any:
+        """One metric, or None."""
+        return self.metrics.get(stage, {}).get(key)
+
+
+def load_summary(root: Path) -> Summary:
+    """Gather what a run in the project directory ``root`` left. Raises InputError: there is no published
+    corpus, or it is damaged."""
+    corpus = root / "data" / "corpus"
+    if not corpus.is_dir():
+        raise InputError("there is no corpus yet", corpus, remedy="Run 'make corpus' or 'dvc repro'.")
+    manifest = read_manifest(corpus)
+    later = _later_stages(root)
+    metrics = {}
+    for stage in STAGES:
+        if stage in later:
+            continue
+        path = root / "metrics" / f"{stage}.json"
+        if path.is_file():
+            content = read_json(path)
+            if isinstance(content, dict):
+                metrics[stage] = content
+    return Summary(root, manifest, metrics, draw_examples(corpus, EXAMPLES), later)
+
+
+def _later_stages(root: Path) -> tuple[str, ...]:
+    """Stages of which dvc.lock records another output than the one that the corpus was made of."""
+    try:
+        stages = read_yaml_text((root / "dvc.lock").read_text(encoding="utf-8"))["stages"]
+        digests = {
+            (name, side, file["path"]): file.get("md5")
+            for name, stage in stages.items()
+            for side in ("deps", "outs")
+            for file in stage.get(side, [])
+        }
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError):
+        return ()  # not run by DVC, or cut off by a kill
+    later: list[str] = []
+    for stage, (reader, path) in _READ_BY.items():
+        read, made = digests.get((reader, "deps", path)), digests.get((stage, "outs", path))
+        # What a stage that ran again read is not what the corpus was made of either.
+        if (read and made and read != made) or reader in later or not _recorded(root, stage, digests):
+            later.append(stage)
+    return tuple(stage for stage in STAGES if stage in later)
+
+
+def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str | None]) -> bool:
+    """Whether the metrics are those that DVC recorded; a stage that was killed before that left others."""
+    path = f"metrics/{stage}.json"
+    digest = digests.get((stage, "outs", path))
+    if digest is None or not (root / path).is_file():
+        return True
+    return hashlib.md5((root / path).read_bytes(), usedforsecurity=False).hexdigest() == digest
+
+
+def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:
+    """Draw ``count`` pairs, from each score band in proportion to its pairs, by falling score. The same
+    corpus gives the same pairs."""
+    shards = ShardDirectory(corpus)
+    step = max(1, len(shards) // _FILES_LOOKED_AT)
+    looked_at = range(0, len(shards), step)[:_FILES_LOOKED_AT]
+    schema = shards.schema.names
+    columns = [name for name in schema if name not in ("source_text", "first_row") and name not in _NOT_SHOWN]
+    statistics = merge((describe(shards.read(index, columns), count) for index in looked_at), count)
+    numbers = shared_out(count, statistics.kept.band_pairs.tolist())
+    chosen = [
+        example.pair
+        for band, number in zip(statistics.examples, numbers, strict=True)
+        for example in band[:number]
+    ]
+    return sorted(chosen, key=lambda pair: -pair["paraphrase_score"])
+
+
+_NOT_SHOWN = frozenset(AVERAGED) - {"paraphrase_score", "overlap_3"}
+
+
+def suggestions(summary: Summary) -> list[tuple[str, str]]:
+    """What to try next, fitting what the run gave: what for, and what to type."""
+    counts = summary.corpus.counts
+    advice: list[tuple[str, str]] = []
+    by_filters = [(name, number) for name, number in counts.rejected.most_common() if name not in REASONS]
+    if by_filters and counts.kept < counts.rows_in / 2:
+        name, number = by_filters[0]
+        share = f"{number / counts.rows_in:.0%}"
+        advice.append(
+            (
+                f"see what '{name}' refuses, {share} of all rows",
+                _query("rejected", f"WHERE rejected = '{name}'"),
+            )
+        )
+    advice += [
+        ("query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")),
+        ("look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"),
+        ("see all of it in one page: open reports/report.html", "dvc repro report"),
+        ("check every file of the corpus and of the refused pairs", "paraforge verify data/corpus"),
+        ("change a threshold of select in params.yaml: only select and publish run again", "dvc repro"),
+    ]
+    if all(source.startswith("sample") for source in summary.corpus.sources):
+        advice.append(
+            (
+                "your own bitext: name your files in a copy of configs/corpus/tatoeba.yaml",
+                "paraforge configure corpus=mine select=quality && dvc repro",
+            )
+        )
+    return advice
+
+
+def _query(dataset: str, condition: str) -> str:
+    # Shown to be typed, not run.
+    sql = " ".join(("SELECT reference, translation FROM", dataset, condition, "LIMIT 20"))
+    return f'paraforge query data/corpus "{sql}"'
+
+
+def band_rows(bands: Any) -> Iterable[tuple[str, dict[str, Any]]]:
+    """The score bands of ``metrics/publish.json`` in order."""
+    if isinstance(bands, dict):
+        for band in BANDS:
+            if isinstance(bands.get(band), dict):
+                yield band, bands[band]

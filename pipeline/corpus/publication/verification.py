@@ -1,0 +1,227 @@
+"""Checks a published corpus against its manifest: files, checksums, rows, columns and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraforge.base.errors import InputError, ParaforgeError
+from paraforge.base.files import read_json, sha256_file
+from paraforge.base.progress import progress
+from paraforge.base.shards.pool import in_order
+from paraforge.base.shards.schema import SCHEMA_VERSION
+from paraforge.base.shards.store import index_path, read_parquet
+from paraforge.corpus.publication.manifest import (
+    KEPT,
+    Manifest,
+    PublishedFile,
+    manifest_path,
+    read_manifest,
+    schema_differences,
+)
+from paraforge.corpus.publication.statistics import count_sources
+from paraforge.corpus.selection.fate import Counts
+
+AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
+# What may be next to the data without being listed; on the Hub and in older versions without underscore.
+_COMPANIONS = {
+    prefix + name for prefix in ("_", "") for name in ("README.md", "manifest.json", "shards.json")
+}
+_COMPANION_STEMS = ("license", "licence", "citation", "changelog", "notice")
+
+
+def _problem(path: Path, message: str, remedy: str = AGAIN) -> InputError:
+    """Something that is not as the manifest says: which file, what is wrong, what to do."""
+    return InputError(message, path, remedy=remedy)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome; the corpus is sound if there are no problems."""
+
+    manifest: Manifest | None
+    problems: list[InputError] = field(default_factory=list)
+
+
+def verify(corpus: Path, workers: int = 2) -> Verification:
+    """Check everything that can be checked; all problems are listed, not only the first.
+
+    corpus: directory of a published corpus, kept or refused pairs. workers: threads.
+    """
+    if not corpus.is_dir():
+        return Verification(
+            None, [_problem(corpus, "no such directory", "Name the directory of a published corpus.")]
+        )
+    try:
+        manifest = read_manifest(corpus)
+    except InputError as error:
+        return Verification(
+            None, [_problem(Path(error.path or corpus), error.message, error.remedy or AGAIN)]
+        )
+    path = manifest_path(corpus)
+    problems = [_problem(path, message) for message in _count_problems(manifest)]
+    if manifest.schema_version > SCHEMA_VERSION:
+        message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
+        problems.append(_problem(path, message, "Upgrade paraforge."))
+    problems += _counterpart_problems(corpus, manifest)
+    problems += _strangers(corpus, manifest)
+    problems += _index_problems(corpus, manifest)
+    if (wrong_pairs := manifest.wrong_pairs) is not None:
+        problems += _check_bytes(corpus / wrong_pairs.path, wrong_pairs)
+    total = Counts()
+    by_source: dict[str, Counts] = {}
+    whole = True
+    with progress(total=manifest.rows, unit="pairs", description=f"verify {corpus.name}") as bar:
+        checks = in_order(
+            lambda index: _check_file(corpus, manifest, manifest.files[index]), len(manifest.files), workers
+        )
+        for file, (found, sources) in zip(manifest.files, checks, strict=True):
+            bar.update(file.rows)
+            problems += found
+            whole = whole and sources is not None
+            for source, counts in (sources or {}).items():
+                by_source.setdefault(source, Counts()).add(counts)
+                total.add(counts)
+    if whole:
+        # Only where every file could be read do the sums mean anything.
+        problems += [_problem(path, message) for message in _sum_problems(manifest, total, by_source)]
+    return Verification(manifest, problems)
+
+
+def counterpart(corpus: Path) -> Path | None:
+    """The directory of refused pairs next to one of kept pairs, or the other way round; None without one."""
+    other = {"corpus": "rejected", "rejected": "corpus"}.get(corpus.resolve().name)
+    found = None if other is None else corpus.resolve().with_name(other)
+    if found is None or not found.is_dir():
+        return None
+    return corpus.parent / found.name if corpus.name else found
+
+
+def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
+    other = counterpart(corpus)
+    if other is None or not manifest.publication:
+        return
+    try:
+        found = read_manifest(other).publication
+    except InputError:
+        return  # what is wrong with it is said where it is verified itself
+    if found != manifest.publication:
+        yield _problem(
+            manifest_path(other),
+            f"belongs to another publication than {corpus} (a run was killed between the two)",
+        )
+
+
+def _count_problems(manifest: Manifest) -> Iterator[str]:
+    for name, counts in [("all", manifest.counts), *manifest.sources.items()]:
+        try:
+            counts.check(f"the counts of {name} do not add up")
+        except ParaforgeError as error:
+            yield str(error)
+    added = Counts()
+    for counts in manifest.sources.values():
+        added.add(counts)
+    if added != manifest.counts:
+        yield "the counts of the sources do not add up to those of the whole"
+    if manifest.rows != manifest.expected_rows:
+        yield f"its files have {manifest.rows:,} rows, by its counts it is {manifest.expected_rows:,}"
+
+
+def _strangers(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
+    listed = {file.path for file in (*manifest.files, manifest.wrong_pairs) if file is not None}
+    for path in sorted(corpus.iterdir()):
+        name = path.name
+        if name in listed or name in _COMPANIONS or name.startswith("."):
+            continue
+        if path.stem.lower().startswith(_COMPANION_STEMS) and path.suffix.lower() in (
+            "",
+            ".md",
+            ".txt",
+            ".cff",
+        ):
+            continue
+        yield _problem(
+            path, "not in the manifest", "Remove it: readers of the whole directory would read it too."
+        )
+
+
+def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
+    path = index_path(corpus)
+    try:
+        index = read_json(path)
+        shards = [(s["file"], s["rows"], s["sha256"]) for s in index["shards"]]
+    except InputError as error:
+        yield _problem(path, error.message)
+    except (KeyError, TypeError):
+        yield _problem(path, "not an index of shards")
+    else:
+        for name, wanted in dict(index.get("documents") or {}).items():
+            document = corpus / name
+            if not document.is_file():
+                if not (corpus / name.removeprefix("_")).is_file():  # the Hub's name of the card
+                    yield _problem(document, "missing")
+            elif sha256_file(document) != wanted:
+                yield _problem(document, f"not as {path.name} says: damaged or changed")
+        if shards != [(file.path, file.rows, file.sha256) for file in manifest.files]:
+            yield _problem(path, "does not list the same files as the manifest")
+
+
+def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
+    if Path(file.path).name != file.path:
+        yield _problem(path, "the manifest names a file outside of the corpus")
+    elif not path.is_file():
+        yield _problem(path, "missing")
+    elif (size := path.stat().st_size) != file.bytes:
+        yield _problem(path, f"has {size:,} bytes, the manifest says {file.bytes:,}")
+    elif sha256_file(path) != file.sha256:
+        yield _problem(path, "its SHA-256 is not the manifest's: the content was changed or damaged")
+
+
+def _check_file(
+    corpus: Path, manifest: Manifest, file: PublishedFile
+) -> tuple[list[InputError], dict[str, Counts] | None]:
+    """What is wrong with a file; and the counts of its sources, where it can be read."""
+    path = corpus / file.path
+    problems = list(_check_bytes(path, file))
+    if Path(file.path).name != file.path or not path.is_file():
+        return problems, None
+    try:
+        schema = pq.read_schema(path)
+        rows = pq.read_metadata(path).num_rows
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        return [*problems, _problem(path, f"cannot be read as Parquet: {error}")], None
+    if rows != file.rows:
+        problems.append(_problem(path, f"has {rows:,} rows, the manifest says {file.rows:,}"))
+    problems += [_problem(path, message) for message in schema_differences(schema, manifest.columns)]
+    if problems:
+        return problems, None
+    try:
+        fate = [name for name in ("rejected", "failed") if name in schema.names]
+        return [], count_sources(read_parquet(path, ["source", *fate]))
+    except ParaforgeError as error:
+        message = error.message if isinstance(error, InputError) else str(error)
+        return [_problem(path, message)], None
+
+
+def _sum_problems(manifest: Manifest, total: Counts, by_source: dict[str, Counts]) -> Iterator[str]:
+    """Compare the rows themselves with the counts."""
+    if manifest.content == KEPT:
+        if total.left_out:
+            yield f"{total.left_out:,} rows of the corpus are marked as rejected or failed"
+        for source, counts in manifest.sources.items():
+            found = by_source.get(source, Counts()).kept
+            if found != counts.kept:
+                yield f"{source} has {found:,} rows, the counts say {counts.kept:,}"
+    else:
+        if total.kept:
+            yield f"{total.kept:,} rows are neither rejected nor failed"
+        for source, counts in manifest.sources.items():
+            found_counts = by_source.get(source, Counts())
+            if (found_counts.rejected, found_counts.failed) != (counts.rejected, counts.failed):
+                yield f"the reasons of {source} are not those that the counts list"
+    for source in by_source.keys() - manifest.sources.keys():
+        yield f"there are rows of '{source}', which the counts do not list"

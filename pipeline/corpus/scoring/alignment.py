@@ -1,0 +1,129 @@
+"""How much of the reference a translation says, word by word: aligned words' cosines, with their neighbours.
+
+A cosine of averages does not see which words are where, nor that one is missing. Here each word is compared
+with the word of the other side that it fits best, a word fitting better where its neighbours fit too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.compiled import compiled
+from paraforge.base.text.tokens import TokenColumn
+from paraforge.corpus.scoring.dot_product import SUMS, dot_product
+
+CONTEXT: Final = 0.3
+"""Share of a fit that is due to the neighbours of both words."""
+BETA: Final = 2.0
+"""How many times as much recall weighs as precision: chrF's."""
+_CELLS: Final = 1 << 20
+
+
+def aligned_scores(
+    references: TokenColumn, translations: TokenColumn, vectors: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """F-score of aligned words of each pair, (pairs,) float32, 0 to 1; NaN where a side has no vector.
+
+    The fit of words i and j is `(1 - CONTEXT) c_ij + CONTEXT c_ij (c_i-1,j-1 + c_i+1,j+1) / 2`, c being their
+    vectors' cosine, at least 0; beyond the same end of both sides it is 1, beyond the end of one 0. Recall is
+    the mean over the reference's words of the best fit with a word of the translation, precision the reverse;
+    a word weighs as much as its vector is long.
+
+    references, translations: over one vocabulary. vectors: of its words, (words, dimension).
+    """
+    lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
+    dimension = vectors.shape[1]
+    directions = np.zeros((len(vectors), max(1, -(-dimension // SUMS)) * SUMS), dtype=np.float32)
+    directions[:, :dimension] = vectors / np.maximum(lengths, np.float32(1e-9))[:, None]
+    scores = _aligned(
+        references.ids,
+        references.offsets,
+        translations.ids,
+        translations.offsets,
+        directions,
+        lengths,
+        CONTEXT,
+        BETA * BETA,
+    )
+    return np.asarray(scores, dtype=np.float32)
+
+
+@compiled
+def _cosines(rows: Any, columns: Any, directions: Any, found: Any) -> None:
+    """Cosine of each of `rows` with each of `columns`, at least 0, into found[i, 1 + j]."""
+    dimension = directions.shape[1]
+    first, size = directions.ctypes.data, directions.itemsize * dimension
+    for i in range(len(rows)):
+        row = first + size * rows[i]
+        for j in range(len(columns)):
+            cosine = dot_product(row, first + size * columns[j], dimension)
+            found[i, 1 + j] = max(cosine, np.float32(0))
+
+
+@compiled
+def _best_fits(
+    cosines: Any, rows: int, columns: int, context: float, row_best: Any, column_best: Any
+) -> None:
+    """Raise the best fits of `rows` rows and of all columns; cosines has one more on each side."""
+    alone, together = np.float32(1 - context), np.float32(context / 2)
+    for i in range(1, rows + 1):
+        best = np.float32(0)
+        for j in range(1, columns + 1):
+            around = cosines[i - 1, j - 1] + cosines[i + 1, j + 1]
+            fit = cosines[i, j] * (alone + together * around)
+            best = max(best, fit)
+            column_best[j - 1] = max(column_best[j - 1], fit)
+        row_best[i - 1] = best
+
+
+@compiled
+def _aligned(
+    left: Any,
+    left_offsets: Any,
+    right: Any,
+    right_offsets: Any,
+    directions: Any,
+    lengths: Any,
+    context: float,
+    beta: float,
+) -> Any:
+    scores = np.full(len(left_offsets) - 1, np.nan, dtype=np.float32)
+    space = np.empty(0, dtype=np.float32)
+    for row in range(len(scores)):
+        first = left[left_offsets[row] : left_offsets[row + 1]]
+        second = right[right_offsets[row] : right_offsets[row + 1]]
+        rows, columns = len(first), len(second)
+        first_total = second_total = np.float32(0)
+        for word in first:
+            first_total += lengths[word]
+        for word in second:
+            second_total += lengths[word]
+        if first_total == 0 or second_total == 0:
+            continue
+        row_best = np.zeros(rows, dtype=np.float32)
+        column_best = np.zeros(columns, dtype=np.float32)
+        # Some of the rows at once, with one more on either side, so that long texts need no large matrix.
+        step = max(1, min(rows, _CELLS // columns))
+        if len(space) < (step + 2) * (columns + 2):
+            space = np.empty((step + 2) * (columns + 2), dtype=np.float32)
+        for start in range(0, rows, step):
+            stop = min(rows, start + step)
+            cosines = space[: (stop - start + 2) * (columns + 2)].reshape(stop - start + 2, columns + 2)
+            cosines[0], cosines[-1], cosines[:, 0], cosines[:, -1] = 0, 0, 0, 0
+            before, behind = max(0, start - 1), min(rows, stop + 1)
+            _cosines(first[before:behind], second, directions, cosines[before - start + 1 :])
+            if start == 0:
+                cosines[0, 0] = 1
+            if stop == rows:
+                cosines[-1, -1] = 1
+            _best_fits(cosines, stop - start, columns, context, row_best[start:stop], column_best)
+        recall = (row_best * lengths[first]).sum() / first_total
+        precision = (column_best * lengths[second]).sum() / second_total
+        if recall + precision > 0:
+            scores[row] = (1 + beta) * precision * recall / (beta * precision + recall)
+        else:
+            scores[row] = 0
+    return scores

@@ -1,0 +1,47 @@
+"""All signs of a changed meaning of pairs: those of their words, and the names that one side lacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.corpus.scoring.meaning.words import WordBook
+
+if TYPE_CHECKING:
+    from paraforge.base.word_vectors.subword_vectors import SubwordVectors
+    from paraforge.corpus.scoring.pairs import Pairs
+
+NAME_SIGNS: Final = ("names_replaced", "names_alone")
+_MOST: Final = 2
+
+
+class Evidence:
+    """Finds the signs of pairs."""
+
+    def __init__(self, vectors: SubwordVectors) -> None:
+        """vectors: what words are like."""
+        self._vectors = vectors
+        self._book = WordBook()
+
+    def signs(self, pairs: Pairs) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
+        """Signs, (pairs, SIGNS) float32, and counts, (pairs, 7) int16: those of
+        :func:`~paraforge.corpus.scoring.meaning.signs.signs_of`, and names that one side lacks."""
+        # Imported here, as numba takes a second: all that reads a schema imports the scorers.
+        from paraforge.corpus.scoring.meaning.names import missing_names
+        from paraforge.corpus.scoring.meaning.signs import signs_of
+
+        vocabulary = pairs.reference_tokens.vocabulary
+        vectors = self._vectors.of_words(vocabulary)
+        lengths = np.maximum(np.linalg.norm(vectors, axis=1), np.float32(1e-9))
+        signs, counts = signs_of(
+            pairs.reference_tokens,
+            pairs.translation_tokens,
+            self._book.look_up(vocabulary),
+            vectors / lengths[:, None],
+        )
+        names = missing_names(pairs.reference, pairs.translation)
+        replaced, most = names.min(axis=1), names.max(axis=1)
+        of_names = np.stack([replaced, most - replaced], axis=1).clip(0, _MOST).astype(np.float32)
+        return np.hstack([signs, of_names]), np.hstack([counts, names.sum(axis=1, keepdims=True)])

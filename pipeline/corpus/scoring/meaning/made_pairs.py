@@ -1,0 +1,168 @@
+"""Sentences with a changed meaning, made of others by rule: a negation more or less, another number, an
+antonym, another's pronoun or name, two names or things exchanged."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from paraforge.corpus.scoring.meaning.words import antonym_pairs, without_affix
+
+_AUXILIARY: Final = str.split("is are was were will would can could should must may might has have had")
+_DROPPED: Final = (
+    (
+        re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|would|could|should|must)n['’]t\b", re.I),
+        r"\1",
+    ),
+    (re.compile(r"\bwon['’]t\b", re.I), "will"),
+    (re.compile(r"\bcan(?:not|['’]t)\b", re.I), "can"),
+    (re.compile(r" (?:not|never)\b", re.I), ""),
+    (re.compile(r"\bnobody\b"), "everybody"),
+    (re.compile(r"\bnothing\b"), "everything"),
+    (re.compile(r"\bwithout\b"), "with"),
+    (re.compile(r"\bno (?=[a-z])"), "some "),
+)
+_ADDED: Final = re.compile(rf"\b({'|'.join(_AUXILIARY)})\b(?! not\b|n['’]t| never\b| no\b)", re.I)
+_DIGITS: Final = re.compile(r"(?<![\w.,:])\d+(?![\w:]|[.,]\d)")
+_NUMBERS: Final = str.split(
+    "two three four five six seven eight nine ten eleven twelve twenty thirty fifty hundred"
+)
+_NUMBER: Final = re.compile(rf"\b({'|'.join(_NUMBERS)})\b")
+_PRONOUNS: Final = {
+    "he": "she", "she": "he", "his": "her", "him": "her", "her": "his", "himself": "herself",
+    "herself": "himself", "hers": "his",
+}  # fmt: skip
+_PRONOUN: Final = re.compile(rf"\b({'|'.join(_PRONOUNS)})\b", re.I)
+_WORD: Final = re.compile(r"[A-Za-z]{3,}")
+# What begins a text has a capital whether it is a name or not.
+_NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?: [A-Z][a-z]+)?\b")
+_NAMES: Final = ("Anna", "David", "Helen", "Peter", "Martin", "Laura", "Brown", "Miller", "Prague", "Boston",
+                 "Madrid", "Egypt", "Norway", "India")  # fmt: skip
+_THING: Final = re.compile(r"\b(?:the|a|an|his|her|my|your|their|our|its) [a-z]+\b", re.I)
+# Exchanged over one of these, things are as true as before.
+_LIST: Final = re.compile(r"^(?:['’]s?|,| and| or|\W)*$")
+_TOO_COMMON: Final = frozenset(str.split("and but for the all not one his her him she now then here there"))
+
+
+def changed(text: str, number: int) -> tuple[str, str] | None:
+    """The text with another meaning, and the rule that changed it; None where no rule applies.
+
+    number: decides which of the rules that apply, and where; equal numbers give equal texts.
+    """
+    rng = random.Random(number)
+    rules = list(RULES)
+    rng.shuffle(rules)
+    for rule in rules:
+        other = RULES[rule](text, rng)
+        if other is not None and other != text:
+            return other, rule
+    return None
+
+
+def change_negation(text: str, rng: random.Random) -> str | None:
+    """Drop a negation, or add one behind an auxiliary verb."""
+    for pattern, instead in _DROPPED:
+        if pattern.search(text):
+            return pattern.sub(instead, text, count=1)
+    return _ADDED.sub(r"\1 not", text, count=1) if _ADDED.search(text) else None
+
+
+def change_number(text: str, rng: random.Random) -> str | None:
+    """Another number in the place of one, in digits or in words."""
+    found = [*_DIGITS.finditer(text), *_NUMBER.finditer(text)]
+    if not found:
+        return None
+    one = rng.choice(found)
+    if one[0].isdecimal():
+        value = int(one[0][:15])
+        instead = str(rng.choice([value + rng.randint(1, 9), value * 10 + rng.randint(1, 9), value // 2 + 1]))
+        if int(instead) == value:
+            instead = str(value + 1)
+    else:
+        instead = rng.choice([word for word in _NUMBERS if word != one[0]])
+    return _put(text, one, instead)
+
+
+def change_word(text: str, rng: random.Random) -> str | None:
+    """An antonym in the place of a word."""
+    found = [one for one in _WORD.finditer(text) if _opposites().get(one[0].lower())]
+    if not found:
+        return None
+    one = rng.choice(found)
+    return _put(text, one, rng.choice(_opposites()[one[0].lower()]))
+
+
+def change_person(text: str, rng: random.Random) -> str | None:
+    """A pronoun of the other gender in the place of one."""
+    found = list(_PRONOUN.finditer(text))
+    one = rng.choice(found) if found else None
+    if one is None:
+        return None
+    instead = _PRONOUNS[one[0].lower()]
+    if one[0].lower() == "her" and not re.match(r" [a-z]", text[one.end() :]):
+        instead = "him"
+    return _put(text, one, instead)
+
+
+def change_name(text: str, rng: random.Random) -> str | None:
+    """Another name in the place of one."""
+    found = [one for one in _NAME.finditer(text) if len(one[0]) > 2]
+    if not found:
+        return None
+    one = rng.choice(found)
+    return _put(text, one, rng.choice([name for name in _NAMES if name not in text]))
+
+
+def exchange(text: str, rng: random.Random) -> str | None:
+    """Two names, or two things with an article or possessive, in each other's place."""
+    for pattern in (_NAME, _THING):
+        found = list(pattern.finditer(text))
+        pairs = [
+            (one, other)
+            for one, other in itertools.pairwise(found)
+            if one[0].lower() != other[0].lower() and not _LIST.match(text[one.end() : other.start()])
+        ]
+        if pairs:
+            one, other = rng.choice(pairs)
+            between = text[one.end() : other.start()]
+            begin = _cased(other[0], one[0]) if pattern is _THING else other[0]
+            end = one[0][0].lower() + one[0][1:] if pattern is _THING else one[0]
+            return f"{text[: one.start()]}{begin}{between}{end}{text[other.end() :]}"
+    return None
+
+
+RULES: Final[Mapping[str, Callable[[str, random.Random], str | None]]] = {
+    "negation": change_negation,
+    "number": change_number,
+    "antonym": change_word,
+    "person": change_person,
+    "name": change_name,
+    "exchange": exchange,
+}
+"""What makes a sentence with a changed meaning; each gives None where it does not apply."""
+
+
+@lru_cache(maxsize=1)
+def _opposites() -> dict[str, list[str]]:
+    """Antonyms of a word as they are written, most like it first where an affix makes them."""
+    found: dict[str, list[str]] = {}
+    for pair in antonym_pairs(near=False):
+        if not _TOO_COMMON.intersection(pair):
+            for one, other in (pair, pair[::-1]):
+                found.setdefault(one, []).append(other)
+    for word, others in found.items():
+        affixed = [other for other in others if word == without_affix(other) or other == without_affix(word)]
+        found[word] = sorted(affixed or others)
+    return found
+
+
+def _put(text: str, place: re.Match[str], word: str) -> str:
+    return f"{text[: place.start()]}{_cased(word, place[0])}{text[place.end() :]}"
+
+
+def _cased(word: str, like: str) -> str:
+    return word[0].upper() + word[1:] if like[0].isupper() else word

@@ -1,0 +1,162 @@
+"""Names that one text has and the other has not, of the texts' own bytes: tokens are lower-cased."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.compiled import compiled
+from paraforge.base.text.ragged import text_bytes
+
+MOST_WORDS: Final = 512
+"""Words of a text that are looked at."""
+
+
+def missing_names(first: Any, second: Any) -> npt.NDArray[np.int16]:
+    """How many names of each side the other side lacks, (texts, 2) int16.
+
+    A name is a word with a capital that does not begin a sentence. A word of the other side is its
+    counterpart where both begin alike, have the same consonants, or one is an abbreviation with the other's
+    first letter, so inflexions and transliterations are no difference. A text that is all in
+    capitals has no names.
+
+    first, second: string arrays (pyarrow) without nulls, of one length.
+    """
+    found = np.zeros((len(first), 2), np.int16)
+    _missing_names(*text_bytes(first), *text_bytes(second), found)
+    return found
+
+
+@compiled
+def _is_letter(byte: int) -> bool:
+    # Bytes of other letters; those of punctuation beyond ASCII begin with C2 or E2.
+    return 65 <= byte <= 90 or 97 <= byte <= 122 or (byte >= 128 and byte != 0xC2 and byte != 0xE2)
+
+
+@compiled
+def _words(text: Any, begins: Any, ends: Any, kinds: Any) -> int:
+    """Where words are, and of each 0, 1 for a capital, 2 for all capitals; -1 where a sentence begins."""
+    count = place = long = capitals = 0
+    starts = True
+    while place < len(text) and count < MOST_WORDS:
+        byte = text[place]
+        if not _is_letter(byte):
+            # A full stop, a colon, a bracket, a quotation mark: what is behind it begins.
+            if byte in (33, 34, 40, 46, 58, 63, 91, 96) or byte == 0xE2:
+                starts = True
+            place += 3 if byte == 0xE2 else 2 if byte == 0xC2 else 1
+            continue
+        begin = place
+        upper = 0
+        while place < len(text) and _is_letter(text[place]):
+            upper += 65 <= text[place] <= 90
+            place += 1
+        size = place - begin
+        capital = 65 <= byte <= 90 or (byte == 0xC3 and size > 1 and text[begin + 1] < 0x9F)
+        capital = capital or ((byte == 0xC4 or byte == 0xC5) and size > 1 and text[begin + 1] % 2 == 0)
+        begins[count], ends[count] = begin, place
+        kinds[count] = 0 if not capital or size < 2 else 2 if upper == size else 1
+        if not starts and size > 3:
+            long += 1
+            capitals += capital
+        if starts:
+            kinds[count] = -1
+        starts = False
+        count += 1
+    if capitals > 2 and 2 * capitals > long:
+        kinds[:count] = 0
+    return count
+
+
+@compiled
+def _lower(byte: int) -> int:
+    return byte + 32 if 65 <= byte <= 90 else byte
+
+
+@compiled
+def _sound(byte: int) -> int:
+    """A consonant as other alphabets' names may be spelt: c and q as k, z as s."""
+    lower = _lower(byte)
+    return 107 if lower in (99, 113) else 115 if lower == 122 else lower
+
+
+@compiled
+def _is_consonant(byte: int) -> bool:
+    return byte not in (97, 101, 105, 111, 117, 121, 106, 119, 104) and byte < 128
+
+
+@compiled
+def _alike(one: Any, other: Any, abbreviated: bool) -> bool:
+    """Whether two words may be one name."""
+    if abbreviated:
+        return True
+    least = min(len(one), len(other))
+    same = 0
+    while same < least and _lower(one[same]) == _lower(other[same]):
+        same += 1
+    if same == len(one) or same == len(other) or (same > 2 and 2 * same > least):
+        return True
+    i = j = consonants = 0
+    while True:
+        while i < len(one) and not _is_consonant(_lower(one[i])):
+            i += 1
+        while j < len(other) and not _is_consonant(_lower(other[j])):
+            j += 1
+        if i == len(one) or j == len(other):
+            return consonants > 1 and i == len(one) and j == len(other)
+        if _sound(one[i]) != _sound(other[j]):
+            return False
+        consonants += 1
+        i += 1
+        j += 1
+
+
+@compiled
+def _initial(word: Any, letter: int) -> bool:
+    """Whether a word has a letter, which may be that of one of the words that it abbreviates."""
+    return bool(np.any(word == letter))
+
+
+@compiled
+def _lacking(
+    text: Any, begins: Any, ends: Any, kinds: Any, count: int,
+    other: Any, other_begins: Any, other_ends: Any, other_kinds: Any, others: int,
+) -> int:  # fmt: skip
+    lacking = 0
+    for i in range(count):
+        if kinds[i] <= 0:
+            continue
+        found = False
+        for j in range(others):
+            one, two = text[begins[i] : ends[i]], other[other_begins[j] : other_ends[j]]
+            abbreviated = (other_kinds[j] == 2 and _initial(two, one[0])) or (
+                kinds[i] == 2 and other_kinds[j] > 0 and _initial(one, two[0])
+            )
+            if _alike(one, two, abbreviated):
+                found = True
+                break
+        lacking += not found
+    return lacking
+
+
+@compiled
+def _missing_names(first: Any, first_offsets: Any, second: Any, second_offsets: Any, found: Any) -> None:
+    begins_a, ends_a, kinds_a = (
+        np.empty(MOST_WORDS, np.int64),
+        np.empty(MOST_WORDS, np.int64),
+        np.empty(MOST_WORDS, np.int64),
+    )
+    begins_b, ends_b, kinds_b = (
+        np.empty(MOST_WORDS, np.int64),
+        np.empty(MOST_WORDS, np.int64),
+        np.empty(MOST_WORDS, np.int64),
+    )
+    for row in range(len(found)):
+        a = first[first_offsets[row] : first_offsets[row + 1]]
+        b = second[second_offsets[row] : second_offsets[row + 1]]
+        count_a = _words(a, begins_a, ends_a, kinds_a)
+        count_b = _words(b, begins_b, ends_b, kinds_b)
+        found[row, 0] = _lacking(a, begins_a, ends_a, kinds_a, count_a, b, begins_b, ends_b, kinds_b, count_b)
+        found[row, 1] = _lacking(b, begins_b, ends_b, kinds_b, count_b, a, begins_a, ends_a, kinds_a, count_a)

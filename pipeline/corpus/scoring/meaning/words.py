@@ -1,0 +1,199 @@
+"""What is known of each word of a vocabulary: its stem, what it negates, whom it points to, its antonyms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.text.ragged import offsets_of
+from paraforge.corpus.scoring.meaning.numerals import MAGNITUDES, value_of
+
+ANTONYMS: Final = Path(__file__).parent / "antonyms.txt"
+CONTENT, NEGATION, DENIAL, AFFIXED, LINK, CLAUSE, PASSIVE, NUMBER = (1 << place for place in range(8))
+"""Properties of a word: it names something; it negates; it denies without a negation (`fail`, `few`); it is
+negated by its affix; it links two things (a preposition); it ends a clause; it is `by`; it is a number."""
+
+WORDS: Final = Path(__file__).parent / "english.txt"
+
+
+def _lists() -> dict[str, list[str]]:
+    lines = WORDS.read_text(encoding="utf-8").split("\n")
+    named = (line.partition(": ") for line in lines if line and not line.startswith("#"))
+    return {name: words.split(" ") for name, _, words in named}
+
+
+_LISTS: Final = _lists()
+NEGATIONS, _DENIALS, _LINKS, _CLAUSES = (
+    frozenset(_LISTS[name]) for name in ("negations", "denials", "links", "clauses")
+)
+PERSONS: Final = {word: person for person in range(1, 7) for word in _LISTS[f"person {person}"]}
+"""Who a pronoun points to, 1 to 6: I, we, you, he, she, they."""
+_FUNCTION: Final = _LINKS | NEGATIONS | frozenset(_LISTS["function"]) | PERSONS.keys()
+_IRREGULAR: Final = dict(pair.split("=") for pair in _LISTS["irregular"])
+_KINDS: Final = (np.uint32, np.int32, np.uint8, np.float64, np.int8, np.float64, np.int32)
+# Of a shard there are some 30,000.
+_MOST_WORDS: Final = 1_000_000
+
+
+@lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """A lower-cased word without its inflexion: equal for most forms of one word, other for most words."""
+    word = _IRREGULAR.get(word, word)
+    if len(word) < 4 or not word.isalpha():
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        word = word[:-3] + "y"
+    elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ingly", "edly", "ing", "ed", "ly"):
+        rest = word[: -len(ending)]
+        if word.endswith(ending) and len(rest) > 2 and any(letter in "aeiouy" for letter in rest):
+            word = rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
+            break
+    if word.endswith("ied"):
+        word = word[:-3] + "y"
+    return (
+        word[:-1] if word.endswith("e") and len(word) > 3 else word[:-1] + "y" if word.endswith("i") else word
+    )
+
+
+def antonym_pairs(near: bool = True) -> Iterator[tuple[str, str]]:
+    """The pairs of `antonyms.txt`. near: also those of words that are similar to an antonym."""
+    for line in ANTONYMS.read_text(encoding="utf-8").split("\n"):
+        if line and not line.startswith("#"):
+            direct, _, similar = line.partition("/")
+            first, *others = direct.split()
+            yield from ((first, other) for other in [*others, *(similar.split() if near else [])])
+
+
+@lru_cache(maxsize=1)
+def antonyms() -> dict[str, frozenset[str]]:
+    """The stems of the antonyms of each stem that has some."""
+    found: dict[str, set[str]] = {}
+    for pair in antonym_pairs():
+        first, second = map(stem, pair)
+        if first != second:
+            found.setdefault(first, set()).add(second)
+            found.setdefault(second, set()).add(first)
+    return {word: frozenset(others) for word, others in found.items()}
+
+
+def without_affix(word: str) -> str | None:
+    """The word without a negative affix, a word of its own only perhaps: `happy` of `unhappy`, `careful` of
+    `careless`; None without such an affix."""
+    for prefix in ("un", "in", "im", "il", "ir", "dis", "non-", "non"):
+        if word.startswith(prefix) and len(word) > len(prefix) + 2:
+            return word[len(prefix) :]
+    return word[:-4] + "ful" if word.endswith("less") and len(word) > 6 else None
+
+
+def negated_by_affix(word: str) -> bool:
+    """Whether a negative affix negates the rest, and is not merely how the word begins: `unhappy`, not
+    `uncle`."""
+    rest = without_affix(word)
+    if rest is None:
+        return False
+    if word.startswith(("in", "im", "il", "ir")):
+        return stem(rest) in antonyms().get(stem(word), frozenset())
+    return stem(rest) in antonyms()
+
+
+@lru_cache(maxsize=1 << 16)
+def _about(word: str) -> tuple[int, float, int, float]:
+    """Properties, number, person and magnitude of a word."""
+    word = word.rstrip(".") or word
+    value = value_of(word)
+    magnitude = MAGNITUDES.get(word.removesuffix("s"), 0.0)
+    letters = any(character.isalnum() for character in word)
+    properties = CONTENT * (letters and word not in _FUNCTION)
+    properties |= NEGATION * (word in NEGATIONS) | DENIAL * (stem(word) in _DENIALS or word in _DENIALS)
+    properties |= AFFIXED * negated_by_affix(word) | LINK * (word in _LINKS) | CLAUSE * (word in _CLAUSES)
+    properties |= PASSIVE * (word == "by") | NUMBER * (value == value or magnitude > 0)
+    return properties, value, PERSONS.get(word, 0), magnitude
+
+
+class WordTable(NamedTuple):
+    """What is known of each word of a vocabulary, in arrays as long as it.
+
+    keys: hash of the word's stem, the same in each vocabulary. stems: number of the stem.
+    properties: flags. values: of a number, NaN for none. persons: 0 to 6. magnitudes: what the number before
+    it is multiplied with, 0 for another word. bases: number of the stem without its negative affix, -1 for
+    none.
+    opposed, opposed_offsets: numbers of the stems that are antonyms of each of the first stems, in order; a
+    stem of a higher number has none.
+    """
+
+    keys: npt.NDArray[np.uint32]
+    stems: npt.NDArray[np.int32]
+    properties: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.float64]
+    persons: npt.NDArray[np.int8]
+    magnitudes: npt.NDArray[np.float64]
+    bases: npt.NDArray[np.int32]
+    opposed: npt.NDArray[np.int32]
+    opposed_offsets: npt.NDArray[np.int64]
+
+
+class WordBook:
+    """Looks up words; remembers those that it was asked for, as the next shard has most of them again."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        opposed = antonyms()
+        self._stems = {word: number for number, word in enumerate(sorted(opposed))}
+        numbers = [sorted(self._stems[other] for other in opposed[word]) for word in self._stems]
+        self._opposed = np.array([number for others in numbers for number in others], np.int32)
+        self._offsets = offsets_of(np.array([len(others) for others in numbers], np.int64))
+        self._rows: dict[str, int] = {}
+        self._known: list[npt.NDArray[Any]] = [np.zeros(0, kind) for kind in _KINDS]
+
+    def look_up(self, vocabulary: Sequence[str]) -> WordTable:
+        """What is known of lower-cased tokens."""
+        with self._lock:
+            if len(self._rows) > _MOST_WORDS:
+                self._forget()
+            new = [word for word in vocabulary if word not in self._rows]
+            if new:
+                self._learn(new)
+            rows = np.array([self._rows[word] for word in vocabulary], np.int64)
+            found = [values[rows] for values in self._known]
+            return WordTable._make([*found, self._opposed, self._offsets])
+
+    def _learn(self, words: Sequence[str]) -> None:
+        self._rows.update((word, place) for place, word in enumerate(words, start=len(self._rows)))
+        found = []
+        for word in words:
+            properties, value, person, magnitude = _about(word)
+            rest = without_affix(word)
+            base = -1 if rest is None else self._number(rest)
+            found.append(
+                (
+                    crc32(stem(word).encode("utf-8", "surrogatepass")),
+                    self._number(word),
+                    properties,
+                    value,
+                    person,
+                    magnitude,
+                    base,
+                )
+            )
+        columns = zip(*found, strict=True)
+        self._known = [
+            np.concatenate([known, np.array(column, known.dtype)])
+            for known, column in zip(self._known, columns, strict=True)
+        ]
+
+    def _number(self, word: str) -> int:
+        return self._stems.setdefault(stem(word), len(self._stems))

@@ -1,0 +1,106 @@
+"""The pairs of a shard as scorers see them: texts, tokens and shared n-grams, each worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.text.ragged import IntArray
+from paraforge.base.text.tokens import TokenColumn, tokenize_columns
+
+HIGHEST_ORDER = 3
+LETTER = r"\p{L}"
+
+
+def by_source(sources: Any) -> Iterator[tuple[str, IntArray]]:
+    """The rows of each source, of a string column; a null is the source ``''``."""
+    codes = pa.chunked_array(sources).combine_chunks().fill_null("").dictionary_encode()
+    of_row = codes.indices.to_numpy()
+    for code, source in enumerate(codes.dictionary.to_pylist()):
+        yield source, np.flatnonzero(of_row == code)
+
+
+def log_length_ratios(reference: Any, translation: Any) -> npt.NDArray[np.float64]:
+    """Natural logarithm of the translation's characters + 1 / the reference's characters + 1, (rows,)."""
+    shorter, longer = (pc.utf8_length(texts).to_numpy() + 1.0 for texts in (reference, translation))
+    return np.asarray(np.log(longer / shorter))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs that can be scored: no null on either side.
+
+    reference, translation: pyarrow string arrays of the same length.
+    reference_tokens, translation_tokens: their tokens, over one vocabulary.
+    source: name of each pair's source, a pyarrow string array, null where it has none.
+    source_text: the foreign side, a pyarrow string array, null where it is missing.
+    """
+
+    reference: Any
+    translation: Any
+    reference_tokens: TokenColumn
+    translation_tokens: TokenColumn
+    source: Any
+    source_text: Any
+
+    @classmethod
+    def of(cls, reference: Any, translation: Any, source: Any = None, source_text: Any = None) -> Pairs:
+        """Tokenise two string arrays (pyarrow, chunked or not, without nulls).
+
+        source, source_text: string arrays of the same length; None where all are null.
+        """
+        reference, translation, source, source_text = (
+            pa.nulls(len(reference), pa.string())
+            if texts is None
+            else pa.chunked_array(texts).combine_chunks()
+            for texts in (reference, translation, source, source_text)
+        )
+        first, second = tokenize_columns(reference, translation)
+        return cls(reference, translation, first, second, source, source_text)
+
+    def __len__(self) -> int:
+        return len(self.reference_tokens)
+
+    @cached_property
+    def shared(self) -> IntArray:
+        """How many n-grams of each length both sides share: 3 x pairs."""
+        from paraforge.base.text.ngrams import shared_ngrams  # numba takes time to import
+
+        return shared_ngrams(self.reference_tokens, self.translation_tokens, HIGHEST_ORDER)
+
+    @cached_property
+    def vocabulary(self) -> Any:
+        """The distinct tokens of both sides, a pyarrow string array."""
+        return pa.array(self.reference_tokens.vocabulary, pa.string())
+
+    @cached_property
+    def is_word(self) -> npt.NDArray[np.bool_]:
+        """Whether each distinct token has a letter."""
+        return pc.match_substring_regex(self.vocabulary, LETTER).to_numpy(zero_copy_only=False)
+
+    @cached_property
+    def translation_words(self) -> IntArray:
+        """Words of each translation: tokens with a letter."""
+        tokens = self.translation_tokens
+        return np.bincount(tokens.row_numbers[self.is_word[tokens.ids]], minlength=len(self))
+
+    def unknown_words(self, known: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+        """Words of translations that are neither known nor in their own reference: row, vocabulary number.
+
+        known: whether each word of the vocabulary is.
+        """
+        unknown = self.is_word & ~known
+        size = len(unknown)
+        found, own = (
+            (tokens.row_numbers * size + tokens.ids)[unknown[tokens.ids]]
+            for tokens in (self.translation_tokens, self.reference_tokens)
+        )
+        row, word = np.divmod(found[~np.isin(found, own)], max(size, 1))
+        return row, word

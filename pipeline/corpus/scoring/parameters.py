@@ -1,0 +1,41 @@
+"""Section ``score`` of params.yaml: which scores a pair gets beside those that it always gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from paraforge.base.section import Section
+from paraforge.base.text.paths import FilePath, expand
+
+
+class ScoreParameters(Section):
+    """Section ``score``: what comes beside lengths, paraphrase score, overlaps, copy rate and the like."""
+
+    identify_language: bool | None = Field(
+        None,
+        description="columns reference_language and translation_language; null: if py3langid is installed",
+    )
+    languages: list[str] | None = Field(
+        None,
+        min_length=2,
+        description="codes of the languages to tell apart, e.g. [en, cs, de]; null: all that the model knows",
+    )
+    sentence_transformer: FilePath | None = Field(
+        None,
+        min_length=1,
+        description="directory of a sentence-transformers model for the column cosine; null: no such column",
+    )
+    cross_encoder: FilePath | None = Field(
+        None,
+        min_length=1,
+        description="directory of a cross-encoder of sentence-transformers, of similarity or of entailment, "
+        "for the column cross_encoder; null: no such column",
+    )
+
+    def directory(self, name: Literal["sentence_transformer", "cross_encoder"]) -> Path | None:
+        """The model's directory with environment variables and ``~`` filled in; None where none is given."""
+        given: str | None = getattr(self, name)
+        return None if given is None else Path(expand(given))

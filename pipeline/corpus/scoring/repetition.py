@@ -1,0 +1,130 @@
+"""How much of a translation repeats itself where its reference does not, as that of a failing model does."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.compiled import compiled
+from paraforge.base.text.tokens import TokenColumn
+
+LENGTH: Final = 6
+"""Characters of a piece that may come again: most pieces of good text come once."""
+
+
+def repeated_shares(references: TokenColumn, translations: TokenColumn) -> npt.NDArray[np.float32]:
+    """Share of the translation's pieces that come once too often, (pairs,) float32, 0 to 1.
+
+    Pieces are all runs of LENGTH characters of the tokens joined by blanks, with one blank at either end. A
+    piece that comes n times in the translation and m times in the reference is repeated n - max(1, m) times.
+    It does not matter whether characters, words or phrases are repeated. A text without pieces has none that
+    is repeated.
+
+    references, translations: over one vocabulary.
+    """
+    text = " " + "".join(f"{token} " for token in references.vocabulary)
+    lengths = np.array([len(token) + 1 for token in references.vocabulary], dtype=np.int64)
+    shares = _shares(
+        np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"),
+        np.cumsum(lengths) - lengths + 1,
+        lengths,
+        references.ids,
+        references.offsets,
+        translations.ids,
+        translations.offsets,
+        LENGTH,
+    )
+    return np.asarray(shares, dtype=np.float32)
+
+
+@compiled
+def _pieces(codes: Any, starts: Any, lengths: Any, tokens: Any, length: int, hashes: Any) -> int:
+    """Write the hash of each piece of a row of tokens; gives their number."""
+    base = np.uint64(0x9E3779B97F4A7C15)
+    oldest = np.uint64(1)  # what the first character of a piece has been multiplied by
+    for _ in range(length - 1):
+        oldest *= base
+    value = np.uint64(0)
+    window = np.zeros(length, dtype=np.uint64)
+    count, place = 0, 0
+    for token in range(-1, len(tokens)):
+        # A row begins with a blank; behind each token there is one already.
+        first = starts[tokens[token]] if token >= 0 else 0
+        size = lengths[tokens[token]] if token >= 0 else 1
+        for position in range(first, first + size):
+            code = np.uint64(codes[position]) + np.uint64(1)
+            value = (value - window[place] * oldest) * base + code
+            window[place] = code
+            place = (place + 1) % length
+            count += 1
+            if count >= length:
+                hashes[count - length] = value ^ (value >> np.uint64(29))
+    return max(0, count - length + 1)
+
+
+@compiled
+def _with_space(hashes: Any, lengths: Any, tokens: Any) -> Any:
+    """The array, or a larger one, that has room for all pieces of the tokens."""
+    size = 1
+    for token in tokens:
+        size += lengths[token]
+    return hashes if len(hashes) >= size else np.empty(2 * size, dtype=np.uint64)
+
+
+@compiled
+def _slot(table: Any, found: Any, slots: int, value: Any) -> int:
+    """Where a piece is in the hash table, or the empty slot where it would be."""
+    slot = np.int64(value & np.uint64(slots - 1))
+    while found[slot] and table[slot] != value:
+        slot = (slot + 1) & (slots - 1)
+    return int(slot)
+
+
+@compiled
+def _shares(
+    codes: Any,
+    starts: Any,
+    lengths: Any,
+    left: Any,
+    left_offsets: Any,
+    right: Any,
+    right_offsets: Any,
+    length: int,
+) -> Any:
+    shares = np.zeros(len(left_offsets) - 1, dtype=np.float32)
+    table = np.zeros(64, dtype=np.uint64)
+    found = np.zeros(64, dtype=np.int32)
+    expected = np.zeros(64, dtype=np.int32)
+    hashes = np.empty(0, dtype=np.uint64)
+    for row in range(len(shares)):
+        second = right[right_offsets[row] : right_offsets[row + 1]]
+        hashes = _with_space(hashes, lengths, second)
+        total = _pieces(codes, starts, lengths, second, length, hashes)
+        slots = 64
+        while slots < 2 * total:
+            slots *= 2
+        if slots > len(table):
+            table = np.zeros(slots, dtype=np.uint64)
+            found = np.zeros(slots, dtype=np.int32)
+            expected = np.zeros(slots, dtype=np.int32)
+        found[:slots] = 0
+        distinct = 0
+        for k in range(total):
+            slot = _slot(table, found, slots, hashes[k])
+            distinct += found[slot] == 0
+            table[slot] = hashes[k]
+            found[slot] += 1
+        if distinct == total:
+            continue
+        first = left[left_offsets[row] : left_offsets[row + 1]]
+        hashes = _with_space(hashes, lengths, first)
+        expected[:slots] = 0
+        for k in range(_pieces(codes, starts, lengths, first, length, hashes)):
+            expected[_slot(table, found, slots, hashes[k])] += 1
+        repeated = 0
+        for slot in range(slots):
+            repeated += max(0, found[slot] - max(1, expected[slot]))
+        shares[row] = repeated / total
+    return shares

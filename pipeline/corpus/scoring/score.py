@@ -1,0 +1,298 @@
+"""Composes the scorers into a step over shards: a shard of translated rows in, one of score columns out."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.errors import install_command
+from paraforge.base.files import read_json_or_none, sha256_directory
+from paraforge.base.shards.cluster import worker_number
+from paraforge.base.shards.lineage import LINEAGE
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
+from paraforge.base.shards.step import Step, run_step
+from paraforge.base.shards.store import ShardDirectory, ShardView
+from paraforge.base.text.tokens import TOKENIZER_NAME
+from paraforge.base.word_vectors.vectors import TABLE_NAME, TRAINED_ON_NAME, WordVectors
+from paraforge.corpus.columns import COLUMNS, schema_of
+from paraforge.corpus.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
+from paraforge.corpus.scoring.changed_pairs import other_rows
+from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_corpus
+from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.parameters import ScoreParameters
+from paraforge.corpus.scoring.scorers import language
+from paraforge.corpus.scoring.scorers.sentence_transformer import Kind, check_directory
+from paraforge.corpus.scoring.verdict import bands, judge
+from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
+from paraforge.corpus.scoring.wrong_pairs import judged_scores, write_wrong_pairs
+from paraforge.versions import SCORE
+
+logger = logging.getLogger(__name__)
+
+PAIR_COLUMNS = (*TEXT_COLUMNS, "source", "source_text")
+# Directories that `score` may name, each for a column, and what their models are.
+_MODELS: dict[Literal["sentence_transformer", "cross_encoder"], Kind] = {
+    "sentence_transformer": "SentenceTransformer",
+    "cross_encoder": "CrossEncoder",
+}
+_COUNTED = ("reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch")
+
+
+@dataclass(frozen=True)
+class ScoreReport:
+    """What the score stage did.
+
+    rows = scored + unscored; unscored rows were rejected, failed, or have no translation. Means are over the
+    scored rows that have the score. verdicts: what each score is worth on the wrong pairs, and its bands.
+    """
+
+    rows: int
+    scored: int
+    unscored: int
+    without_paraphrase_score: int
+    mean_paraphrase_score: float | None
+    mean_overlap_3: float | None
+    digit_mismatches: int
+    shards: int
+    reused: int
+    seconds: float
+    wrong_pairs: int = 0
+    verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+OpenModel = Callable[[Path], SentenceEncoder]
+"""Opens a trained model from its directory; importable at top level, as it is sent to workers."""
+
+
+def open_vectors(
+    directory: Path, open_model: OpenModel | None = None, verify: bool = False
+) -> tuple[str, WordVectors | WordScorer | SentenceEncoder]:
+    """Open what the paraphrase score is computed with, whichever it is, and what its fingerprint is called.
+
+    verify: read all of a table of word vectors and compare it with its fingerprint.
+
+    Raises InputError: missing or damaged.
+    """
+    if (directory / DESCRIPTION).is_file():
+        return "scorer", WordScorer.open(directory)
+    if open_model is None or (directory / TABLE_NAME).is_file():
+        return "vectors", WordVectors.open(directory, verify=verify)
+    return "model", open_model(directory)
+
+
+def build_scorers(
+    vectors: Path | WordVectors | WordScorer | SentenceEncoder,
+    open_model: OpenModel | None = None,
+    counts: Path | CorpusCounts | None = None,
+    **choice: Any,
+) -> list[Scorer]:
+    """Load the scorers that are wanted, with what they need.
+
+    vectors: directory of a word-vector table, a scorer of words or a trained model, or one of them.
+    open_model: opens the model's directory. counts: the corpus' counts, or a file of them.
+    choice: the other fields of :class:`~paraforge.corpus.scorer.ScorerChoice`.
+    """
+    if isinstance(vectors, Path):
+        _, vectors = open_vectors(vectors, open_model)
+    if isinstance(counts, Path):
+        counts = CorpusCounts.open(counts)
+    chosen = ScorerChoice(vectors, counts, **choice)
+    built = [scorer.build(chosen) for scorer in scorer_types()]
+    return [scorer for scorer in built if scorer is not None]
+
+
+def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
+    """The score columns of a table with `reference` and `translation` and perhaps `rejected` and `failed`.
+
+    Returns a pyarrow table of the scorers' columns alone, row-aligned with `table`. All scores of a row are
+    null where a side is null, or where an earlier step rejected it or failed on it.
+    """
+    usable = usable_rows(table)
+    present = [name for name in PAIR_COLUMNS if name in table.column_names]
+    pairs = Pairs.of(**dict(zip(present, table.select(present).filter(usable).columns, strict=True)))
+    # Row of each usable pair among the pairs, null for the other rows.
+    place = pc.if_else(usable, pc.subtract(pc.cumulative_sum(pc.cast(usable, pa.int64())), 1), None)
+    schema = schema_of(name for scorer in scorers for name in scorer.columns)
+    columns: dict[str, Any] = {}
+    for scorer in scorers:
+        columns.update(scorer(pairs))
+    return pa.table(
+        [columns[name].cast(COLUMNS[name].type).take(place) for name in schema.names], schema=schema
+    )
+
+
+def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
+    """The function from shard to shard.
+
+    devices: worker n takes device n modulo their number. arguments: the other ones of :func:`build_scorers`.
+    """
+    scorers = build_scorers(**arguments, device=devices[worker_number() % len(devices)])
+    return lambda table: score_table(table, scorers)
+
+
+def score_step(
+    parameters: ScoreParameters,
+    vectors: Path,
+    resources: Resources,
+    open_model: OpenModel | None = None,
+    counted: tuple[Path, str] | None = None,
+) -> Step:
+    """The step that scores translated rows; see :func:`score`.
+
+    counted: the corpus' counts, and their fingerprint; see
+        :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`.
+
+    Raises:
+        InputError: the vectors or the sentence-transformers model are missing or damaged.
+        MissingPackageError: a package is asked for and not installed.
+        ConfigurationError: a language is not known.
+    """
+    identify = parameters.identify_language
+    if identify is None:
+        identify = language.is_available()
+        if not identify:
+            logger.info(
+                "no language identification: %s is not installed (%s)",
+                language.PACKAGE,
+                install_command(language.EXTRA),
+            )
+    kind, opened = open_vectors(vectors, open_model, verify=True)  # complains here, not in a worker
+    if isinstance(opened, WordVectors | WordScorer):
+        fingerprints = {kind: opened.fingerprint}
+    else:
+        fingerprints = {kind: sha256_directory(vectors)}
+    if counted is not None:
+        fingerprints["counts"] = counted[1]
+    if identify:
+        fingerprints["language"] = language.fingerprint()
+        language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
+    models = {}
+    for name, kind_of_model in _MODELS.items():
+        directory = parameters.directory(name)
+        if directory is not None:
+            check_directory(directory, kind_of_model)
+            fingerprints[name] = sha256_directory(directory)
+            models[name] = directory.resolve()
+    devices = _devices(resources) if models else ("cpu",)
+    return Step(
+        name="score",
+        version=SCORE,
+        parameters={
+            "tokenizer": TOKENIZER_NAME,
+            "identify_language": identify,
+            "languages": parameters.languages if identify else None,
+            **_added_scorers(),
+        },
+        fingerprints=fingerprints,
+        build=build_shard_function,
+        arguments={
+            "vectors": vectors.resolve(),
+            "open_model": open_model,
+            "counts": None if counted is None else counted[0],
+            "identify_language": identify,
+            "languages": parameters.languages,
+            **{f"{name}_directory": models.get(name) for name in _MODELS},
+            "devices": devices,
+        },
+        columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
+        device=devices[0],
+        libraries=(
+            *("numba", "numpy", "sacremoses"),  # all sums, and every token
+            *([language.PACKAGE] if identify else []),
+            *(["sentence-transformers"] if models else []),
+            *(["torch"] if models or kind == "model" else []),
+        ),
+    )
+
+
+def _added_scorers() -> dict[str, list[str]]:
+    """The scorers of other packages, for the key of what is scored."""
+    added = [f"{scorer.__module__}.{scorer.__name__}" for scorer in scorer_types()]
+    added = [name for name in added if not name.startswith("paraforge.")]
+    return {"added_scorers": added} if added else {}
+
+
+def score(
+    parameters: ScoreParameters,
+    translated: Path,
+    vectors: Path,
+    output: Path,
+    resources: Resources,
+    open_model: OpenModel | None = None,
+) -> ScoreReport:
+    """Score the shards of `translated` into `output`, and wrong pairs made of them next to these.
+
+    parameters: section `score`.
+    translated: shard directory with lineage, reference, translation, rejected and failed.
+    vectors: directory of a word-vector table, of a scorer of words, or of a trained model.
+    output: shard directory to publish, row-aligned with `translated`; see
+        :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs` for the file that is added.
+    resources: where to run.
+    open_model: opens a trained model's directory; without it, `vectors` is a table.
+    """
+    started = time.monotonic()
+    counted = count_corpus(translated, resources)
+    step = score_step(parameters, vectors, resources, open_model, counted)
+    present = ShardView(translated).column_names
+    step = replace(step, columns=[name for name in (*PAIR_COLUMNS, *FATE_COLUMNS) if name in present])
+    report = run_step(step, [translated], output, resources)
+    counts: Counter[str] = Counter()
+    sources: Counter[str] = Counter()
+    view = ShardView(translated, output)
+    lineage = [name for name in LINEAGE[:2] if name in view.column_names]
+    for table in view.tables([*lineage[:1], *_COUNTED]):
+        counts["scored"] += pc.count(table["reference_tokens"]).as_py()
+        counts["with_paraphrase_score"] += pc.count(table["paraphrase_score"]).as_py()
+        for name in _COUNTED[1:]:
+            counts[name] += pc.sum(table[name]).as_py() or 0
+        if "source" in table.column_names:
+            sources.update(scored_sources(table))
+    wrong = None
+    if len(lineage) == 2:  # shards of other makers may have none
+        trained_on = read_json_or_none(vectors / TRAINED_ON_NAME) or {}
+        trained = trained_on.get("shards") == ShardDirectory(translated).digest
+        wrong = write_wrong_pairs(step, translated, output, sources, resources, trained)
+    judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]
+    return ScoreReport(
+        rows=report.rows,
+        scored=counts["scored"],
+        unscored=report.rows - counts["scored"],
+        without_paraphrase_score=counts["scored"] - counts["with_paraphrase_score"],
+        mean_paraphrase_score=_mean(counts["paraphrase_score"], counts["with_paraphrase_score"]),
+        mean_overlap_3=_mean(counts["overlap_3"], counts["scored"]),
+        digit_mismatches=counts["digit_mismatch"],
+        shards=report.shards,
+        reused=report.reused,
+        seconds=round(time.monotonic() - started, 3),
+        wrong_pairs=0 if wrong is None else other_rows(wrong).num_rows,
+        verdicts={name: {**asdict(judge(wrong, name)), "bands": bands(wrong, name)} for name in judged},
+    )
+
+
+def scored_sources(rows: pa.Table) -> dict[str, int]:
+    """Scored rows of each source, of rows with ``source`` and ``reference_tokens``."""
+    names = rows["source"].filter(pc.is_valid(rows["reference_tokens"]))
+    return {one["values"]: one["counts"] for one in pc.value_counts(names).to_pylist()}
+
+
+def _mean(total: float, count: int) -> float | None:
+    return round(total / count, 6) if count else None
+
+
+def _devices(resources: Resources) -> tuple[str, ...]:
+    """Where models of sentence-transformers run: the devices that are named, or every GPU, or the CPU."""
+    if resources.devices[0] != "auto":
+        return tuple(resources.devices)
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return tuple(f"cuda:{number}" for number in range(count)) or ("cpu",)

@@ -1,0 +1,119 @@
+"""Identifies the language of both sides with py3langid, whose package ships its model of 139 languages."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.errors import ConfigurationError, require
+from paraforge.base.shards.column import column
+from paraforge.corpus.scorer import Scorer, ScorerChoice
+
+if TYPE_CHECKING:
+    from paraforge.base.text.language_identification import LanguageModel
+    from paraforge.corpus.scoring.pairs import Pairs
+
+logger = logging.getLogger(__name__)
+
+PACKAGE: Final = "py3langid"
+EXTRA: Final = "language"
+_LETTER: Final = re.compile(r"[^\W\d_]")
+
+
+def is_available() -> bool:
+    """Whether the optional package is installed."""
+    return find_spec(PACKAGE) is not None
+
+
+def fingerprint() -> str:
+    """Name and version of the package, on which the result depends."""
+    from importlib.metadata import version
+
+    require(PACKAGE, EXTRA)
+    return f"{PACKAGE} {version(PACKAGE)}"
+
+
+class LanguageIdentification(Scorer):
+    """The most probable language of each side: ISO 639-1 code, or 639-3 for a language without one. A text
+    without a letter has none (null)."""
+
+    fields = (
+        column("reference_language", pa.string(), "language of the reference as identified (ISO 639-1)"),
+        column("translation_language", pa.string(), "language of the translation as identified (ISO 639-1)"),
+    )
+    place = 60
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> LanguageIdentification | None:
+        """Where languages are wanted."""
+        return cls(choice.languages) if choice.identify_language else None
+
+    def __init__(self, candidates: Sequence[str] | None = None) -> None:
+        """Load the model.
+
+        candidates: codes of the languages to tell apart; all that the model knows where None. Short texts are
+            identified better among few candidates.
+
+        Raises:
+            MissingPackageError: py3langid is not installed.
+            ConfigurationError: the model does not know a candidate.
+        """
+        require(f"{PACKAGE}.langid", EXTRA)
+        self._identifier, self._model = _load(None if candidates is None else tuple(candidates))
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """string; null where a side has no letter."""
+        return {
+            "reference_language": self._identify(pairs.reference),
+            "translation_language": self._identify(pairs.translation),
+        }
+
+    def _identify(self, texts: Any) -> Any:
+        distinct = texts.dictionary_encode()
+        lettered = pa.array(_has_letter(distinct.dictionary))
+        languages = self._classify(distinct.dictionary.filter(lettered))
+        place = pc.if_else(lettered, pc.subtract(pc.cumulative_sum(pc.cast(lettered, pa.int64())), 1), None)
+        return languages.take(place.take(distinct.indices))
+
+    def _classify(self, texts: Any) -> Any:
+        if self._model is None:
+            return pa.array([self._identifier.classify(text)[0] for text in texts.to_pylist()], pa.string())
+        return pa.array(self._model.labels, pa.string()).take(pa.array(self._model.classify(texts)))
+
+
+@lru_cache(maxsize=2)
+def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None]:
+    """The package's identifier and its model as arrays. It is decompressed once a process: half a second."""
+    from paraforge.base.text.language_identification import load_language_model
+
+    langid = require(f"{PACKAGE}.langid", EXTRA)
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    if candidates is not None:
+        known = identifier.labels
+        unknown = [code for code in candidates if code not in known]
+        if unknown:
+            raise ConfigurationError(
+                [f"score.languages: {', '.join(unknown)} not known; there are {', '.join(sorted(known))}"]
+            )
+        identifier.set_languages(list(candidates))
+    model = load_language_model(identifier)
+    if model is None:
+        logger.warning("%s is not as expected: identifying languages text by text", fingerprint())
+    return identifier, model
+
+
+def _has_letter(texts: Any) -> npt.NDArray[np.bool_]:
+    """Whether each text, of a string array, has a letter of any script."""
+    found = pc.match_substring_regex(texts, "[A-Za-z]").to_numpy(zero_copy_only=False).copy()
+    others = np.flatnonzero(~found)
+    found[others] = [bool(_LETTER.search(text)) for text in texts.take(pa.array(others)).to_pylist()]
+    return np.asarray(found)

@@ -1,0 +1,300 @@
+"""How well a score tells right pairs from wrong ones, and which minimum lets few wrong ones pass."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.corpus.scoring.changed_pairs import SCORE as CONTRADICTION
+from paraforge.corpus.scoring.changed_pairs import changed_meanings, other_rows
+from paraforge.corpus.scoring.wrong_pairs import FEW, RIGHT
+
+FEWEST_CHANGED: Final = 100
+"""Changed meanings that a verdict on `contradiction` needs."""
+LOST_SHARE: Final = 0.02
+"""Share of the right pairs that the suggested maximum of `contradiction` refuses, at most."""
+SUGGESTED_SHARE: Final = 0.01
+"""Share of wrong pairs that the suggested minimum lets pass at most, as far as a sample can tell."""
+CONFIDENCE: Final = 0.95
+"""How sure a minimum is to keep its promise: the share of samples of which it would."""
+ENOUGH: Final = 299
+"""Wrong pairs of equal weight that a suggestion needs: of fewer, not even a minimum that none reaches is so
+sure."""
+_Z: Final = 1.959964
+_BANDS: Final = 50
+_DIGITS: Final = 3
+
+Numbers = npt.NDArray[np.float64]
+
+
+def area(
+    right: npt.NDArray[np.floating],
+    wrong: npt.NDArray[np.floating],
+    right_weights: npt.NDArray[np.floating] | None = None,
+    wrong_weights: npt.NDArray[np.floating] | None = None,
+) -> float:
+    """Area under the ROC curve of scores of right and of wrong translations, 0 to 1.
+
+    The probability that a right one has the higher score than a wrong one, ties counting one half: 1 where
+    some threshold separates them, 0.5 where the score knows nothing. A translation of weight w counts as w.
+
+    Raises ValueError: a side without scores, or a score that is NaN.
+    """
+    missing = int(np.isnan(right).sum() + np.isnan(wrong).sum())
+    if not len(right) or not len(wrong) or missing:
+        raise ValueError(f"{len(right)} and {len(wrong)} scores, {missing} of them NaN")
+    order = np.argsort(wrong, kind="stable")
+    weights = np.ones(len(wrong)) if wrong_weights is None else wrong_weights[order]
+    below = np.concatenate([[0.0], np.cumsum(weights)])
+    # Half of the wrong ones below, and half of those not above: a tie is in the second alone.
+    in_order = sum(below[np.searchsorted(wrong[order], right, side)] / 2 for side in ("left", "right"))
+    return float(np.average(in_order, weights=right_weights) / below[-1])
+
+
+@dataclass(frozen=True)
+class Share:
+    """An estimated share with its 95 % interval, each 0 to 1."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """The least score that is kept; where it is not ``included``, scores have to be above it."""
+
+    value: float
+    included: bool = True
+
+    def reached(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Whether each score reaches it, at the scores' precision; NaN does not."""
+        value = scores.dtype.type(self.value)
+        return scores >= value if self.included else scores > value
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a score is worth on the wrong pairs of a corpus or of a source.
+
+    pairs: wrong pairs that were scored.
+    separation: area under the ROC curve of right against wrong pairs; None without scores on both sides.
+    minimum: the threshold that is set, None for none. passing: share of the wrong pairs that reach it.
+    kept: share of the right pairs that reach it.
+    suggested: the minimum that at most 1 % of such wrong pairs reach, with 95 % confidence; None where they
+        are too few.
+    suggested_kept: share of the right pairs that reach that one.
+    suggested_bound: share of wrong pairs that it lets pass at most, with that confidence.
+    changed: area under the ROC curve of right pairs against those whose meaning was changed by rule.
+    sources: the same, without this, of each source that has at least 30 wrong pairs.
+    """
+
+    pairs: int
+    separation: Share | None = None
+    minimum: float | None = None
+    passing: Share | None = None
+    kept: float | None = None
+    suggested: float | None = None
+    suggested_kept: float | None = None
+    suggested_bound: float | None = None
+    changed: Share | None = None
+    sources: dict[str, Verdict] = field(default_factory=dict)
+
+
+def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> Verdict:
+    """The verdict on a score of a corpus, and on that of each source.
+
+    wrong_pairs: see :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
+    score: one of its columns that has the score of the right pair beside it.
+    minimum: the threshold on this score.
+    """
+    made = changed_meanings(wrong_pairs)
+    wrong_pairs = other_rows(wrong_pairs)
+    names = wrong_pairs["source"]
+    numbers = {pair["values"]: pair["counts"] for pair in pc.value_counts(names).to_pylist()}
+    sources = {
+        name: _judge(wrong_pairs.filter(pc.equal(names, name)), score, minimum)
+        for name, number in sorted(numbers.items())
+        if number >= FEW
+    }
+    whole = _judge(wrong_pairs, score, minimum)
+    return replace(whole, sources=sources, changed=_separation(*_columns(made, score)))
+
+
+def judge_changed(wrong_pairs: pa.Table) -> dict[str, Any]:
+    """How well `contradiction` finds the pairs of a changed meaning.
+
+    Returns ``pairs``, their number; ``separation``, a :class:`Share` as a dictionary; ``maximum``, which at
+    most 2 % of the right pairs are above, and ``found``, the share of the changed pairs that are. Empty
+    without enough of them.
+    """
+    made = changed_meanings(wrong_pairs)
+    if made.num_rows < FEWEST_CHANGED or f"{RIGHT}{CONTRADICTION}" not in made.column_names:
+        return {}
+    right, wrong, weights = _columns(made, CONTRADICTION)
+    separation = _separation(-right, -wrong, weights)
+    if separation is None:
+        return {}
+    maximum = maximum_of(wrong_pairs)
+    return {
+        "pairs": made.num_rows,
+        "separation": asdict(separation),
+        "maximum": maximum,
+        "found": _share(wrong > wrong.dtype.type(maximum), weights),
+    }
+
+
+def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE) -> float:
+    """The least `contradiction` of three digits that at most a share of the right pairs is above. Raises
+    ValueError: no right pair has one."""
+    rows = other_rows(wrong_pairs)
+    if f"{RIGHT}{CONTRADICTION}" in rows.column_names:
+        right, _, weights = _columns(rows, CONTRADICTION)
+        if not np.isnan(right).all():
+            # What is above, not what reaches it: one unit less than the least that only so few reach.
+            return max(0.0, minimum_for(right, weights, share))
+    raise ValueError("no right pair has a contradiction score")
+
+
+def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | None:
+    both = ~np.isnan(right), ~np.isnan(wrong)
+    if not (both[0].any() and both[1].any()):
+        return None
+    value = area(right[both[0]], wrong[both[1]], *(weights[known] for known in both))
+    return interval(value, min(_effective(weights[known]) for known in both))
+
+
+def bands(wrong_pairs: pa.Table, score: str) -> dict[str, Any]:
+    """The distribution of a score over right and over wrong pairs, in 50 equal bands.
+
+    Returns ``edges`` (51), and ``right`` and ``wrong``: scored pairs of the corpus that those of the sample
+    in each band stand for, rounded. Empty without scores.
+    """
+    *sides, weights = _columns(other_rows(wrong_pairs), score)
+    known = [~np.isnan(side) for side in sides]
+    values = np.concatenate([side[there] for side, there in zip(sides, known, strict=True)])
+    if not len(values):
+        return {}
+    edges = np.linspace(float(values.min()), float(values.max()), _BANDS + 1)
+    found = {
+        name: np.histogram(side[there], edges, weights=weights[there])[0].round().astype(int).tolist()
+        for name, side, there in zip(("right", "wrong"), sides, known, strict=True)
+    }
+    return {"edges": edges.round(6).tolist(), **found}
+
+
+def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
+    right, wrong, weights = _columns(rows, score)
+    if not len(wrong):
+        return Verdict(0, minimum=None if minimum is None else minimum.value)
+    separation = _separation(right, wrong, weights)
+    number = _effective(weights)
+    suggested = bound = kept_by_it = None
+    if number >= ENOUGH and not np.isnan(wrong).all():
+        suggested, bound = _bounded(wrong, weights, SUGGESTED_SHARE)
+        kept_by_it = _share(Minimum(suggested).reached(right), weights)
+    passing = kept = None
+    if minimum is not None:
+        passing = interval(_share(minimum.reached(wrong), weights), number)
+        kept = _share(minimum.reached(right), weights)
+    return Verdict(
+        len(wrong),
+        separation,
+        None if minimum is None else minimum.value,
+        passing,
+        kept,
+        suggested,
+        kept_by_it,
+        bound,
+    )
+
+
+def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, float]:
+    """The minimum of a score that at most a share of the wrong pairs reaches, and the :func:`upper_bound` of
+    that share, which is above it where they are too few. Raises ValueError: there are no wrong pairs, or none
+    has the score."""
+    _, wrong, weights = _columns(other_rows(wrong_pairs), score)
+    if np.isnan(wrong).all():
+        raise ValueError("no wrong pair has this score")
+    return _bounded(wrong, weights, share)
+
+
+def _bounded(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> tuple[float, float]:
+    minimum = minimum_for(wrong, weights, share)
+    passing = np.array([_share(Minimum(minimum).reached(wrong), weights)])
+    return minimum, float(upper_bound(passing, _effective(weights))[0])
+
+
+def _columns(rows: pa.Table, score: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Numbers]:
+    """Scores of the right and of the wrong pairs, NaN where there is none, and the weights."""
+    right, wrong = (rows[name].to_numpy() for name in (f"{RIGHT}{score}", score))
+    return right, wrong, rows["weight"].to_numpy()
+
+
+def _share(chosen: npt.NDArray[np.bool_], weights: Numbers) -> float:
+    return float(np.average(chosen, weights=weights))
+
+
+def _effective(weights: Numbers) -> float:
+    """How many pairs of equal weight would say as much (Kish 1965)."""
+    return float(weights.sum() ** 2 / np.square(weights).sum())
+
+
+def interval(share: float, number: float) -> Share:
+    """Wilson's 95 % interval of a share that was found in ``number`` cases.
+
+    An area under the ROC curve is a share, too; with the ``number`` of the smaller side the interval is wide
+    enough, as the variance is at most area (1 - area) / number (Birnbaum and Klose 1957).
+    """
+    centre = (share + _Z**2 / (2 * number)) / (1 + _Z**2 / number)
+    half = _Z * math.sqrt(share * (1 - share) / number + (_Z / (2 * number)) ** 2) / (1 + _Z**2 / number)
+    return Share(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+
+
+def upper_bound(passing: Numbers, number: float) -> Numbers:
+    """The share of all wrong pairs that reach a minimum found on ``number`` of them, at most, with 95 %
+    confidence.
+
+    passing: the shares of these, 0 to 1, that reach it. Where it is just above the (k + 1)-th best of n, the
+    share that reaches it is distributed as Beta(k + 1, n - k), whatever the scores are; the bound is that of
+    Clopper and Pearson (1934), too. Weighted pairs count as their effective number (Korn and Graubard 1998).
+    """
+    from scipy.special import betaincinv
+
+    above = np.minimum(passing, 1) * number
+    # None is left below a minimum that all reach; the bound is then 1.
+    bounds = betaincinv(above + 1, np.maximum(number - above, 1e-9), CONFIDENCE)
+    return np.where(above < number, bounds, 1.0)
+
+
+def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> float:
+    """The least number of few digits that at most a share of such wrong pairs reaches, with 95 % confidence;
+    where they are too few to be sure, one that none of them reaches.
+
+    wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.
+    share: 0 to less than 1 of the weight.
+    """
+    known = ~np.isnan(wrong)
+    order = np.argsort(-wrong[known], kind="stable")
+    scores, passing = wrong[known][order], np.cumsum(weights[known][order])
+    # Pairs of the same score pass together.
+    last = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
+    refused = last[upper_bound(passing[last] / weights.sum(), _effective(weights)) > share]
+    spread = float(scores[0]) - float(scores[-1])
+    digits = _DIGITS if spread <= 0 else max(_DIGITS, _DIGITS - 1 - math.floor(math.log10(spread)))
+    unit = 10.0**-digits
+    if not len(refused):
+        return round(math.floor(float(scores[-1]) / unit) * unit, digits)
+    bound = scores[refused[0]]
+    place = math.floor(float(bound) / unit)
+    minimum = round(place * unit, digits)
+    while wrong.dtype.type(minimum) <= bound:
+        place += 1
+        minimum = round(place * unit, digits)
+    return minimum

@@ -1,0 +1,148 @@
+"""Scores pairs by their words, whichever these are: what the built-in scorer does.
+
+The score of a reference r and a translation t is
+
+    (0.35 cos(r, t) + 0.65 F(r, t)) * (1 - repeated(t)) * (shorter / longer) ** 0.1
+
+cos is the cosine of the sums of both sides' word vectors, at least 0; F the F-score of aligned words (see
+:mod:`~paraforge.corpus.scoring.alignment`); repeated the share of what the translation says once too often
+(see
+:mod:`~paraforge.corpus.scoring.repetition`); shorter and longer are the sides' lengths in characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import read_json, sha256_file, write_json
+from paraforge.base.text.tokens import TokenColumn, tokenize_column, tokenize_columns, with_own_vocabulary
+from paraforge.base.word_vectors.subword_vectors import SubwordVectors
+from paraforge.base.word_vectors.vectors import FloatArray
+from paraforge.corpus.scoring.cosine import cosine_of_rows
+
+COSINE_SHARE: Final = 0.35
+LENGTH_POWER: Final = 0.1
+FORMAT: Final = 1
+DESCRIPTION: Final = "scorer.json"
+VECTORS: Final = "vectors.safetensors"
+# Bounds the memory of a block's word vectors.
+_BLOCK_ROWS: Final = 50_000
+# Sums of so many pairs' vectors stay in the processor's cache.
+_CACHED_ROWS: Final = 2048
+_FEWEST_WORDS: Final = 100
+_LEAST_KNOWN: Final = 0.7
+
+
+class WordScorer:
+    """The score of pairs under vectors of words; see the module.
+
+    On disk a directory of `scorer.json` (`format`, `fingerprint` and what is said about it: `name`,
+    `language`, `trained_on`) and `vectors.safetensors`.
+    """
+
+    def __init__(self, vectors: SubwordVectors, about: Mapping[str, Any], fingerprint: str = "") -> None:
+        """In memory. fingerprint: SHA-256 of the vectors' file."""
+        self.vectors = vectors
+        self.about = dict(about)
+        self.fingerprint = fingerprint
+
+    def scores(self, references: TokenColumn, translations: TokenColumn) -> FloatArray:
+        """Score of each pair, (pairs,) float32, 0 to 1; NaN where a side has no token.
+
+        references, translations: tokens of both sides, over one vocabulary.
+        """
+        found = np.full(len(references), np.nan, dtype=np.float32)
+        for first in range(0, len(references), _BLOCK_ROWS):
+            last = min(first + _BLOCK_ROWS, len(references))
+            block = with_own_vocabulary(references.slice(first, last), translations.slice(first, last))
+            found[first:last] = self._block(*block)
+        return found
+
+    def similarity(
+        self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
+    ) -> npt.NDArray[np.float64]:
+        """Score of each text of `first`, as the reference, with the one at the same place of `second`; 0
+        where one has no token."""
+        columns = [texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
+                   for texts in (first, second)]  # fmt: skip
+        return np.nan_to_num(self.scores(*tokenize_columns(*columns)), nan=0.0).astype(np.float64)
+
+    def known_share(self, texts: Any) -> float | None:
+        """Share of the words of a string column (pyarrow) that have a vector of their own, 0 to 1; None of
+        fewer than 100 words.
+
+        Words are tokens of letters alone. Where few are known, the text is in another language.
+        """
+        tokens = tokenize_column(texts)
+        counts = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
+        counts *= np.array([token.isalpha() for token in tokens.vocabulary], dtype=bool)
+        if counts.sum() < _FEWEST_WORDS:
+            return None
+        return float(counts[self.vectors.knows(tokens.vocabulary)].sum() / counts.sum())
+
+    def doubt_about(self, references: Any) -> str | None:
+        """What to tell a person where the built-in scorer knows less than 70 % of the references' words: they
+        are hardly English. None where it knows more, or there are too few words."""
+        known = self.known_share(references)
+        if known is None or known >= _LEAST_KNOWN:
+            return None
+        share = f"The built-in scorer knows {100 * known:.0f} % of the references' words"
+        return f"{share}; of English text it knows 90 %."
+
+    def _block(self, references: TokenColumn, translations: TokenColumn) -> FloatArray:
+        # Imported here, as numba takes a second: all that reads a schema imports this module.
+        from paraforge.corpus.scoring.alignment import aligned_scores
+        from paraforge.corpus.scoring.repetition import repeated_shares
+
+        vectors = self.vectors.of_words(references.vocabulary)
+        cosine = np.empty(len(references), dtype=np.float32)
+        for first in range(0, len(cosine), _CACHED_ROWS):
+            part = slice(first, first + _CACHED_ROWS)
+            sides = (side.slice(first, first + _CACHED_ROWS) for side in (references, translations))
+            cosine[part] = cosine_of_rows(*(side.sums(vectors) for side in sides))
+        aligned = aligned_scores(references, translations, vectors)
+        sizes = np.array([len(token) + 1 for token in references.vocabulary], dtype=np.float32)[:, None]
+        lengths = [side.sums(sizes)[:, 0] for side in (references, translations)]
+        with np.errstate(invalid="ignore"):
+            ratio = np.minimum(*lengths) / np.maximum(*lengths)
+        mixed = COSINE_SHARE * np.maximum(cosine, 0) + (1 - COSINE_SHARE) * aligned
+        # In double precision, rounded: single powers differ in their last digit from processor to processor.
+        brevity = (ratio.astype(np.float64) ** LENGTH_POWER).astype(np.float32)
+        scores = mixed * (1 - repeated_shares(references, translations)) * brevity
+        # Rounding lifts equal sentences just over 1, and a filter that accepts 0.4 to 1 would refuse them.
+        return np.minimum(scores, 1).astype(np.float32)
+
+    def save(self, directory: Path) -> None:
+        """Write the files into an existing directory."""
+        self.vectors.save(directory / VECTORS)
+        self.fingerprint = sha256_file(directory / VECTORS)
+        write_json(directory / DESCRIPTION, {"format": FORMAT, **self.about, "fingerprint": self.fingerprint})
+
+    @classmethod
+    def open(cls, directory: Path) -> WordScorer:
+        """Open what `save` wrote.
+
+        Raises:
+            InputError: a file is missing, damaged, or not the one that `scorer.json` names.
+        """
+        path = directory / DESCRIPTION
+        about = read_json(path)
+        if not isinstance(about, dict) or about.pop("format", None) != FORMAT:
+            raise InputError(f"not written in format {FORMAT}, which this version reads", path)
+        fingerprint = about.pop("fingerprint", None)
+        vectors = directory / VECTORS
+        opened = SubwordVectors.open(vectors)
+        if sha256_file(vectors) != fingerprint:
+            raise InputError(
+                f"not the vectors that {DESCRIPTION} names",
+                vectors,
+                remedy="The directory is damaged: make it again, or install the package again.",
+            )
+        return cls(opened, about, str(fingerprint))

@@ -1,0 +1,292 @@
+"""Wrong pairs of a corpus: its references with translations of other rows, and the scores that these get.
+
+What a score is worth on a corpus shows on pairs that are known to be wrong. A sample of the references is
+paired with translations of other rows of the same source and of similar length, and scored as the corpus was.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import feather
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import atomic_path, remove_directory
+from paraforge.base.shards.column import column
+from paraforge.base.shards.lineage import LINEAGE, sampling_keys
+from paraforge.base.shards.pool import in_order, threads_for
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import TEXT_COLUMNS
+from paraforge.base.shards.step import Step, run_step
+from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
+from paraforge.base.shards.work import WorkDirectory, replaced_directory
+from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.scorer import scorer_types
+from paraforge.corpus.scoring.changed_pairs import RULE, SCORE, changed_rows
+
+WRONG_PAIRS_NAME: Final = "_wrong_pairs.arrow"
+"""An Arrow file: readers of a directory of Parquet files, some of which pass over no name, leave it alone."""
+STEP: Final = "wrong-pairs"
+MOST: Final = 20_000
+"""Pairs in all, shared out by the sources' sizes; a small source gets more than its share."""
+OF_A_SOURCE: Final = 500
+FEW: Final = 30
+"""Sources with fewer drawn rows exchange their translations among each other."""
+RIGHT: Final = "right_"
+"""Before a score's name: the score of the reference's own translation."""
+_TRAINED: Final = b"paraforge.trained_on_corpus"
+_SEED: Final = 1
+_ROWS_PER_SHARD: Final = 2_500
+
+_ADDED: Final = (
+    column("translation_source", pa.string(), "source of the row that the translation is of"),
+    column("translation_line", pa.int64(), "line of that row"),
+    column("weight", pa.float64(), "scored pairs of its source that the wrong pair stands for"),
+    column(RULE, pa.string(), "what changed the meaning of the row's own translation; null for another's"),
+)
+
+
+class Shards(Protocol):
+    """Rows of a corpus in pieces: a :class:`~paraforge.base.shards.store.ShardView`, or what reads as one."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """Columns that can be read."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, index: int, columns: Sequence[str]) -> pa.Table:
+        """The named columns of a piece."""
+
+
+def rows_of_similar_length(
+    references: Sequence[str], translations: Sequence[str], seed: int = 1
+) -> npt.NDArray[np.int64]:
+    """For each row another one whose translation has a similar number of words, int64 (rows,).
+
+    That row has another reference and another translation. Rows are ordered by the number of words, at random
+    where it is the same; a row takes the next one in this order that differs, or the last one before it; -1
+    where no row differs.
+    """
+    order = np.array([len(text.split()) for text in translations], dtype=np.int64)
+    shuffled = np.random.default_rng(seed).permutation(len(order))
+    order = shuffled[np.argsort(order[shuffled], kind="stable")]
+    sides = [np.unique(np.array(texts, dtype=object), return_inverse=True)[1][order]
+             for texts in (references, translations)]  # fmt: skip
+    places = np.arange(len(order))
+    chosen = np.full(len(order), -1, dtype=np.int64)
+    for distance in range(1, len(order)):
+        for step in (distance, -distance):
+            open_places = places[chosen < 0]
+            open_places = open_places[(open_places + step >= 0) & (open_places + step < len(order))]
+            differs = np.logical_and(*(side[open_places] != side[open_places + step] for side in sides))
+            chosen[open_places[differs]] = open_places[differs] + step
+        if (chosen >= 0).all():
+            break
+    rows = np.empty(len(order), dtype=np.int64)
+    rows[order] = np.where(chosen < 0, -1, order[chosen])
+    return rows
+
+
+def judged_scores() -> list[str]:
+    """The scores that can tell right pairs from wrong ones: real numbers that are not signs of failures."""
+    fields = [field for scorer in scorer_types() if not scorer.is_sign for field in scorer.fields]
+    return [field.name for field in fields if pa.types.is_floating(field.type)]
+
+
+def compared_scores() -> list[str]:
+    """The scores that a wrong pair has beside those of the right one: also how sure a changed meaning is."""
+    return [*judged_scores(), SCORE]
+
+
+def write_wrong_pairs(
+    step: Step,
+    translated: Path,
+    scored: Path,
+    sources: Mapping[str, int],
+    resources: Resources,
+    trained: bool = False,
+) -> pa.Table:
+    """Draw wrong pairs, score them as ``step`` scored the corpus, and write them next to the scores.
+
+    step: the step that made ``scored``.
+    translated, scored: row-aligned shard directories; the file :data:`WRONG_PAIRS_NAME` is written to the
+        second.
+    sources: scored pairs of each source. resources: where to run; the file does not depend on it.
+    trained: whether what scores was trained on this very corpus, which the file then says.
+
+    Returns the wrong pairs by source, line and rank: lineage, ``reference``, ``translation``, where that is
+    from, ``weight``, ``rule``, the scores, and for each of :func:`compared_scores` its value for the right
+    pair, ``right_SCORE``. Empty where no two rows differ.
+    """
+    view = ShardView(translated, scored)
+    pairs = draw_wrong_pairs(view, sources, threads_for(resources, view.total_rows))
+    table = _scored(step, pairs, view.directories[-1].schema, resources)
+    table = table.replace_schema_metadata({_TRAINED: b"true"} if trained else None)
+    store_wrong_pairs(table, scored)
+    return table
+
+
+def store_wrong_pairs(wrong_pairs: pa.Table, directory: Path) -> Path:
+    """Write wrong pairs into a directory, atomically; gives the file."""
+    path = directory / WRONG_PAIRS_NAME
+    with atomic_path(path) as temporary:
+        feather.write_feather(wrong_pairs, str(temporary), compression="zstd")
+    return path
+
+
+def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
+    """The wrong pairs that are stored in one of the directories; None where there are none. Raises
+    InputError: the file is damaged."""
+    for directory in directories:
+        if (path := directory / WRONG_PAIRS_NAME).is_file():
+            try:
+                return feather.read_table(path, memory_map=False)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise InputError(f"cannot be read as an Arrow file: {error}", path) from error
+    return None
+
+
+def trained_on_corpus(wrong_pairs: pa.Table) -> bool:
+    """Whether what scored the pairs was trained on the corpus that they were made of."""
+    return (wrong_pairs.schema.metadata or {}).get(_TRAINED) == b"true"
+
+
+def sample_sizes(sources: Mapping[str, int]) -> dict[str, int]:
+    """Rows to draw of each source: its share of `MOST`, but at least `OF_A_SOURCE` or all that it has.
+
+    Where there are more sources than fit, and this would be more than twice `MOST`, small ones get less; of
+    more sources than `MOST` the largest get a row each.
+    """
+    total = sum(sources.values())
+    least = max(1, min(OF_A_SOURCE, MOST // max(1, len(sources))))
+    largest = sorted(filter(sources.get, sources), key=lambda name: (-sources[name], name))[:MOST]
+    return {name: min(sources[name], max(least, MOST * sources[name] // total)) for name in largest}
+
+
+def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
+    """The wrong pairs, not yet scored; they depend on the rows alone, not on how shards are cut."""
+    sizes = sample_sizes(sources)
+    # A little more than is wanted falls below the limit; the smallest keys of it are taken.
+    limits = {
+        name: min(1.0, (size + 6 * size**0.5 + 10) / sources[name]) for name, size in sizes.items() if size
+    }
+    rows = pa.concat_tables(in_order(partial(_below_limits, view, limits), len(view), threads))
+    if not rows.num_rows:
+        return _wrong(rows, rows, sources)
+    lineage = [name for name in LINEAGE if name in rows.column_names]
+    rows = rows.sort_by([(name, "ascending") for name in ("source", "key", *lineage[1:])])
+    places = np.concatenate([[0], np.cumsum(_runs(rows["source"]))])
+    taken = [
+        np.arange(first, min(last, first + sizes[rows["source"][int(first)].as_py()]))
+        for first, last in itertools.pairwise(places)
+    ]
+    rows = rows.take(np.concatenate(taken)).sort_by([(name, "ascending") for name in lineage])
+    others = _others(rows)
+    there = others >= 0
+    made = changed_rows(rows)
+    of_made = rows.take(made.places)
+    place = of_made.column_names.index("translation")
+    texts = of_made.set_column(place, COLUMNS["translation"], pa.array(made.translations, pa.string()))
+    return pa.concat_tables(
+        [
+            _wrong(rows.filter(pa.array(there)), rows.take(others[there]), sources),
+            _wrong(of_made, texts, sources, made.rules),
+        ]
+    )
+
+
+def _below_limits(view: Shards, limits: Mapping[str, float], index: int) -> pa.Table:
+    """The shard's scored rows whose key is in the first part of the keys, as large as their source's limit:
+    lineage, both texts and the scores, with the key that they are drawn by."""
+    lineage = [name for name in LINEAGE if name in view.column_names]
+    scores = [name for name in compared_scores() if name in view.column_names]
+    rows = view.read(index, [*lineage, *TEXT_COLUMNS, "reference_tokens", *scores])
+    rows = rows.filter(pc.is_valid(rows["reference_tokens"])).drop_columns("reference_tokens")
+    keys = sampling_keys(rows.select(lineage), _SEED)
+    names = rows["source"].combine_chunks().dictionary_encode()
+    shares = np.array([limits.get(name, 0.0) for name in names.dictionary.to_pylist()] or [0.0])
+    drawn = pa.array(keys / 2.0**64 <= shares[names.indices.to_numpy()])
+    return rows.append_column("key", pa.array(keys)).filter(drawn)
+
+
+def _runs(names: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Lengths of the runs of equal names."""
+    encoded = pc.run_end_encode(names.combine_chunks())
+    return np.diff(encoded.run_ends.to_numpy(), prepend=0)
+
+
+def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """For each row the one whose translation it gets, -1 for none."""
+    groups: dict[str | None, list[npt.NDArray[np.int64]]] = {}
+    first = 0
+    for size in _runs(rows["source"]).tolist():
+        name = rows["source"][first].as_py() if size >= FEW else None
+        groups.setdefault(name, []).append(np.arange(first, first + size))
+        first += size
+    others = np.full(rows.num_rows, -1, np.int64)
+    for parts in groups.values():
+        places = np.concatenate(parts)
+        references, translations = (rows[name].take(places).to_pylist() for name in TEXT_COLUMNS)
+        found = rows_of_similar_length(references, translations, _SEED)
+        others[places] = np.where(found < 0, -1, places[found])
+    return others
+
+
+def _wrong(
+    rows: pa.Table, taken: pa.Table, sources: Mapping[str, int], rules: Sequence[str] | None = None
+) -> pa.Table:
+    """Rows with the translations of those that are taken; rules: what changed these."""
+    counts = Counter(rows["source"].to_pylist())
+    weights = [sources[name] / counts[name] for name in rows["source"].to_pylist()]
+    lineage = [name for name in LINEAGE if name in rows.column_names]
+    scores = [name for name in compared_scores() if name in rows.column_names]
+    arrays: dict[str, Any] = {name: rows[name] for name in (*lineage, "reference")}
+    arrays["translation"] = taken["translation"]
+    by_rule = pa.nulls(rows.num_rows, pa.string()) if rules is None else pa.array(rules, pa.string())
+    added = (taken["source"], taken["line"], pa.array(weights, pa.float64()), by_rule)
+    arrays |= {field.name: value for field, value in zip(_ADDED, added, strict=True)}
+    arrays |= {f"{RIGHT}{name}": rows[name] for name in scores}
+    fields = [COLUMNS[name] for name in (*lineage, *TEXT_COLUMNS)]
+    fields += [
+        *_ADDED,
+        *(column(f"{RIGHT}{name}", COLUMNS[name].type, f"{name} of the right pair") for name in scores),
+    ]
+    return pa.table(list(arrays.values()), schema=pa.schema(fields))
+
+
+def _scored(step: Step, pairs: pa.Table, schema: pa.Schema, resources: Resources) -> pa.Table:
+    """The pairs with their scores, by the same step on shards of its own."""
+    if not pairs.num_rows:
+        return joined(pairs, schema.empty_table())
+    work = WorkDirectory(STEP, resources.work)
+    drawn, scored = work.path / "drawn", work.path / "scored"
+    table = pairs
+    for name in step.columns or ():
+        if name not in pairs.column_names:
+            table = table.append_column(COLUMNS[name], pa.nulls(pairs.num_rows, COLUMNS[name].type))
+    with replaced_directory(drawn) as directory:
+        writer = ShardWriter(directory, table.schema, _ROWS_PER_SHARD)
+        writer.write(table)
+        writer.close({"step": STEP})
+    run_step(replace(step, name=STEP), [drawn], scored, resources)
+    scores = pa.concat_tables(ShardDirectory(scored).tables())
+    for directory in (drawn, scored):
+        remove_directory(directory)
+    return joined(pairs, scores)
+
+
+def joined(pairs: pa.Table, scores: pa.Table) -> pa.Table:
+    """Wrong pairs with their scores; without the footer of the step, which names versions of libraries."""
+    fields = [field for table in (pairs, scores) for field in table.schema]
+    return pa.table([*pairs.columns, *scores.columns], schema=pa.schema(fields))

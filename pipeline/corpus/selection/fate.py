@@ -1,0 +1,112 @@
+"""What became of each row of a shard: kept, rejected for a reason, or failed for a reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.errors import IncompleteError
+from paraforge.base.shards.schema import alive_rows
+
+
+@dataclass
+class Counts:
+    """Rows in, kept, rejected and failed; the latter two by reason."""
+
+    rows_in: int = 0
+    kept: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Counts) -> None:
+        """Count the rows of ``other`` too."""
+        self.rows_in += other.rows_in
+        self.kept += other.kept
+        self.rejected.update(other.rejected)
+        self.failed.update(other.failed)
+
+    @property
+    def left_out(self) -> int:
+        """Rows rejected or failed."""
+        return self.rejected.total() + self.failed.total()
+
+    def check(self, what: str) -> None:
+        """Make sure that every row is accounted for. Raises IncompleteError: rows in differ from kept +
+        rejected + failed."""
+        if self.rows_in != self.kept + self.left_out:
+            raise IncompleteError(
+                f"{what}: {self.rows_in:,} rows in, but {self.kept:,} kept "
+                f"+ {self.rejected.total():,} rejected "
+                f"+ {self.failed.total():,} failed = {self.kept + self.left_out:,}"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON value, reasons by falling count."""
+        return {
+            "rows_in": self.rows_in,
+            "kept": self.kept,
+            "rejected": _ranked(self.rejected),
+            "failed": _ranked(self.failed),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Counts:
+        """The inverse of :meth:`as_dict`."""
+        return cls(
+            int(value["rows_in"]),
+            int(value["kept"]),
+            Counter({str(reason): int(count) for reason, count in value["rejected"].items()}),
+            Counter({str(reason): int(count) for reason, count in value["failed"].items()}),
+        )
+
+
+def _ranked(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def kept_mask(rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Whether each row is kept: neither rejected nor failed."""
+    return alive_rows(rows).to_numpy()
+
+
+def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa.ChunkedArray | None) -> Any:
+    """The column ``rejected`` of n rows, a string array: the earlier reason, or the one that a filter gave.
+
+    codes: see :func:`paraforge.corpus.selection.filters.apply_filters`. reasons: names of the codes from 1.
+    rejected: the column as it was, None for none.
+    """
+    chosen = pa.array(codes.astype(np.int32) - 1, mask=codes == 0)
+    given = pa.DictionaryArray.from_arrays(chosen, pa.array(reasons, pa.string())).cast(pa.string())
+    return given if rejected is None else pc.coalesce(rejected.cast(pa.string()), given)
+
+
+def count_rows(rows: pa.Table) -> Counts:
+    """Count a shard by the columns ``rejected`` and, where there is one, ``failed``. Raises IncompleteError:
+    a row is both rejected and failed, so it would be counted twice."""
+    counts = Counts(
+        rows_in=rows.num_rows,
+        kept=int(kept_mask(rows).sum()),
+        rejected=_by_value(rows.column("rejected")),
+        failed=_by_value(rows.column("failed")) if "failed" in rows.column_names else Counter(),
+    )
+    counts.check("a shard")
+    return counts
+
+
+def _by_value(column: pa.ChunkedArray) -> Counter[str]:
+    if column.null_count == len(column):
+        return Counter()
+    return Counter(
+        {
+            pair["values"]: pair["counts"]
+            for pair in pc.value_counts(column).to_pylist()
+            if pair["values"] is not None
+        }
+    )

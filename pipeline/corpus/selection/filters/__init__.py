@@ -1,0 +1,227 @@
+"""Filters of a corpus, one a module: parameters, verdict, words for people, and part of the signature.
+
+A filter is a subclass of :class:`FilterParameters` with a ``kind`` of its own. To add one, add a module to
+this package, or name one of another package in the entry point group ``paraforge.filters``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from paraforge.base.plugins import found_classes
+from paraforge.base.section import Section
+from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.scoring.verdict import Minimum
+
+Mask = npt.NDArray[np.bool_]
+Verdicts = npt.NDArray[np.uint8]
+MissingPolicy = Literal["refuse", "accept"]
+Result = TypeVar("Result")
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]*$", max_length=60)]
+SCORES = [
+    name
+    for name, column in COLUMNS.items()
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+]
+_SHORT_NAMES = {
+    "paraphrase_score": "sim",
+    "overlap_1": "uni",
+    "overlap_2": "bi",
+    "overlap_3": "tri",
+    "translation_score": "logp",
+}
+
+
+class Filter(Protocol):
+    """What refuses pairs. A verdict is a small number: 0 accepts the row, k > 0 refuses it for ``reasons[k -
+    1]``."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why this filter may refuse a pair; the first is its name."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """Verdict on each row of shard ``shard`` that earlier filters accepted, in row order."""
+
+
+@dataclass(frozen=True)
+class NamedFilter:
+    """Base of filters that refuse pairs for one reason, which is their name."""
+
+    name: str
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The filter's name."""
+        return (self.name,)
+
+
+@dataclass(frozen=True)
+class ColumnsFilter(NamedFilter):
+    """Base of filters that refuse a pair for its value in one of ``columns``, or because it is missing."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The filter's name, and one for a missing value in each column."""
+        return (self.name, *(missing_reason(column) for column in self.columns))
+
+    def judged(
+        self, rows: pa.Table, policy: MissingPolicy, accept: Callable[[pa.ChunkedArray], tuple[Mask, Mask]]
+    ) -> Verdicts:
+        """Verdicts by ``accept``: of a column which values are accepted, and which are missing."""
+        verdicts = np.zeros(rows.num_rows, np.uint8)
+        for place, column in enumerate(self.columns):
+            accepted, missing = accept(rows.column(column))
+            verdicts[(verdicts == 0) & ~accepted & ~missing] = 1
+            if policy == "refuse":
+                verdicts[(verdicts < 2) & missing] = 2 + place
+        return verdicts
+
+
+class AcceptedPairs(Protocol):
+    """The pairs that all earlier filters accept, for a filter that has to see all before it judges any."""
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        """Columns of the corpus."""
+
+    @property
+    def directory(self) -> Path:
+        """For files that are needed until the selection ends."""
+
+    def each(self, function: Callable[[pa.Table], Result], columns: Sequence[str]) -> Iterator[Result]:
+        """Apply a function to the accepted rows of every shard; results in order of the shards."""
+
+
+class FilterParameters(Section):
+    """What params.yaml says of a filter."""
+
+    name: Name | None = Field(None, description="reason of the pairs it refuses; by default after its kind")
+
+    needs_all_pairs: ClassVar[bool] = False
+
+    @property
+    def reason(self) -> str:
+        """The filter's name, given or by default."""
+        return self.name or self.default_name()
+
+    def default_name(self) -> str:
+        """The name where none is given: the kind."""
+        return str(getattr(self, "kind"))  # noqa: B009 - subclasses declare it
+
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs of the corpus."""
+        raise NotImplementedError
+
+    def tenths_of(self) -> tuple[str, ...]:
+        """Scores of which it reads the tenth that a pair is in."""
+        return ()
+
+    def settled(self, minimum_of: Callable[[str, float], float]) -> FilterParameters:
+        """The same filter with numbers for all that depends on the corpus.
+
+        minimum_of: gives the minimum of a score that at most a share of the wrong pairs reaches.
+        """
+        return self
+
+    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
+        """The score of which it refuses what is below a minimum, and that minimum, once it is settled.
+
+        cuts: for each score that is cut into tenths the nine values at which the tenths 2 .. 10 begin.
+        """
+        return None
+
+    def refusal(self) -> str:
+        """A few words on a pair that it refuses."""
+        raise NotImplementedError
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """Key and value in the corpus' signature; ``fingerprint`` is the filter's own, if it has one."""
+        raise NotImplementedError
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """Make the filter; one made of files has their SHA-256 as ``fingerprint``. Raises InputError: a file
+        that is named cannot be read."""
+        raise NotImplementedError
+
+
+def filter_kinds() -> list[type[FilterParameters]]:
+    """Parameters of every kind of filter, those of other packages among them."""
+    return [kind for kind in found_classes(__name__, FilterParameters) if "kind" in kind.model_fields]
+
+
+def check_score(name: str) -> str:
+    """The name of a numeric column. Raises ValueError: it is none."""
+    if name in SCORES:
+        return name
+    allowed = f"scores are {', '.join(SCORES)}"
+    if name in COLUMNS:
+        raise ValueError(f"'{name}' is a {COLUMNS[name].type} column, not a number: {allowed}")
+    raise ValueError(f"no such column: {allowed}")
+
+
+def missing_reason(column: str) -> str:
+    """Reason of a pair without a value in ``column``, e.g. ``no_paraphrase_score``."""
+    return f"no_{column}"
+
+
+def short_name(score: str) -> str:
+    """Name of a score in the signature, e.g. ``sim``."""
+    return _SHORT_NAMES.get(score, score)
+
+
+def numbers(column: pa.ChunkedArray) -> tuple[npt.NDArray[Any], Mask]:
+    """A numeric column as n numbers, and whether each is missing (null or NaN; its number is then 0)."""
+    missing = (
+        column.is_null(nan_is_null=True).to_numpy()
+        if column.null_count or pa.types.is_floating(column.type)
+        else np.zeros(len(column), bool)
+    )
+    if column.null_count:
+        column = pc.fill_null(column, 0)
+    values = column.to_numpy()
+    if missing.any():
+        values = np.where(missing, values.dtype.type(0), values)
+    return values, missing
+
+
+def apply_filters(
+    filters: Sequence[Filter], rows: pa.Table, alive: Mask, shard: int, first_code: int
+) -> npt.NDArray[np.uint16]:
+    """Let filters judge the rows that are alive, each only those that the ones before it accepted.
+
+    filters: in the order of judging. rows: n rows with the columns that the filters read.
+    alive: n flags; rows that are not alive are not judged. shard: number of the shard.
+    first_code: code of the first filter's first reason.
+
+    Returns n codes: 0 where the row is accepted or was not alive, otherwise the code of the reason. Codes
+    number the filters' reasons in order.
+    """
+    codes = np.zeros(rows.num_rows, np.uint16)
+    standing = alive.copy()
+    code = first_code
+    for one in filters:
+        judged = rows.select(list(dict.fromkeys(one.columns)))
+        everything = bool(standing.all())
+        verdicts = one.verdicts(judged if everything else judged.filter(pa.array(standing)), shard)
+        places = np.flatnonzero(standing)
+        refused = verdicts > 0
+        codes[places[refused]] = code + verdicts[refused] - 1
+        standing[places[refused]] = False
+        code += len(one.reasons)
+    return codes

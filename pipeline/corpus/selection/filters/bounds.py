@@ -1,0 +1,196 @@
+"""Filter ``bounds``: a score within bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+
+from paraforge.base.section import Section
+from paraforge.corpus.columns import LABELS
+from paraforge.corpus.scoring.verdict import Minimum
+from paraforge.corpus.scoring.wrong_pairs import judged_scores
+from paraforge.corpus.selection.filters import (
+    AcceptedPairs,
+    ColumnsFilter,
+    Filter,
+    FilterParameters,
+    Mask,
+    MissingPolicy,
+    Verdicts,
+    check_score,
+    numbers,
+    short_name,
+)
+
+Closed = Literal["both", "left", "right", "neither"]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """An interval that may be open on either side; None is no bound.
+
+    Bounds are rounded to the precision of the score, so that 0.7 as a 32-bit score is inside [0.4, 0.7]
+    and outside [0.4, 0.7), as a reader expects.
+    """
+
+    minimum: float | None = None
+    maximum: float | None = None
+    closed: Closed = "both"
+
+    def accept(self, values: npt.NDArray[Any]) -> Mask:
+        """Whether each value is inside."""
+        inside = np.ones(len(values), bool)
+        if self.minimum is not None:
+            minimum = _as_type_of(values, self.minimum)
+            inside &= values >= minimum if self.closed in ("both", "left") else values > minimum
+        if self.maximum is not None:
+            maximum = _as_type_of(values, self.maximum)
+            inside &= values <= maximum if self.closed in ("both", "right") else values < maximum
+        return inside
+
+    def signature(self) -> str:
+        """``1-30``, ``5-`` or ``-0.7`` where both bounds belong to it; otherwise as ``(0.4-1]``."""
+        low, high = ("" if bound is None else format(bound, ".10g") for bound in (self.minimum, self.maximum))
+        # A negative bound would run into the dash.
+        dash = ".." if low.startswith("-") or high.startswith("-") else "-"
+        if self.closed == "both":
+            return f"{low}{dash}{high}"
+        left = "[" if self.closed == "left" else "("
+        right = "]" if self.closed == "right" else ")"
+        return f"{left}{low}{dash}{high}{right}"
+
+
+def _as_type_of(values: npt.NDArray[Any], bound: float) -> Any:
+    return values.dtype.type(bound) if values.dtype.kind == "f" else bound
+
+
+@dataclass(frozen=True)
+class ScoreFilter(ColumnsFilter):
+    """Accepts a pair whose value in every one of ``columns`` is inside ``bounds``."""
+
+    bounds: Bounds = field(default_factory=Bounds)
+    missing: MissingPolicy = "refuse"
+
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
+
+        def accept(column: pa.ChunkedArray) -> tuple[Mask, Mask]:
+            values, missing = numbers(column)
+            return self.bounds.accept(values), missing
+
+        return self.judged(rows, self.missing, accept)
+
+
+class WrongPairs(Section):
+    """A minimum that is found on wrong pairs: references with translations of other rows."""
+
+    wrong_pairs: float = Field(
+        ge=0, lt=1, description="share of such pairs that may reach the minimum, with 95 % confidence"
+    )
+
+
+def _kind_of_bound(value: Any) -> str:
+    return "share" if isinstance(value, dict | WrongPairs) else "number"
+
+
+class IntervalParameters(FilterParameters):
+    """Two bounds, at least one of them given."""
+
+    minimum: (
+        Annotated[
+            Annotated[float, Tag("number")] | Annotated[WrongPairs, Tag("share")],
+            Discriminator(_kind_of_bound),
+        ]
+        | None
+    ) = Field(None, description="lower bound, or the share of wrong pairs that may reach it; null for none")
+    maximum: float | None = Field(None, description="upper bound; null for none")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> IntervalParameters:
+        if self.minimum is None and self.maximum is None:
+            raise ValueError("neither minimum nor maximum is given")
+        if any(isinstance(bound, float) and math.isnan(bound) for bound in (self.minimum, self.maximum)):
+            raise ValueError("a bound is not a number")
+        if isinstance(self.minimum, float) and self.maximum is not None and self.minimum > self.maximum:
+            raise ValueError(f"minimum {self.minimum:g} is above maximum {self.maximum:g}")
+        return self
+
+
+class BoundsParameters(IntervalParameters):
+    """A score column within bounds."""
+
+    kind: Literal["bounds"]
+    score: Annotated[str, Field(description="any numeric column")]
+    closed: Closed = Field("both", description="which bounds belong to the interval")
+    missing: MissingPolicy = Field(
+        "refuse", description="what becomes of pairs without the score; refused ones have the reason no_SCORE"
+    )
+
+    _known = field_validator("score")(check_score)
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> BoundsParameters:
+        if isinstance(self.minimum, WrongPairs) and self.score not in (judged := judged_scores()):
+            raise ValueError(
+                f"wrong pairs have no {self.score} of their own: give a number, or one of {', '.join(judged)}"
+            )
+        if self.minimum is not None and self.minimum == self.maximum and self.closed != "both":
+            raise ValueError(f"no score is inside: both bounds are {self.minimum:g} and one is open")
+        return self
+
+    def default_name(self) -> str:
+        """The score's name."""
+        return self.score
+
+    def columns(self) -> tuple[str, ...]:
+        """The score."""
+        return (self.score,)
+
+    def settled(self, minimum_of: Callable[[str, float], float]) -> BoundsParameters:
+        """With a number for the share of the wrong pairs, where that is the minimum."""
+        if not isinstance(self.minimum, WrongPairs):
+            return self
+        return self.model_copy(update={"minimum": minimum_of(self.score, self.minimum.wrong_pairs)})
+
+    def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
+        """The minimum, where there is one."""
+        if self.minimum is None or isinstance(self.minimum, WrongPairs):
+            return None
+        return self.score, Minimum(self.minimum, self.closed in ("both", "left"))
+
+    def refusal(self) -> str:
+        """E.g. ``trigram overlap above 0.9``."""
+        below = "below" if self.closed in ("both", "left") else "at most"
+        above = "above" if self.closed in ("both", "right") else "at least"
+        sides = []
+        if isinstance(self.minimum, WrongPairs):
+            sides = [f"reached by more than {100 * self.minimum.wrong_pairs:g} % of the wrong pairs"]
+        elif self.minimum is not None:
+            sides = [f"{below} {self.minimum:g}"]
+        if self.maximum is not None:
+            sides.append(f"{above} {self.maximum:g}")
+        return f"{LABELS[self.score]} {' or '.join(sides)}"
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``sim:0.4-1``. Raises ValueError: it is not settled."""
+        return short_name(self.score), self._bounds().signature()
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
+        return self.built()
+
+    def built(self) -> ScoreFilter:
+        """The filter, which looks at one pair at a time. Raises ValueError: it is not settled."""
+        return ScoreFilter(self.reason, (self.score,), self._bounds(), self.missing)
+
+    def _bounds(self) -> Bounds:
+        if isinstance(self.minimum, WrongPairs):
+            raise ValueError(f"{self.reason}: the minimum was not found yet")
+        return Bounds(self.minimum, self.maximum, self.closed)

@@ -1,0 +1,247 @@
+"""Filter ``decontamination``: test sentences stay out, as whole sentences and by shared word n-grams."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, model_validator
+
+from paraforge.base.section import Section
+from paraforge.base.text.normalisation import normalise
+from paraforge.base.text.paths import FilePath, expand
+from paraforge.corpus.selection.filters import (
+    AcceptedPairs,
+    Filter,
+    FilterParameters,
+    Mask,
+    NamedFilter,
+    Verdicts,
+)
+from paraforge.corpus.selection.held_out import read_test_sentences
+
+SIDES = ("reference", "translation")
+
+
+class WordNgrams:
+    """A set of word n-grams, kept as a chain of sorted tables so that look-up is exact and vectorised.
+
+    Words have numbers; the table of step k lists the pairs (number of a k-gram's first k - 1 words, number of
+    its last word), and a pair's place in the table is the number of the k-gram.
+    """
+
+    def __init__(self, sentences: pa.Array, order: int) -> None:
+        """Collect the n-grams.
+
+        sentences: normalised sentences, words separated by one space. order: n, at least 1.
+        """
+        if order < 1:
+            raise ValueError("an n-gram has at least one word")
+        self.order = order
+        words = _split(sentences)
+        self.vocabulary = pc.unique(pc.drop_null(pc.list_flatten(words)))
+        self._tables: list[npt.NDArray[np.int64]] = []
+        numbers = self._numbers(words)
+        starts = np.flatnonzero(numbers >= 0)
+        codes = numbers[starts]
+        for step in range(1, order):
+            starts, pairs = self._extend(numbers, codes, starts, step)
+            self._tables.append(np.unique(pairs))
+            codes = np.searchsorted(self._tables[-1], pairs)
+        self._sieve_bits = max(10, (16 * len(starts)).bit_length())
+        self._sieve = np.zeros(1 << self._sieve_bits, bool)
+        self._sieve[self._sieve_places(numbers)[starts]] = True
+
+    def __len__(self) -> int:
+        return len(self._tables[-1]) if self._tables else len(self.vocabulary)
+
+    def _numbers(self, words: Any) -> npt.NDArray[np.int64]:
+        """Number of each word of all sentences, -1 where it is unknown and behind each sentence."""
+        flat = pc.index_in(pc.list_flatten(words), value_set=self.vocabulary)
+        known = pc.fill_null(flat, -1).to_numpy(zero_copy_only=False)
+        lengths = _lengths(words)
+        # The separator behind each sentence keeps n-grams from reaching into the next.
+        numbers = np.full(len(known) + len(lengths) + self.order, -1, np.int64)
+        numbers[np.arange(len(known)) + np.repeat(np.arange(len(lengths)), lengths)] = known
+        return numbers
+
+    def _sieve_places(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """A hash of the n words from each place on: nearly every place without an n-gram is dropped by it."""
+        words = numbers.view(np.uint64)
+        places = len(numbers) - self.order + 1
+        hashes = words[:places].copy()
+        for step in range(1, self.order):
+            hashes *= np.uint64(0x9E3779B97F4A7C15)
+            hashes += words[step : step + places]
+        hashes ^= hashes >> np.uint64(32)
+        hashes *= np.uint64(0x94D049BB133111EB)
+        return hashes >> np.uint64(64 - self._sieve_bits)
+
+    def _extend(
+        self,
+        numbers: npt.NDArray[np.int64],
+        codes: npt.NDArray[np.int64],
+        starts: npt.NDArray[np.int64],
+        step: int,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Put the next word behind each running k-gram; those that have none are dropped."""
+        following = numbers[starts + step]
+        known = following >= 0
+        return starts[known], codes[known] * len(self.vocabulary) + following[known]
+
+    def found_in(self, sentences: pa.Array) -> Mask:
+        """Whether each normalised sentence has one of the n-grams."""
+        words = _split(sentences)
+        numbers = self._numbers(words)
+        starts = np.flatnonzero(self._sieve[self._sieve_places(numbers)])
+        starts = starts[numbers[starts] >= 0]
+        codes = numbers[starts]
+        for step, table in enumerate(self._tables, start=1):
+            starts, pairs = self._extend(numbers, codes, starts, step)
+            codes = np.searchsorted(table, pairs)
+            hit = codes < len(table)
+            hit[hit] = table[codes[hit]] == pairs[hit]
+            codes, starts = codes[hit], starts[hit]
+        ends = np.cumsum(_lengths(words) + 1)  # of each sentence, its separator included
+        found = np.zeros(len(ends), bool)
+        found[np.searchsorted(ends, starts, side="right")] = True
+        return found
+
+
+def _split(sentences: pa.Array) -> Any:
+    """Words of each sentence; Arrow would split an empty sentence into one empty word, so it becomes null."""
+    return pc.utf8_split_whitespace(pc.if_else(pc.equal(sentences, ""), None, sentences))
+
+
+def _lengths(words: Any) -> npt.NDArray[np.int64]:
+    return pc.fill_null(pc.list_value_length(words), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Decontamination(NamedFilter):
+    """Refuses a pair of which either side is a test sentence, or shares an n-gram with one.
+
+    name: the reason.
+    sentences: distinct normalised test sentences, sorted; the look-up of whole sentences.
+    exact: whether whole sentences are looked up. ngrams: the test sentences' n-grams, or None.
+    """
+
+    sentences: pa.Array
+    exact: bool = True
+    ngrams: WordNgrams | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Both sides of the pair."""
+        return SIDES
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the normalised test sentences."""
+        digest = hashlib.sha256()
+        for sentence in self.sentences.to_pylist():
+            digest.update(sentence.encode("utf-8") + b"\n")
+        return digest.hexdigest()
+
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
+        refused = np.zeros(rows.num_rows, bool)
+        for side in SIDES:
+            texts = rows.column(side).combine_chunks()
+            if isinstance(texts, pa.ChunkedArray):
+                texts = pa.concat_arrays(texts.chunks)
+            normalised = normalise(texts)
+            if self.exact:
+                refused |= pc.is_in(normalised, value_set=self.sentences).to_numpy(zero_copy_only=False)
+            if self.ngrams is not None:
+                refused |= self.ngrams.found_in(normalised)
+        return refused.astype(np.uint8)
+
+
+def build_decontamination(
+    name: str, sentences: Iterable[str], *, exact: bool = True, ngram: int | None = None
+) -> Decontamination:
+    """Prepare the filter from test sentences; memory grows with the test files, not with the corpus.
+
+    name: the filter's name, which is the reason of the pairs it refuses.
+    sentences: test sentences, not normalised.
+    exact: refuse a pair one of whose sides is a test sentence after normalisation.
+    ngram: refuse a pair one of whose sides shares that many words in a row with a test sentence.
+    """
+    normalised = pc.unique(normalise(pa.array(list(sentences), pa.string())))
+    normalised = normalised.filter(pc.not_equal(normalised, ""))
+    normalised = normalised.take(pc.array_sort_indices(normalised))
+    return Decontamination(name, normalised, exact, WordNgrams(normalised, ngram) if ngram else None)
+
+
+class TestFileParameters(Section):
+    """A file of sentences that must not be in the corpus."""
+
+    __test__ = False  # not a test class, whatever its name begins with
+
+    path: FilePath = Field(
+        min_length=1, description="plain or compressed; environment variables are filled in"
+    )
+    format: Literal["plain", "tsv", "sts"] = "plain"
+    columns: list[int | str] = Field(
+        default_factory=list, description="of a TSV, numbers from 0, or names of the header; sts has 1 and 2"
+    )
+    header: bool = False
+
+    @model_validator(mode="after")
+    def _columns_fit(self) -> TestFileParameters:
+        if self.format == "plain" and self.columns:
+            raise ValueError("a plain file has no columns: set format: tsv")
+        if self.format == "tsv" and not self.columns:
+            raise ValueError("a TSV needs columns: which hold sentences?")
+        if any(isinstance(column, int) and column < 0 for column in self.columns):
+            raise ValueError("columns are counted from 0")
+        return self
+
+    def location(self) -> Path:
+        """The path with environment variables and ``~`` filled in."""
+        return Path(expand(self.path))
+
+
+class DecontaminationParameters(FilterParameters):
+    """No pair with a side that is a test sentence, or shares an n-gram with one."""
+
+    kind: Literal["decontamination"]
+    files: list[TestFileParameters] = Field(min_length=1)
+    exact: bool = Field(True, description="whole sentences, after normalisation")
+    ngram: int | None = Field(None, ge=1, le=100, description="words in a row that must not be shared")
+
+    @model_validator(mode="after")
+    def _some_rule(self) -> DecontaminationParameters:
+        if not self.exact and self.ngram is None:
+            raise ValueError("neither exact nor ngram: nothing would be looked for")
+        return self
+
+    def columns(self) -> tuple[str, ...]:
+        """Both sides of the pair."""
+        return SIDES
+
+    def refusal(self) -> str:
+        """``shares text with a test file``."""
+        return "shares text with a test file"
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``decon:exact+8gram:3fa9c1d2``."""
+        rules = ["exact"] * self.exact + [f"{self.ngram}gram"] * (self.ngram is not None)
+        return "decon", f"{'+'.join(rules)}:{(fingerprint or 'none')[:8]}"
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """Read the test files."""
+        sentences = (
+            sentence
+            for file in self.files
+            for sentence in read_test_sentences(file.location(), file.format, file.columns, file.header)
+        )
+        return build_decontamination(self.reason, sentences, exact=self.exact, ngram=self.ngram)

@@ -1,0 +1,36 @@
+"""Filter ``length``: tokens of both sides within bounds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from paraforge.corpus.selection.filters import AcceptedPairs, Filter
+from paraforge.corpus.selection.filters.bounds import Bounds, IntervalParameters, ScoreFilter
+
+LENGTHS = ("reference_tokens", "translation_tokens")
+
+
+class LengthParameters(IntervalParameters):
+    """Tokens of the reference and of the translation, each within the bounds."""
+
+    kind: Literal["length"]
+    minimum: float | None = Field(None, description="lower bound; null for none")
+
+    def columns(self) -> tuple[str, ...]:
+        """The tokens of both sides."""
+        return LENGTHS
+
+    def refusal(self) -> str:
+        """E.g. ``fewer than 1 or more than 30 tokens on one side``."""
+        sides = (("fewer than", self.minimum), ("more than", self.maximum))
+        return f"{' or '.join(f'{word} {n:g}' for word, n in sides if n is not None)} tokens on one side"
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``len:1-30``."""
+        return "len", Bounds(self.minimum, self.maximum).signature()
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
+        return ScoreFilter(self.reason, LENGTHS, Bounds(self.minimum, self.maximum))

@@ -1,0 +1,120 @@
+"""Filter ``near_duplicates``: at most k pairs of one reference, whatever its case, punctuation and spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from paraforge.base.shards.groups import GroupRanker
+from paraforge.base.shards.keys import text_keys
+from paraforge.base.text.normalisation import normalise
+from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, NamedFilter, Verdicts
+
+
+def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    """128-bit keys (n x 2) of n texts, without nulls, that are equal where only case, punctuation and spaces
+    differ. A text without any letter or digit is compared unchanged."""
+    if not len(texts):
+        return np.empty((0, 2), np.uint64)
+    normalised = normalise(texts)
+    return text_keys(pc.if_else(pc.equal(normalised, ""), texts, normalised))
+
+
+def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
+    """:func:`near_duplicate_keys` of the references of n rows; null is as empty."""
+    return near_duplicate_keys(pc.fill_null(rows.column("reference"), ""))
+
+
+# Keys held in memory, 16 bytes each, before they are spread over many files.
+HELD_ROWS = 1_000_000
+
+
+@dataclass(frozen=True)
+class NearDuplicates(NamedFilter):
+    """Refuses a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
+
+    name: the reason. per_reference: pairs kept of one reference.
+    ranker: of the references of the pairs that earlier filters accepted.
+    starts: for each shard, how many such pairs earlier shards have.
+    """
+
+    per_reference: int
+    ranker: GroupRanker
+    starts: list[int] = field(default_factory=list)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """None that hold a value of use: the references were read while ranking."""
+        return ("rejected",)
+
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
+        start = self.starts[shard]
+        earlier, _ = self.ranker.ranks(start, start + rows.num_rows)
+        return (earlier >= self.per_reference).astype(np.uint8)
+
+
+def rank_references(
+    name: str, per_reference: int, keys: Iterable[npt.NDArray[np.uint64]], directory: Path
+) -> NearDuplicates:
+    """Prepare the filter; memory does not grow with the corpus.
+
+    name: reason of the pairs refused. per_reference: pairs kept of one reference, at least 1.
+    keys: :func:`reference_keys` of each shard's pairs that are still accepted, in shard order.
+    directory: new or empty, for the files of a large corpus.
+    """
+    ranker: GroupRanker | None = None
+    held: list[npt.NDArray[np.uint64]] = []
+    starts = [0]
+    for shard_keys in keys:
+        starts.append(starts[-1] + len(shard_keys))
+        held.append(shard_keys)
+        if starts[-1] > HELD_ROWS:
+            ranker = ranker or GroupRanker(directory)
+            while held:
+                ranker.add(held.pop(0))
+    ranker = ranker or GroupRanker(directory, expected_rows=starts[-1])
+    for shard_keys in held:
+        ranker.add(shard_keys)
+    ranker.finish()
+    ranker.ranks(0, 0)  # opens its files before threads ask for them
+    return NearDuplicates(name, per_reference, ranker, starts[:-1])
+
+
+class NearDuplicatesParameters(FilterParameters):
+    """At most N pairs whose references are the same except for case, punctuation and spaces."""
+
+    kind: Literal["near_duplicates"]
+    per_reference: int = Field(1, ge=1, description="pairs kept of one normalised reference, the first ones")
+
+    needs_all_pairs: ClassVar[bool] = True
+
+    def default_name(self) -> str:
+        """``near_duplicate``."""
+        return "near_duplicate"
+
+    def columns(self) -> tuple[str, ...]:
+        """The reference."""
+        return ("reference",)
+
+    def refusal(self) -> str:
+        """E.g. ``same reference as an earlier pair``."""
+        number = self.per_reference
+        return "same reference as " + ("an earlier pair" if number == 1 else f"{number:,} earlier pairs")
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``ndup:1``."""
+        return "ndup", str(self.per_reference)
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """Rank the references of the pairs."""
+        keys = pairs.each(reference_keys, ["reference"])
+        return rank_references(self.reason, self.per_reference, keys, pairs.directory / self.reason)

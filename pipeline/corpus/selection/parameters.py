@@ -1,0 +1,115 @@
+"""Section ``select`` of params.yaml: filters by name, each with its kind and its rule, and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_validator, model_validator
+
+from paraforge.base.section import Section
+from paraforge.corpus.selection.filters import FilterParameters, Name, check_score, filter_kinds
+from paraforge.intake.bitext.reasons import REASONS
+
+if TYPE_CHECKING:
+    AnyFilter = FilterParameters
+else:
+    AnyFilter = Annotated[reduce(or_, filter_kinds()), Field(discriminator="kind")]
+
+
+class SelectParameters(Section):
+    """Section ``select``: the first filter that refuses a pair is its ``rejected``."""
+
+    required: list[Annotated[str, Field(description="any numeric column")]] = Field(
+        default_factory=lambda: ["paraphrase_score"],
+        description="scores that a pair must have; one without is refused for no_SCORE before any filter",
+    )
+    deciles: list[str] = Field(
+        default_factory=lambda: ["paraphrase_score"],
+        description="scores of which a column SCORE_decile is written, whether or not a filter reads it",
+    )
+    # Only says how the filters are to be read: what was selected by is the list of filters that comes of it.
+    order: list[str] = Field(
+        default_factory=list,
+        exclude=True,
+        description="names of filters in the order of judging; those that it leaves out come last, by name",
+    )
+    filters: list[AnyFilter] = Field(
+        default_factory=list,
+        description="settings by name, or null for no such filter; or a list of them, judged in its order",
+    )
+
+    @field_validator("required", "deciles")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        for name in names:
+            check_score(name)
+        if len(set(names)) < len(names):
+            raise ValueError("a score is named twice")
+        return names
+
+    @field_validator("filters", mode="before")
+    @classmethod
+    def _in_order(cls, filters: Any, info: ValidationInfo) -> Any:
+        """A mapping of names as the list in which its filters judge."""
+        if not isinstance(filters, Mapping):
+            return filters
+        order = info.data.get("order", [])
+        if unknown := [name for name in order if name not in filters]:
+            raise ValueError(f"order names {', '.join(unknown)}, but the filters are {', '.join(filters)}")
+        if len(set(order)) < len(order):
+            raise ValueError("order names a filter twice")
+        settings = {name: one for name, one in filters.items() if one is not None}
+        for name, one in settings.items():
+            if isinstance(one, Mapping) and "kind" not in one:
+                known = ", ".join(other for other in settings if other != name)
+                raise ValueError(f"there is no filter '{name}' but {known}; a new one needs its kind")
+        found: dict[str, FilterParameters] = TypeAdapter(dict[Name, AnyFilter]).validate_python(settings)
+        if named := [name for name, one in found.items() if one.name]:
+            raise ValueError(f"{', '.join(named)}: the key is the filter's name; leave 'name' out")
+        return [
+            found[name].model_copy(update={} if found[name].default_name() == name else {"name": name})
+            for name in [*order, *sorted(set(found) - set(order))]
+            if name in found
+        ]
+
+    @model_validator(mode="after")
+    def _distinct_names(self) -> SelectParameters:
+        reasons = [one.reason for one in self.filters]
+        twice = sorted({reason for reason in reasons if reasons.count(reason) > 1})
+        if twice:
+            raise ValueError(f"two filters are called {', '.join(twice)}: give them names")
+        # Rows are counted by reason: who refused them could not be distinguished any more.
+        if of_ingest := [reason for reason in reasons if reason in REASONS]:
+            raise ValueError(f"{', '.join(of_ingest)}: ingest has a reason of that name; choose another")
+        return self
+
+    def decile_scores(self) -> list[str]:
+        """Scores that are cut into tenths: those asked for, and those that filters read."""
+        read = [score for one in self.filters for score in one.tenths_of()]
+        return list(dict.fromkeys([*self.deciles, *read]))
+
+
+def by_name(section: Mapping[str, Any]) -> dict[str, Any]:
+    """A section ``select`` with its filters as a mapping of names; of a list, with the list's order.
+
+    Raises ValidationError: the filters of a list are not allowed.
+    """
+    filters = section.get("filters")
+    if not isinstance(filters, list):
+        return dict(section)
+    names = [one.reason for one in SelectParameters.model_validate({"filters": filters}).filters]
+    settings = [{key: value for key, value in one.items() if key != "name"} for one in filters]
+    return {**section, "order": names, "filters": dict(zip(names, settings, strict=True))}
+
+
+def selection_of(steps: Mapping[str, Any]) -> SelectParameters | None:
+    """What a published corpus was selected with, by what its manifest says of each step; None where that is
+    not known, or not known any more."""
+    parameters = (steps.get("select") or {}).get("parameters")
+    try:
+        return SelectParameters.model_validate(parameters) if parameters else None
+    except ValidationError:
+        return None  # selected by another version

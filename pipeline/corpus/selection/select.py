@@ -1,0 +1,101 @@
+"""Selection: decides of every pair whether it is kept or which filter refuses it first, from scores alone."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.files import remove_directory
+from paraforge.base.progress import progress
+from paraforge.base.shards.pool import threads_for
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import check_bytes
+from paraforge.base.shards.store import ShardView
+from paraforge.base.shards.work import WorkDirectory
+from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
+from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.selection.filters.language import LANGUAGES
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.passes import STEP, Selection, SelectReport
+from paraforge.corpus.selection.reasons import explain_reasons
+from paraforge.corpus.selection.thresholds import settle, shares_asked_for, verdict
+
+logger = logging.getLogger(__name__)
+
+# What to turn on where an optional column is wanted.
+_MADE_BY = {
+    **dict.fromkeys(LANGUAGES, "language identification in the section 'score'"),
+    "cosine": "the sentence-transformers cosine in the section 'score'",
+}
+
+
+def select(
+    parameters: SelectParameters, inputs: Sequence[Path], output: Path, resources: Resources
+) -> SelectReport:
+    """Judge every pair and write ``rejected`` and the columns of tenths, row-aligned with the input.
+
+    parameters: the filters, in order.
+    inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``; the wrong pairs in one of
+        them give the minima that are a share of the wrong pairs.
+    output: directory to write, replaced as a whole.
+    resources: threads, and the work directory for what is kept between passes.
+
+    Raises:
+        ConfigurationError: a filter reads a column that the corpus does not have, or needs wrong pairs that
+            it does not have.
+        InputError: there are no pairs, or a shard is damaged.
+        IncompleteError: rows in differ from kept + rejected + failed.
+        WorkLockedError: another process is selecting with the same work directory.
+    """
+    started = time.monotonic()
+    view = ShardView(*inputs)
+    if not view.total_rows:
+        raise InputError("there are no pairs to select from", view.directories[0].path)
+    check_columns(parameters, view.column_names)
+    work = WorkDirectory(STEP, resources.work)
+    with ExitStack() as stack:
+        stack.enter_context(work.lock())
+        check_bytes(view)
+        wrong_pairs = find_wrong_pairs(inputs)
+        asked, parameters = shares_asked_for(parameters), settle(parameters, wrong_pairs)
+        judge = partial(verdict, parameters, asked, wrong_pairs)
+        scratch = work.path / "passes"
+        remove_directory(scratch)  # of a run that was killed
+        scratch.mkdir()
+        stack.callback(remove_directory, scratch)
+        bar = stack.enter_context(progress(total=view.total_rows, unit="rows", description=STEP))
+        selection = Selection(parameters, view, scratch, threads_for(resources, view.total_rows), bar, judge)
+        report = selection.run(output)
+    seconds = time.monotonic() - started
+    if not report.counts.kept:
+        logger.warning("no pair is kept: %s", _most_frequent(report.counts))
+    return replace(report, seconds=seconds, words=explain_reasons({STEP: {"parameters": parameters}}))
+
+
+def _most_frequent(counts: Counts) -> str:
+    reasons = (counts.rejected + counts.failed).most_common(1)
+    return f"'{reasons[0][0]}' refuses {reasons[0][1]:,} of {counts.rows_in:,}" if reasons else "none came in"
+
+
+def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
+    """Make sure that the corpus has every column that selection reads. Raises ConfigurationError: columns are
+    missing; every one is named, with the parameter that reads it."""
+    readers: dict[str, tuple[str, ...]] = {}
+    readers |= {f"select.required.{place}": (score,) for place, score in enumerate(parameters.required)}
+    readers |= {f"select.deciles.{place}": (score,) for place, score in enumerate(parameters.deciles)}
+    readers |= {f"select.filters.{one.reason}": one.columns() for one in parameters.filters}
+    problems = [
+        f"{reader}: the corpus has no column '{column}'. "
+        + (f"Turn on {_MADE_BY[column]}." if column in _MADE_BY else f"It has {', '.join(present)}.")
+        for reader, columns in readers.items()
+        for column in columns
+        if column not in present
+    ]
+    if problems:
+        raise ConfigurationError(problems)

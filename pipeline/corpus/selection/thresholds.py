@@ -1,0 +1,123 @@
+"""The minima of a selection: found on the corpus' wrong pairs where asked for, and judged by these."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge.base.errors import ConfigurationError
+from paraforge.corpus.scoring.changed_pairs import other_rows
+from paraforge.corpus.scoring.verdict import CONFIDENCE, Minimum, judge, judge_changed, minimum_of
+from paraforge.corpus.scoring.wrong_pairs import RIGHT, trained_on_corpus
+from paraforge.corpus.selection.filters.bounds import WrongPairs
+from paraforge.corpus.selection.parameters import SelectParameters
+
+logger = logging.getLogger(__name__)
+
+MAIN_SCORE = "paraphrase_score"
+_NO_SAMPLE = "there is no sample of wrong pairs next to the scores: run 'dvc repro score', or give a number"
+_NO_PAIRS = "no wrong pairs can be made of this corpus, as no two rows differ on both sides: give a number"
+
+
+def settle(
+    parameters: SelectParameters, wrong_pairs: pa.Table | None, option: str | None = None
+) -> SelectParameters:
+    """The parameters with a number for every minimum that is a share of the wrong pairs.
+
+    option: what a filter was asked for by, where that is not its name in params.yaml.
+
+    Raises ConfigurationError: there are no wrong pairs to find one by; every filter is named.
+    """
+    problems = []
+    filters = []
+    if wrong_pairs is not None:
+        wrong_pairs = other_rows(wrong_pairs)
+    for one in parameters.filters:
+        where = f"{option} ({one.reason})" if option else f"select.filters.{one.reason}"
+
+        def find(score: str, share: float, where: str = where) -> float:
+            if wrong_pairs is None:
+                raise ValueError(_NO_SAMPLE)
+            if not wrong_pairs.num_rows:
+                raise ValueError(_NO_PAIRS)
+            if score not in wrong_pairs.column_names:
+                raise ValueError(f"wrong pairs have no {score}: run 'dvc repro score', or give a number")
+            minimum, bound = minimum_of(wrong_pairs, score, share)
+            if bound > share:
+                logger.warning(
+                    "%s: %s wrong pairs are too few to find a minimum for %g %%: none of them reaches %g, "
+                    "but up to %.2g %% of such pairs may (with %g %% confidence)",
+                    where,
+                    f"{wrong_pairs.num_rows:,}",
+                    100 * share,
+                    minimum,
+                    100 * bound,
+                    100 * CONFIDENCE,
+                )
+            return minimum
+
+        try:
+            filters.append(one.settled(find))
+        except ValueError as error:
+            problems.append(f"{where}: {error}")
+    if problems:
+        raise ConfigurationError(problems)
+    return parameters.model_copy(update={"filters": filters})
+
+
+def shares_asked_for(parameters: SelectParameters) -> dict[str, float]:
+    """By reason, the shares of the wrong pairs that filters may let pass, before these are settled."""
+    bounds = {one.reason: getattr(one, "minimum", None) for one in parameters.filters}
+    return {name: bound.wrong_pairs for name, bound in bounds.items() if isinstance(bound, WrongPairs)}
+
+
+def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) -> dict[str, Minimum]:
+    """The highest minimum of each score that has one.
+
+    parameters: settled ones.
+    cuts: for each score that is cut into tenths the values at which the tenths 2 .. 10 begin.
+    """
+    found: dict[str, Minimum] = {}
+    for one in parameters.filters:
+        if threshold := one.threshold(cuts):
+            score, minimum = threshold
+            if score not in found or minimum.value > found[score].value:
+                found[score] = minimum
+    return found
+
+
+def verdict(
+    parameters: SelectParameters,
+    asked: Mapping[str, float],
+    wrong_pairs: pa.Table | None,
+    cuts: Mapping[str, Sequence[float]],
+    scores: Sequence[str] = (MAIN_SCORE,),
+) -> dict[str, Any]:
+    """What the manifest says of the scores: how well they find wrong pairs, and what the minima let pass.
+
+    parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
+    scores: what is judged beside the scores with a minimum.
+
+    Returns ``wrong_pairs``, their number without those that were made by rule; ``changed_meanings``, see
+    :func:`~paraforge.corpus.scoring.verdict.judge_changed`; ``trained_on_corpus``; ``asked``; ``scores``, the
+    :class:`~paraforge.corpus.scoring.verdict.Verdict` of each score.
+    Empty without a sample.
+    """
+    if wrong_pairs is None:
+        return {}
+    found = minima(parameters, cuts)
+    return {
+        "wrong_pairs": other_rows(wrong_pairs).num_rows,
+        "changed_meanings": judge_changed(wrong_pairs),
+        "trained_on_corpus": trained_on_corpus(wrong_pairs),
+        "asked": dict(asked),
+        "scores": {
+            name: asdict(judge(wrong_pairs, name, found.get(name)))
+            for name in dict.fromkeys([*scores, *found])
+            if f"{RIGHT}{name}" in wrong_pairs.column_names
+        },
+    }

@@ -1,0 +1,233 @@
+"""The one place where pairs are counted: score bands, histograms, means and deciles, which add up."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.corpus.selection.filters import numbers
+
+Values = npt.NDArray[np.float64]
+
+# Bands of the paraphrase score, open below and closed above (PN Table 3).
+BAND_EDGES: Final = (-0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+BANDS: Final = tuple(f"({low:.1f}, {high:.1f}]" for low, high in itertools.pairwise(BAND_EDGES))
+
+
+def band_of(scores: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Band 0 .. 4 of each paraphrase score, -1 outside (-0.1, 1.0]."""
+    edges = np.array(BAND_EDGES, dtype=scores.dtype)
+    # Rounding may lift the cosine of two equal averages just over 1: it belongs to the last band.
+    band = np.searchsorted(edges, np.minimum(scores, edges[-1]), side="left") - 1
+    return np.where(band < len(BANDS), band, -1)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Equal bins from ``low`` to ``high``; what is outside is counted in the first or last bin."""
+
+    low: float
+    high: float
+    bins: int
+
+    def bin_of(self, values: Values) -> npt.NDArray[np.int64]:
+        """Bin of each value. An edge belongs to the bin above it, the last edge to the last bin."""
+        places = np.floor((values - self.low) * (self.bins / (self.high - self.low)) + 1e-6)
+        return np.clip(places, 0, self.bins - 1).astype(np.int64)
+
+    @property
+    def edges(self) -> list[float]:
+        """Lower edges of the bins, and the upper one of the last."""
+        return [round(float(edge), 6) for edge in np.linspace(self.low, self.high, self.bins + 1)]
+
+
+# Each histogram's column and bins. Lengths: one bin a token, 100 and more in the last.
+SCALES: Final[Mapping[str, Scale]] = {
+    "reference_tokens": Scale(0, 101, 101),
+    "translation_tokens": Scale(0, 101, 101),
+    "translation_score": Scale(-4, 0, 40),
+    "paraphrase_score": Scale(-1, 1, 40),
+    "overlap_1": Scale(0, 1, 20),
+    "overlap_2": Scale(0, 1, 20),
+    "overlap_3": Scale(0, 1, 20),
+    "copy_rate": Scale(0, 1, 20),
+}
+AVERAGED: Final = tuple(SCALES)
+HEAT_X: Final = SCALES["paraphrase_score"]
+HEAT_Y: Final = SCALES["overlap_3"]
+
+
+@dataclass
+class Moments:
+    """Number, sum and sum of squares of values."""
+
+    number: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    @staticmethod
+    def of(values: Values) -> Moments:
+        """The moments of an array without NaN."""
+        return Moments(len(values), float(values.sum()), float(np.square(values).sum()))
+
+    def add(self, other: Moments) -> None:
+        """Take in other values."""
+        self.number += other.number
+        self.total += other.total
+        self.squares += other.squares
+
+    @property
+    def mean(self) -> float | None:
+        """Mean, or None of no values."""
+        return self.total / self.number if self.number else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation over the values themselves (not an estimate for a larger population)."""
+        if not self.number:
+            return None
+        mean = self.total / self.number
+        return float(np.sqrt(max(0.0, self.squares / self.number - mean * mean)))
+
+
+@dataclass
+class Figures:
+    """What is added up over pairs.
+
+    pairs: how many. band_pairs: pairs a score band. band_overlaps: trigram overlap of each score band.
+    histograms: pairs a bin, by column. moments: of the values, by column.
+    heat: pairs by paraphrase score (first axis) and trigram overlap.
+    """
+
+    pairs: int = 0
+    band_pairs: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(BANDS), np.int64))
+    band_overlaps: list[Moments] = field(default_factory=lambda: [Moments() for _ in BANDS])
+    histograms: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    moments: dict[str, Moments] = field(default_factory=dict)
+    heat: npt.NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros((HEAT_X.bins, HEAT_Y.bins), np.int64)
+    )
+
+    def add(self, other: Figures) -> None:
+        """Take in other pairs."""
+        self.pairs += other.pairs
+        self.band_pairs = self.band_pairs + other.band_pairs
+        for mine, others in zip(self.band_overlaps, other.band_overlaps, strict=True):
+            mine.add(others)
+        for name, counts in other.histograms.items():
+            self.histograms[name] = self.histograms[name] + counts if name in self.histograms else counts
+        for name, moments in other.moments.items():
+            self.moments.setdefault(name, Moments()).add(moments)
+        self.heat = self.heat + other.heat
+
+
+def added(parts: Iterable[Figures]) -> Figures:
+    """The figures of all parts together."""
+    total = Figures()
+    for part in parts:
+        total.add(part)
+    return total
+
+
+def by_source(rows: pa.Table) -> dict[str, pa.Table]:
+    """The rows of each source."""
+    names = rows["source"].unique().to_pylist()
+    if len(names) == 1:
+        return {names[0]: rows}
+    return {name: rows.filter(pc.equal(rows["source"], name)) for name in names}
+
+
+Decile = tuple[str, int]
+"""Column of the ranking score, and the tenth from 1, the lowest."""
+
+
+def figures_of(rows: pa.Table) -> Figures:
+    """Figures of pairs; missing columns are left out."""
+    result = Figures(pairs=rows.num_rows)
+    columns = _known_columns(rows)
+    for name, (values, missing) in columns.items():
+        scale, known = SCALES[name], values[~missing]
+        result.histograms[name] = np.bincount(scale.bin_of(known), minlength=scale.bins)
+        result.moments[name] = Moments.of(known)
+    if "paraphrase_score" in columns:
+        scores, unscored = columns["paraphrase_score"]
+        overlap, unknown = columns.get("overlap_3", (np.zeros(len(scores)), np.ones(len(scores), bool)))
+        # Bands are decided on the score as it is stored: 0.2 as a float32 is in (-0.1, 0.2].
+        band = np.where(unscored, -1, band_of(np.where(unscored, 0, scores).astype(np.float32)))
+        for index in range(len(BANDS)):
+            inside = band == index
+            result.band_pairs[index] = inside.sum()
+            result.band_overlaps[index] = Moments.of(overlap[inside & ~unknown])
+        both = ~unscored & ~unknown
+        cells = HEAT_X.bin_of(scores[both]) * HEAT_Y.bins + HEAT_Y.bin_of(overlap[both])
+        result.heat = np.bincount(cells, minlength=HEAT_X.bins * HEAT_Y.bins).reshape(
+            HEAT_X.bins, HEAT_Y.bins
+        )
+    return result
+
+
+def _known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.bool_]]]:
+    """Values of the averaged columns that the rows have, and where each is missing."""
+    result = {}
+    for name in AVERAGED:
+        if name in rows.column_names:
+            values, missing = numbers(rows.column(name))
+            result[name] = (values.astype(np.float64), missing)
+    return result
+
+
+def decile_figures(rows: pa.Table) -> dict[Decile, Figures]:
+    """Figures of each tenth of each ``SCORE_decile`` column."""
+    return {
+        (ranking.removesuffix("_decile"), tenth): figures_of(rows.filter(pc.equal(rows[ranking], tenth)))
+        for ranking in rows.column_names
+        if ranking.endswith("_decile")
+        for tenth in range(1, 11)
+    }
+
+
+Key = TypeVar("Key")
+
+
+def add_by_key(total: dict[Key, Figures], part: Mapping[Key, Figures]) -> None:
+    """Add a shard's figures by source, or by decile, to ``total``."""
+    for key, figures in part.items():
+        total.setdefault(key, Figures()).add(figures)
+
+
+def shared_out(number: int, sizes: Sequence[int]) -> list[int]:
+    """Share ``number`` out in proportion to the sizes, by largest remainder; none gets more than its size."""
+    total = sum(sizes)
+    if not total:
+        return [0] * len(sizes)
+    number = min(number, total)
+    shares = [number * size // total for size in sizes]
+    remainders = sorted(range(len(sizes)), key=lambda place: (-(number * sizes[place] % total), place))
+    for place in remainders[: number - sum(shares)]:
+        shares[place] += 1
+    return shares
+
+
+def rounded(value: float | None) -> float | None:
+    """A figure for people."""
+    return None if value is None else round(value, 4)
+
+
+def plain_bands(figures: Figures) -> list[dict[str, Any]]:
+    """ParaNMT's Table 3: pairs of each band, mean and standard deviation of the trigram overlap."""
+    return [
+        {
+            "band": band,
+            "pairs": int(pairs),
+            "overlap_3": rounded(moments.mean),
+            "overlap_3_sd": rounded(moments.deviation),
+        }
+        for band, pairs, moments in zip(BANDS, figures.band_pairs, figures.band_overlaps, strict=True)
+    ]

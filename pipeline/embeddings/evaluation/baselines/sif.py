@@ -1,0 +1,172 @@
+"""SIF sentence embeddings (Arora 2017) as models: in memory, and as a directory that is opened like any
+other model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.base.errors import InputError, check_format, describing
+from paraforge.base.files import read_json, write_json
+from paraforge.base.shards.work import replaced_directory
+from paraforge.base.text.idf import Background
+from paraforge.base.text.tokens import TOKENIZER_NAME
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.embeddings.evaluation.baselines.weighting import (
+    InverseDocumentFrequency,
+    SmoothInverseFrequency,
+    Weighting,
+)
+from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
+
+DESCRIPTION: Final = "sif.json"
+FORMAT: Final = 1
+_TENSORS: Final = "model.safetensors"
+_WORDS: Final = "words.json"
+
+
+@dataclass(frozen=True)
+class SifOfEachSet:
+    """SIF whose common components are those of whatever set is compared, as Arora 2017 evaluates it.
+
+    average: weighted average, without components. components: how many are removed.
+    """
+
+    average: WordAverage
+    components: int = 1
+
+    uses_threads = False
+
+    @property
+    def dimension(self) -> int:
+        """Elements of a sentence's vector."""
+        return self.average.dimension
+
+    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """Vectors without the common components of these texts; of a single text, as it is, (dimension,)."""
+        return self.average.encode(texts) if isinstance(texts, str) else self.adapted_to(texts).encode(texts)
+
+    def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """Cosines without the common components of all these texts."""
+        return self.adapted_to(_strings(first) + _strings(second)).similarity(first, second)
+
+    def adapted_to(self, texts: Sequence[str]) -> WordAverage:
+        """Without the common components of these texts; as they are where not one of them has a vector."""
+        if not any(block.any() for block in self.average.averages(texts)):
+            return self.average
+        return self.average.fitted_to(texts, self.components)
+
+
+def _strings(texts: Sequence[str] | Any) -> list[str]:
+    if isinstance(texts, str):
+        raise ValueError("a single text: two lists of as many texts are compared")
+    return texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
+
+
+def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str, Any] | None = None) -> None:
+    """Write a model with its word vectors and counts; what `directory` had is replaced as a whole. On
+    disk: `sif.json` (format, sizes, weighting, `about`), `words.json` and `model.safetensors`."""
+    import torch
+
+    from paraforge.embeddings.learning.checkpoint import write_tensors
+
+    average = model.average if isinstance(model, SifOfEachSet) else model
+    weighting = average.weighting
+    counts = dict(weighting.background.counts) if weighting else {}
+    description = {
+        "format": FORMAT,
+        "tokenizer": TOKENIZER_NAME,
+        "words": len(average.vectors),
+        "dimension": average.dimension,
+        "weighting": _describe(weighting),
+        "components": len(average.components),
+        "components_of_each_set": model.components if isinstance(model, SifOfEachSet) else 0,
+        "about": about or {},
+    }
+    with replaced_directory(directory) as temporary:
+        write_json(temporary / DESCRIPTION, description)
+        write_json(temporary / _WORDS, {"vectors": average.vectors.words, "counts": list(counts)})
+        write_tensors(
+            temporary / _TENSORS,
+            {
+                "vectors": torch.from_numpy(np.array(average.vectors.vectors, dtype=np.float32)),
+                "counts": torch.tensor(list(counts.values()), dtype=torch.int64),
+                "components": torch.from_numpy(np.ascontiguousarray(average.components)),
+            },
+        )
+
+
+def describe_average(model: WordAverage | SifOfEachSet) -> str:
+    """What an average of word vectors does, for people."""
+    average = model.average if isinstance(model, SifOfEachSet) else model
+    weighting = average.weighting
+    text = "plain average" if weighting is None else f"average weighted by {weighting.kind}"
+    if isinstance(model, SifOfEachSet):
+        return f"{text}, {model.components} component(s) of each set removed"
+    count = len(average.components)
+    return f"{text}, {count} fitted component(s) removed" if count else text
+
+
+def _describe(weighting: Weighting | None) -> dict[str, Any] | None:
+    if weighting is None:
+        return None
+    background = weighting.background
+    described = {
+        "kind": weighting.kind,
+        "name": background.name,
+        "documents": background.documents,
+        "counted": len(background.counts),
+    }
+    return {**described, "a": weighting.a} if isinstance(weighting, SmoothInverseFrequency) else described
+
+
+def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
+    """Open what :func:`save_sif` wrote; InputError where it is damaged, sizes do not fit, or there is NaN."""
+    import torch
+
+    from paraforge.embeddings.learning.checkpoint import read_tensors
+
+    path = directory / DESCRIPTION
+    content = read_json(path)
+    words = read_json(directory / _WORDS)
+    with describing(path):
+        check_format(content["format"], FORMAT, path)
+        size, dimension = int(content["words"]), int(content["dimension"])
+        components, of_each_set = int(content["components"]), int(content["components_of_each_set"])
+        described = content["weighting"]
+        counted = int(described["counted"]) if described else 0
+        names, counted_names = [str(word) for word in words["vectors"]], [str(w) for w in words["counts"]]
+        if min(size, dimension) < 1 or min(components, of_each_set, counted) < 0:
+            raise ValueError("a size that cannot be")
+    if len(names) != size or len(counted_names) != counted:
+        raise InputError(f"other numbers of words than {DESCRIPTION} says", directory / _WORDS)
+    expected = {
+        "vectors": torch.empty(size, dimension, device="meta"),
+        "counts": torch.empty(counted, dtype=torch.int64, device="meta"),
+        "components": torch.empty(components, dimension, device="meta"),
+    }
+    tensors = {name: tensor.numpy() for name, tensor in read_tensors(directory / _TENSORS, expected).items()}
+    with describing(path):
+        vectors = WordVectors(names, tensors["vectors"])
+        counts = dict(zip(counted_names, tensors["counts"].tolist(), strict=True))
+        average = WordAverage(vectors, _weighting(described, counts), tensors["components"])
+    return SifOfEachSet(average, of_each_set) if of_each_set else average
+
+
+def _weighting(described: dict[str, Any] | None, counts: dict[str, int]) -> Weighting | None:
+    if described is None:
+        return None
+    background = Background(str(described["name"]), int(described["documents"]), counts)
+    if background.documents < 1 or any(count < 0 for count in counts.values()):
+        raise ValueError("a count that cannot be")
+    if described["kind"] == SmoothInverseFrequency.kind:
+        return SmoothInverseFrequency(background, float(described["a"]))
+    if described["kind"] == InverseDocumentFrequency.kind:
+        return InverseDocumentFrequency(background)
+    raise ValueError(f"no weighting {described['kind']!r}")

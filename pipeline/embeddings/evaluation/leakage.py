@@ -1,0 +1,138 @@
+"""Training pairs with a sentence of a test set: reported, and dropped if wanted, while the pairs are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.text.normalisation import normalise
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.embeddings.evaluation.sets.finding import read_sets
+
+EXAMPLES = 5
+"""Pairs that the report shows of each set."""
+
+
+@dataclass(frozen=True)
+class LeakedPair:
+    """A training pair one of whose sentences is a test sentence, whatever its case and punctuation."""
+
+    left: str
+    right: str
+    in_test: str
+
+
+@dataclass
+class LeakageReport:
+    """What was found so far.
+
+    pairs: training pairs looked at. leaked: those with a sentence in any test set. dropped: left out of them.
+    by_set: for each test set the leaked pairs with a sentence in it. examples: the first few of each set.
+    """
+
+    pairs: int = 0
+    leaked: int = 0
+    dropped: int = 0
+    by_set: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[LeakedPair]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file of metrics."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """For people."""
+        share = 100 * self.leaked / self.pairs if self.pairs else 0.0
+        fate = "left out" if self.dropped else "kept"
+        lines = [
+            f"{self.leaked:,} of {self.pairs:,} training pairs are in a test set ({share:.2f} %): {fate}"
+        ]
+        if not self.leaked:
+            return [f"none of {self.pairs:,} training pairs is in a test set"]
+        width = max(map(len, self.by_set))
+        for name, count in self.by_set.items():
+            lines.append(f"  {name:{width}}  {count:>8,}  e.g. {self.examples[name][0].in_test}")
+        return lines
+
+
+class LeakageFilter:
+    """Looks for training pairs in test sets. Either sentence counts; both sides are compared as
+    `paraforge.corpus.selection.filters.decontamination` does: letters and digits alone, lower-cased.
+
+        leakage = LeakageFilter.of_files([Path("sts")])
+        blocks = leakage(blocks)            # lazily; leakage.report is complete when they are used up
+
+    Memory grows with the test sets alone.
+    """
+
+    def __init__(self, test_sets: Mapping[str, Iterable[str]], drop: bool = True) -> None:
+        """test_sets: name -> test sentences, unchanged. drop: whether leaked pairs are left out, or only
+        reported."""
+        self.drop = drop
+        self.report = LeakageReport()
+        self._names = list(test_sets)
+        columns = [normalise(pa.array(list(texts), pa.string())) for texts in test_sets.values()]
+        numbers = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
+        texts = pa.concat_arrays([pa.array([], pa.string()), *columns])
+        full = pc.and_(pc.is_valid(texts), pc.not_equal(texts, "")).to_numpy(zero_copy_only=False)
+        encoded = texts.filter(pa.array(full)).dictionary_encode()
+        self._sentences = encoded.dictionary
+        sentences = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # Sorted numbers of (sentence, set): the sets of a sentence are next to each other.
+        owners = np.unique(sentences * max(len(columns), 1) + numbers[full])
+        self._owners = owners % max(len(columns), 1)
+        self._starts = np.searchsorted(owners // max(len(columns), 1), np.arange(len(self._sentences) + 1))
+
+    @classmethod
+    def of_files(cls, paths: Sequence[str | Path]) -> LeakageFilter:
+        """From files and directories as `read_sets` takes them, and raises; rows without a score count
+        too."""
+        return cls({pairs.name: pairs.sentences for pairs in read_sets(paths)})
+
+    def __call__(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
+        """The blocks as they come, without leaked pairs where `drop` is set; no block is empty."""
+        for block in blocks:
+            leaked = self.look_at(block)
+            if not self.drop or not leaked.any():
+                yield block
+                continue
+            self.report.dropped += int(leaked.sum())
+            keep = pa.array(~leaked)
+            if not leaked.all():
+                yield block.filter(keep)
+
+    def look_at(self, block: PairBlock) -> npt.NDArray[np.bool_]:
+        """Which pairs are leaked; the report is brought up to date."""
+        found = [self._found(side) for side in (block.left, block.right)]
+        leaked = (found[0] >= 0) | (found[1] >= 0)
+        self.report.pairs += len(block)
+        self.report.leaked += int(leaked.sum())
+        for row in np.flatnonzero(leaked).tolist():
+            sentences = [int(side[row]) for side in found if side[row] >= 0]
+            in_sets = {
+                int(owner): sentence
+                for sentence in sentences
+                for owner in self._owners[self._starts[sentence] : self._starts[sentence + 1]]
+            }
+            for owner, sentence in sorted(in_sets.items()):
+                self._count(self._names[owner], block, row, sentence)
+        return leaked
+
+    def _found(self, side: Any) -> npt.NDArray[np.int64]:
+        places = pc.index_in(normalise(side), value_set=self._sentences)
+        return pc.fill_null(places, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def _count(self, name: str, block: PairBlock, row: int, sentence: int) -> None:
+        report = self.report
+        report.by_set[name] = report.by_set.get(name, 0) + 1
+        examples = report.examples.setdefault(name, [])
+        if len(examples) < EXAMPLES:
+            left, right = block.left[row].as_py(), block.right[row].as_py()
+            examples.append(LeakedPair(left, right, self._sentences[sentence].as_py()))

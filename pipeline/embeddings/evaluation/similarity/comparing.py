@@ -1,0 +1,119 @@
+"""What can be evaluated on sentence pairs: something that embeds sentences, or compares them without
+vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.scoring.cosine import cosine_of_rows
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+
+
+@runtime_checkable
+class SentenceEmbedder(Protocol):
+    """Embeds sentences; a trained `SentenceModel` is one as it is, and so is a `SentenceTransformer`."""
+
+    def encode(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
+        """Vectors in the order of the texts, (texts, dimension) float32; zeros for a text that has none."""
+
+
+@runtime_checkable
+class OwnSimilarity(SentenceEmbedder, Protocol):
+    """An embedder whose vectors are compared otherwise than by their cosine, such as by their dot product."""
+
+    def similarity_of_vectors(
+        self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], /
+    ) -> npt.NDArray[np.float64]:
+        """One number for the rows at the same place, (rows,) float64, higher is more similar."""
+
+
+@runtime_checkable
+class PairSimilarity(Protocol):
+    """Compares the sentences of a pair without giving either a vector, such as the overlap of words."""
+
+    def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
+        """One number a pair, (pairs,) float64, higher is more similar."""
+
+
+@runtime_checkable
+class Adaptive(Protocol):
+    """Learns from the sentences of an evaluated set, without their scores, before it compares them."""
+
+    def adapted_to(self, texts: Sequence[str], /) -> SentenceEmbedder | PairSimilarity:
+        """What compares these sentences."""
+
+
+Comparable = SentenceEmbedder | PairSimilarity | Adaptive
+
+
+class Model(Protocol):
+    """What has vectors of sentences, whatever it was made by.
+
+    dimension: of a vector. uses_threads: whether a second thread is worth its cost inside torch's operations.
+    """
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def uses_threads(self) -> bool: ...
+
+    def encode(self, texts: str | Sequence[str] | Any, /) -> npt.NDArray[np.float32]:
+        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
+        a single text, (dimension,); zeros for a text that has none."""
+
+    def similarity(
+        self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
+    ) -> npt.NDArray[np.float32]:
+        """Each text of `first` with the one at the same place of `second`, (texts,): the cosine, or what the
+        model compares its vectors by; 0 where one has none."""
+
+
+class CosineModel:
+    """Base of embedders whose vectors are compared by their cosine."""
+
+    def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
+        """Vectors of texts."""
+        raise NotImplementedError
+
+    def similarity(self, first: Any, second: Any, /) -> npt.NDArray[np.float32]:
+        """Cosine of each text of `first` with the one at the same place of `second`; 0 where one has no
+        vector."""
+        return np.nan_to_num(cosine_of_rows(self.encode(first), self.encode(second)), nan=0.0)
+
+
+@dataclass(frozen=True)
+class OpenedModel:
+    """Something to evaluate: `kind` is what it is, for people, `words` its one table of word vectors, if
+    any."""
+
+    name: str
+    kind: str
+    model: Comparable
+    words: WordVectors | None = None
+
+
+def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.float64]:
+    """How similar the model finds both sentences of each pair, (pairs,) float64: the cosine, 0 with a zero
+    vector, or what it compares by itself. One that adapts sees all sentences of `pairs` first."""
+    if isinstance(model, Adaptive):
+        return similarities(model.adapted_to(pairs.sentences), pairs)
+    # Those that embed may have a method `similarity` of their own, for vectors or otherwise.
+    if isinstance(model, SentenceEmbedder):
+        return embedded_similarities(model, pairs)
+    return np.asarray(model.similarity(pairs.first, pairs.second), dtype=np.float64)
+
+
+def embedded_similarities(model: SentenceEmbedder, pairs: SentencePairs) -> npt.NDArray[np.float64]:
+    """Cosine of the vectors of both sentences, or what the model compares them by itself."""
+    vectors = np.asarray(model.encode(pairs.sentences), dtype=np.float32)
+    if isinstance(model, OwnSimilarity):
+        return model.similarity_of_vectors(vectors[: len(pairs)], vectors[len(pairs) :])
+    cosine = cosine_of_rows(vectors[: len(pairs)], vectors[len(pairs) :])
+    return np.nan_to_num(cosine.astype(np.float64), nan=0.0)

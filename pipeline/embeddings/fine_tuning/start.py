@@ -1,0 +1,98 @@
+"""What an encoder starts from when it is trained for a task: a copy of the model over the task's units, or
+weighted word vectors (SIF) as an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from paraforge.base.text.unit_names import WORD
+from paraforge.base.text.units import make_units
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import AverageParameters, VectorParameters
+from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
+from paraforge.embeddings.fine_tuning.parameters import Start
+from paraforge.embeddings.trainer.initial import initial_table
+from paraforge.embeddings.trainer.model import SentenceModel
+
+
+def average_as_encoder(average: WordAverage, texts: Sequence[str]) -> SentenceModel:
+    """An average of word vectors as an encoder: a word's row is its vector times its weight, without the
+    common components, so the mean of the rows is the sentence's vector.
+
+    texts: the words of other texts are unknown. A word that has no vector is unknown as well, which is a zero
+        vector where the table has none; unlike in the average it counts in the sentence's length.
+    """
+    (cut,) = make_units(WORD).cut(pa.array(texts, pa.string()))
+    known = average.vectors.rows(cut.vocabulary) >= 0
+    words = [word for word, has in zip(cut.vocabulary, known, strict=True) if has and word != UNKNOWN]
+    units = [UNKNOWN, *sorted(words)]
+    rows = average.vectors.rows(units)
+    table = np.array(average.vectors.vectors[np.maximum(rows, 0)], dtype=np.float32)
+    table[rows < 0] = 0
+    if average.weighting is not None:
+        table *= average.weighting.weights(units)[:, None].astype(np.float32)
+    table -= (table @ average.components.T) @ average.components
+    parameters = AverageParameters(dimension=average.dimension)
+    encoder = build_encoder(parameters, lambda part, number: torch.from_numpy(table), seed=0)
+    return SentenceModel(encoder, parameters, {WORD: Vocabulary(units)})
+
+
+def start_model(
+    model: SentenceModel,
+    training_texts: Sequence[str],
+    other_texts: Sequence[str],
+    start: Start,
+    new_units: int,
+    seed: int,
+) -> SentenceModel:
+    """A model of the same architecture over the units that a task has; the given one is not changed.
+
+    Tables lose the rows that no text of the task reads, so an update of whole tables is fast. Units that the
+    model does not know, and that the training texts have at least `new_units` times (0: none), get a row of
+    their own, which starts as the unknown unit's.
+
+    other_texts: of development and test examples; only units that the model knows are taken from them.
+    start: `trained` takes the model's parameters; `random` draws all of them by seed, as a training would.
+    """
+    vocabularies: dict[str, Vocabulary] = {}
+    counts: dict[str, npt.NDArray[np.int64]] = {}
+    texts = [pa.array(some, pa.string()) for some in (training_texts, other_texts)]
+    for unit, known in model.vocabularies.items():
+        training, other = make_units(unit, model.sentencepiece_model).cut(*texts)
+        found = training.vocabulary
+        in_training = np.bincount(training.ids, minlength=len(found))
+        in_other = np.bincount(other.ids, minlength=len(found))
+        occurrences = {known.unknown: 0}
+        for place in np.flatnonzero(in_training + in_other).tolist():
+            text, times = found[place], int(in_training[place])
+            own = text in known or (new_units > 0 and times >= new_units)
+            name = text if own else known.unknown
+            occurrences[name] = occurrences.get(name, 0) + times
+        units = [known.unknown, *sorted(occurrences.keys() - {known.unknown})]
+        vocabularies[unit] = Vocabulary(units, known.unknown)
+        # How often the training texts have each.
+        counts[unit] = np.array([occurrences[name] for name in units])
+
+    def table(part: VectorParameters, number: int) -> Tensor:
+        if start == "random":
+            return initial_table(part, counts[part.unit], seed + number)
+        return torch.empty(len(vocabularies[part.unit]), part.dimension)
+
+    encoder = build_encoder(model.parameters, table, seed)
+    if start == "trained":
+        given, units_of_tables = dict(model.encoder.named_parameters()), encoder.table_units()
+        with torch.no_grad():
+            for name, value in encoder.named_parameters():
+                if table_unit := units_of_tables.get(name):
+                    rows = model.vocabularies[table_unit].ids_of(vocabularies[table_unit].units)
+                    value.copy_(given[name][torch.from_numpy(rows)])
+                else:
+                    value.copy_(given[name])
+    return SentenceModel(encoder.to(model.device), model.parameters, vocabularies, model.sentencepiece_model)

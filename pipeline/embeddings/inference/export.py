@@ -1,0 +1,143 @@
+"""Writes a trained model in forms that other programs read: sentence-transformers, word2vec, safetensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import write_json
+from paraforge.base.shards.work import link_or_copy, replaced_directory
+from paraforge.base.text.unit_names import WORD, WORD_UNITS
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.combination import Addition, Combination
+from paraforge.embeddings.encoders.parameters import (
+    AverageParameters,
+    CombinationParameters,
+    EncoderParameters,
+)
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.inference.card import model_card
+from paraforge.embeddings.inference.moses_normalizer import word_tokenizer
+from paraforge.embeddings.learning.checkpoint import write_tensors
+from paraforge.embeddings.trainer.model import SentenceModel
+
+Format = Literal["sentence-transformers", "word2vec", "safetensors"]
+
+_STATIC = "sentence_transformers.models.StaticEmbedding"
+_OWN = "paraforge.embeddings.sentence_transformers_module.ParaforgeEncoder"
+_LIBRARY = "sentence-transformers"
+
+
+def export_model(directory: Path, output: Path, format: Format) -> None:
+    """Export a trained model; InputError where there is none, or the format cannot hold it.
+
+    sentence-transformers: a directory for `SentenceTransformer(output)`. Averages of words take the library's
+    own modules alone; any other model needs this package and `trust_remote_code=True`.
+    word2vec: a text file of the words' vectors, of such an average or of an encoder with one table of words.
+    safetensors: a directory of the tensors, vocabularies and architecture, which `load` opens.
+    """
+    model = SentenceModel.open(directory)
+    if format == "word2vec":
+        word_vectors(model).write_text(output, header=True)
+        return
+    with replaced_directory(output) as target:
+        if format == "safetensors":
+            for file in sorted(directory.iterdir()):
+                link_or_copy(file, target / file.name)
+            usage, library = _code("import paraforge", "paraforge.load"), None
+        elif _averaged_words(model.parameters) is not None:
+            _write_static(model, target)
+            usage, library = _code(_IMPORT, "SentenceTransformer"), _LIBRARY
+        else:
+            _write_own(directory, target)
+            usage = "Needs Paraforge in addition to sentence-transformers:\n\n" + _code(
+                _IMPORT, "SentenceTransformer", ", trust_remote_code=True"
+            )
+            library = _LIBRARY
+        sizes = {unit: len(vocabulary) for unit, vocabulary in model.vocabularies.items()}
+        card = model_card(output.name, model.parameters, model.dimension, sizes, model.about, usage, library)
+        (target / "README.md").write_text(card, encoding="utf-8")
+
+
+_IMPORT = "from sentence_transformers import SentenceTransformer"
+
+
+def _code(line: str, name: str, options: str = "") -> str:
+    return (
+        f'```python\n{line}\n\nmodel = {name}("PATH"{options})\nvectors = model.encode(["A dog runs."])\n```'
+    )
+
+
+def is_word_average(model: SentenceModel) -> bool:
+    """Whether a sentence is the mean of its words' vectors and nothing else: of one table, or of several
+    side by side or added, whose means are the mean of the rows side by side or added."""
+    return _averaged_words(model.parameters) == WORD
+
+
+def _averaged_words(parameters: EncoderParameters) -> str | None:
+    """The kind of words whose vectors' mean a sentence is, None where it is anything else."""
+    if isinstance(parameters, CombinationParameters):
+        units = {_averaged_words(part) for part in parameters.parts}
+        return units.pop() if len(units) == 1 else None
+    averages = isinstance(parameters, AverageParameters) and parameters.unit in WORD_UNITS
+    return parameters.unit if averages else None
+
+
+def _word_table(encoder: Encoder) -> Tensor:
+    if not isinstance(encoder, Combination):
+        assert isinstance(encoder, Average)
+        return encoder.table.detach().cpu()
+    tables = [_word_table(part) for part in encoder.encoders()]
+    return torch.stack(tables).sum(0) if isinstance(encoder, Addition) else torch.cat(tables, dim=1)
+
+
+def word_vectors(model: SentenceModel) -> WordVectors:
+    """The words and their vectors. Raises InputError where the model has no table of words, or several and is
+    not the mean of its words' vectors."""
+    encoder = model.encoder
+    unit = _averaged_words(model.parameters)
+    if unit is not None:
+        return WordVectors(model.vocabularies[unit].units, _word_table(encoder).numpy())
+    tables = [name for name, unit in encoder.table_units().items() if unit in WORD_UNITS]
+    if len(tables) != 1:
+        raise InputError(
+            f"word2vec holds one vector a word, this model has {len(tables)} tables of words",
+            remedy="Export it as safetensors or for sentence-transformers.",
+        )
+    table = encoder.tables()[tables[0]].detach().cpu().numpy()
+    return WordVectors(model.vocabularies[encoder.table_units()[tables[0]]].units, table)
+
+
+def _write_static(model: SentenceModel, target: Path) -> None:
+    """The library's mean of token vectors, with a tokenizer that gives our tokens."""
+    (unit,) = model.vocabularies
+    vocabulary = model.vocabularies[unit]
+    place = target / "0_StaticEmbedding"
+    place.mkdir()
+    tokenizer = word_tokenizer(vocabulary.units, vocabulary.unknown, punctuation=unit == WORD)
+    tokenizer.save(str(place / "tokenizer.json"))
+    write_tensors(place / "model.safetensors", {"embedding.weight": _word_table(model.encoder)})
+    _write_modules(target, place.name, _STATIC)
+
+
+def _write_own(directory: Path, target: Path) -> None:
+    place = target / "0_ParaforgeEncoder"
+    place.mkdir()
+    for file in sorted(directory.iterdir()):
+        if file.is_file():
+            link_or_copy(file, place / file.name)
+    _write_modules(target, place.name, _OWN)
+
+
+def _write_modules(target: Path, path: str, kind: str) -> None:
+    modules: list[dict[str, Any]] = [{"idx": 0, "name": "0", "path": path, "type": kind}]
+    write_json(target / "modules.json", modules)
+    write_json(
+        target / "config_sentence_transformers.json",
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    )

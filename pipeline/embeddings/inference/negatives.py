@@ -1,0 +1,89 @@
+"""The negatives that mega-batches of different sizes give the same pairs (ParaNMT-50M, Table 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from paraforge.base.errors import InputError
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.embeddings.evaluation.similarity.comparing import SentenceEmbedder
+from paraforge.embeddings.trainer.negatives import ForbiddenCandidates, choose_negatives
+
+
+@dataclass(frozen=True)
+class ChosenNegatives:
+    """A pair, its cosine, and for each M the negative of its left side with that one's cosine."""
+
+    left: str
+    right: str
+    cosine: float
+    negatives: dict[int, tuple[str, float]]
+
+
+def chosen_negatives(
+    model: SentenceEmbedder,
+    blocks: Iterable[PairBlock],
+    sizes: Sequence[int] = (1, 20, 40),
+    *,
+    batch_size: int = 100,
+    count: int = 3,
+    seed: int = 1,
+) -> list[ChosenNegatives]:
+    """Draw mini-batches of pairs at random, and choose MAX's negatives of the first ones from the first M.
+
+    model: the encoder, as it is now. sizes: M, mini-batches of a mega-batch. count: pairs of the first
+        mini-batch that are shown. A text identical to a side of the pair is not a negative of it.
+
+    Raises InputError: fewer pairs than the largest mega-batch has.
+    """
+    wanted = max(sizes) * batch_size
+    pairs = _drawn(blocks, wanted, np.random.default_rng(seed))
+    if len(pairs) < wanted:
+        raise InputError(
+            f"{len(pairs):,} pairs, and a mega-batch of {max(sizes)} times {batch_size} has {wanted:,}",
+            remedy="Give more pairs, or a smaller --mega-batch or --batch-size.",
+        )
+    texts = [text for side in zip(*pairs, strict=True) for text in side]
+    vectors = torch.from_numpy(np.asarray(model.encode(texts)))
+    cosines = torch.nn.functional.normalize(vectors, dim=1)
+    identity = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
+    shown = range(min(count, batch_size))
+    found: list[dict[int, tuple[str, float]]] = [{} for _ in shown]
+    for size in sizes:
+        check_interrupt()
+        last = size * batch_size
+        places = np.concatenate([np.arange(last), np.arange(wanted, wanted + last)])
+        chosen = choose_negatives(
+            vectors[places], last, two_sided=False, forbidden=ForbiddenCandidates(last, identity[places])
+        )
+        for number in shown:
+            if (negative := int(chosen[number])) >= 0:
+                place = int(places[negative])
+                found[number][size] = texts[place], float(cosines[number] @ cosines[place])
+    return [
+        ChosenNegatives(*pairs[number], float(cosines[number] @ cosines[wanted + number]), found[number])
+        for number in shown
+    ]
+
+
+def _drawn(blocks: Iterable[PairBlock], wanted: int, generator: np.random.Generator) -> list[tuple[str, str]]:
+    """So many pairs at random, in random order, in memory that does not grow with the blocks."""
+    kept = PairBlock(pa.array([], pa.string()), pa.array([], pa.string()))
+    keys = np.empty(0)
+    for block in blocks:
+        check_interrupt()
+        keys = np.concatenate([keys, generator.random(len(block))])
+        sides = [
+            pa.concat_arrays([pa.array(side, pa.string()) for side in both])
+            for both in ((kept.left, block.left), (kept.right, block.right))
+        ]
+        order = np.argsort(keys, kind="stable")[:wanted]
+        keys = keys[order]
+        kept = PairBlock(*(side.take(pa.array(order)) for side in sides))
+    return list(zip(kept.left.to_pylist(), kept.right.to_pylist(), strict=True))

@@ -1,0 +1,138 @@
+"""Sentences as ids of units on disk, memory-mapped: 5 million pairs of sentences are a few hundred megabytes
+of file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from paraforge.base.errors import InputError, describing
+from paraforge.base.text.ragged import offsets_of, ranges
+from paraforge.base.text.vocabulary import Vocabulary
+from paraforge.embeddings.learning.batches import Bags
+
+_CHUNK_IDS = 1 << 22
+
+
+class IdSequences:
+    """Sequences of ids in a directory, by number: `UNIT.ids`, `UNIT.starts` and `UNIT.vocabulary.json`.
+
+    vocabulary: the units. tokens: ids of all sequences.
+    """
+
+    def __init__(self, directory: Path, unit: str, sequences: int, described: Mapping[str, Any]) -> None:
+        """Open what an `IdSequencesWriter` wrote.
+
+        sequences: how many there are. described: what its `finish` returned.
+
+        Raises InputError where it is missing, damaged, or has ids beyond the vocabulary.
+        """
+        path = directory / f"{unit}.vocabulary.json"
+        self.vocabulary = Vocabulary.load(path)
+        with describing(directory, f"damaged description of {unit} units"):
+            size, largest = int(described["vocabulary"]), int(described["largest_id"])
+            self.tokens, dtype = int(described["tokens"]), np.dtype(str(described["dtype"]))
+        if size != len(self.vocabulary) or largest >= size:
+            raise InputError(
+                f"ids up to {largest} of {size} units, the vocabulary has {len(self.vocabulary)}",
+                path,
+                remedy="Build it again.",
+            )
+        self._ids = map_array(directory / f"{unit}.ids", dtype, (self.tokens,))
+        self._starts = map_array(directory / f"{unit}.starts", "int64", (sequences + 1,))
+
+    def select(self, sequences: npt.NDArray[np.int64]) -> Bags:
+        """The sequences of these numbers, in this order."""
+        starts = np.asarray(self._starts[sequences])
+        lengths = self._starts[sequences + 1] - starts
+        ids = self._ids[ranges(starts, lengths)].astype(np.int64)
+        return Bags(torch.from_numpy(ids), torch.from_numpy(offsets_of(lengths)))
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How often each unit occurs, int64 (vocabulary,)."""
+        total = np.zeros(len(self.vocabulary), dtype=np.int64)
+        for first in range(0, self.tokens, _CHUNK_IDS):
+            total += np.bincount(self._ids[first : first + _CHUNK_IDS], minlength=len(total))
+        return total
+
+
+class IdSequencesWriter:
+    """Writes sequences whose vocabulary is settled at the end: until then a unit's number is that of its
+    first appearance, and `counts` says how often each has occurred."""
+
+    def __init__(self, directory: Path, unit: str, known: Iterable[str] = ()) -> None:
+        """known: units that have the first numbers."""
+        self._stem = directory / unit
+        self._numbers = {text: number for number, text in enumerate(known)}
+        self.counts = np.zeros(len(self._numbers), dtype=np.int64)
+        self._tokens = 0
+        self._provisional = self._file("provisional").open("wb")
+        self._starts: BinaryIO = self._file("starts").open("wb")
+        self._starts.write(np.zeros(1, dtype=np.int64).tobytes())
+
+    def _file(self, suffix: str) -> Path:
+        return self._stem.with_name(f"{self._stem.name}.{suffix}")
+
+    @property
+    def units(self) -> list[str]:
+        """All units so far, in the order of their numbers."""
+        return list(self._numbers)
+
+    def numbers(self, units: list[str]) -> npt.NDArray[np.int32]:
+        """The numbers of units, which are new ones where they have none yet."""
+        numbers = self._numbers
+        return np.fromiter((numbers.setdefault(unit, len(numbers)) for unit in units), np.int32, len(units))
+
+    def append(self, ids: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]) -> None:
+        """Sequences one after the other: their numbers, and where each ends among these."""
+        self.counts = np.pad(self.counts, (0, len(self._numbers) - len(self.counts)))
+        self.counts += np.bincount(ids, minlength=len(self.counts))
+        self._provisional.write(ids.tobytes())
+        self._starts.write((ends + self._tokens).astype(np.int64).tobytes())
+        self._tokens += len(ids)
+
+    def close(self) -> None:
+        """Close the files; more than once does no harm."""
+        self._provisional.close()
+        self._starts.close()
+
+    def finish(self, vocabulary: Vocabulary, ids: npt.NDArray[Any]) -> dict[str, Any]:
+        """Write the final ids and the vocabulary, and describe them, fit for JSON.
+
+        ids: in the vocabulary of each unit's number.
+        """
+        self.close()
+        dtype = np.uint16 if len(vocabulary) <= 1 << 16 else np.int32
+        final = ids.astype(dtype)
+        largest = 0
+        digest = hashlib.sha256()
+        with self._file("provisional").open("rb") as source, self._file("ids").open("wb") as target:
+            while data := source.read(4 * _CHUNK_IDS):
+                part = final[np.frombuffer(data, dtype=np.int32)]
+                largest = max(largest, int(part.max()))
+                target.write(part.tobytes())
+                digest.update(part.tobytes())
+        self._file("provisional").unlink()
+        vocabulary.save(self._file("vocabulary.json"))
+        return {
+            "vocabulary": len(vocabulary),
+            "tokens": self._tokens,
+            "largest_id": largest,
+            "dtype": np.dtype(dtype).name,
+            "sha256": digest.hexdigest(),
+        }
+
+
+def map_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int]) -> npt.NDArray[Any]:
+    """Numbers in a file, memory-mapped; InputError where the file is missing, or of another size."""
+    size = np.dtype(dtype).itemsize * shape[0]
+    found = path.stat().st_size if path.is_file() else 0
+    if found != size:
+        raise InputError(f"{found} bytes, its index says {size}", path, remedy="Build it again.")
+    return np.memmap(path, dtype=dtype, mode="r", shape=shape)

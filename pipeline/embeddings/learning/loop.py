@@ -1,0 +1,339 @@
+"""The training loop: resume, update, evaluate, choose, keep checkpoints, end. What is trained is a `Task`."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from paraforge.base.errors import describing
+from paraforge.base.files import hash_json
+from paraforge.base.interrupts import check_interrupt, stop_requested
+from paraforge.base.progress import progress
+from paraforge.base.shards.pool import prefetched
+from paraforge.embeddings.learning.checkpoint import Checkpoints
+from paraforge.embeddings.learning.divergence import check_parameters, diverged
+from paraforge.embeddings.learning.model_choice import (
+    AVERAGE_EVERY,
+    BestParameters,
+    ChoiceState,
+    ParameterAverage,
+)
+from paraforge.embeddings.learning.optimisers import Optimiser
+
+logger = logging.getLogger(__name__)
+
+Batch = TypeVar("Batch")
+Module = TypeVar("Module", bound=nn.Module, covariant=True)
+Evaluate = Callable[[Any], float]
+"""Development score of a module, higher is better."""
+
+
+@dataclass
+class Record(ChoiceState):
+    """Where a run is and what it did; with the tensors, all that resuming needs.
+
+    position: examples of the epoch that were seen; seen: in all epochs. loss_sum: of `loss_terms` terms since
+    the last entry of the history. averaged: parameters that entered the mean. counts: what the task counts.
+    history: one entry an evaluation or epoch: epoch, examples seen, updates, loss (mean since the entry
+    before, None where nothing was trained on), score or None, and what `watch` found.
+    """
+
+    epoch: int = 0
+    position: int = 0
+    updates: int = 0
+    seen: int = 0
+    loss_sum: float = 0.0
+    loss_terms: int = 0
+    averaged: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def loss(self) -> float | None:
+        """Mean since the last entry of the history, or of the last entry that has one; None before any."""
+        if self.loss_terms:
+            return self.loss_sum / self.loss_terms
+        return next((entry["loss"] for entry in reversed(self.history) if entry["loss"] is not None), None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What training on a batch did.
+
+    examples: of the epoch, trained on or not. updates: of the parameters. loss: sum of `terms` terms.
+    counts: what else is counted.
+    """
+
+    examples: int
+    updates: int
+    loss: float
+    terms: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Task(Protocol[Batch, Module]):
+    """What the loop trains.
+
+    counted: what an example is called in a history, e.g. `pairs`.
+    size: examples of an epoch. total: of the whole run, where no patience ends it.
+    evaluate_every: examples or updates, as `clock` counts, between evaluations; 0: at each epoch's end.
+    patience: evaluations without gain that end the run; None: never.
+    average_after: share of the run after which parameters enter a mean, which is kept; None: never.
+    prefetch: batches that are made before they are asked for.
+    """
+
+    counted: str
+    size: int
+    total: int
+    evaluate_every: int
+    patience: int | None
+    average_after: float | None
+    prefetch: int
+    optimiser: Optimiser
+
+    @property
+    def module(self) -> Module:
+        """Whose parameters are trained, on the device."""
+
+    def identity(self) -> dict[str, Any]:
+        """All that the result depends on, fit for JSON: a checkpoint of another identity is refused."""
+
+    def running(self) -> AbstractContextManager[object]:
+        """What has to be open while it is trained: threads."""
+
+    def batches(self, record: Record) -> Iterator[Batch]:
+        """What is left to do, in order; computed in another thread, so the record is read at the start."""
+
+    def step(self, batch: Batch, updates: int) -> Step:
+        """Train on a batch after this many updates."""
+
+    def clock(self, record: Record) -> int:
+        """How far the run is, in what `evaluate_every` counts."""
+
+    def finish(self, record: Record) -> None:
+        """Look back at the whole run, where something is to be said about it."""
+
+
+class Trainer(Generic[Batch, Module]):
+    """One training run. Its result depends on the task and the evaluation alone, not on checkpoints or
+    interruptions.
+
+    record: what was done.
+    rate: examples a second of this process, without evaluations and checkpoints; set by `run`.
+    """
+
+    def __init__(
+        self,
+        task: Task[Batch, Module],
+        *,
+        evaluate: Callable[[Module], float] | None = None,
+        checkpoints: Path | None = None,
+        checkpoint_seconds: float = 300.0,
+        description: str = "train",
+        observe: Callable[[Record], None] | None = None,
+        watch: Callable[[Module], dict[str, Any]] | None = None,
+    ) -> None:
+        """Prepare a run.
+
+        evaluate: gives the development score; the module ends as it was where that was highest.
+        watch: called with each evaluation; what it gives, fit for JSON, is kept in the history and chooses
+            nothing.
+        checkpoints: directory to resume from and to save to.
+        observe: called after every step, e.g. to measure; what it raises ends the run.
+        """
+        self.task = task
+        self.module = task.module
+        self.record = Record()
+        self.rate = 0.0
+        self._evaluate = evaluate
+        self._checkpoint_seconds = checkpoint_seconds
+        self._description = description
+        self._observe = observe
+        self._watch = watch
+        self._named = {name: value.detach() for name, value in task.module.named_parameters()}
+        self._average = None if task.average_after is None else ParameterAverage(self._named)
+        self._best = BestParameters(task.module, task.patience)
+        self._checkpoints = (
+            None if checkpoints is None else Checkpoints(checkpoints, hash_json(task.identity()))
+        )
+
+    def run(self) -> Record:
+        """Train to the end, from the newest checkpoint where there is one.
+
+        Raises:
+            Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
+            InputError: loss or parameters are not finite: no checkpoint is written then.
+        """
+        self._resume()
+        task, record = self.task, self.record
+        begin = saved = time.perf_counter()
+        started_with = record.seen
+        outside = 0.0
+        with ExitStack() as stack:
+            stack.enter_context(task.running())
+            # No module behaves otherwise in training, but cuDNN refuses a gradient outside of it.
+            self.module.train()
+            stack.callback(self.module.eval)
+            shown = stack.enter_context(
+                progress(total=task.total, unit=task.counted, description=self._description, done=record.seen)
+            )
+            # Packing is many small operations: threads of its own would only be in the way.
+            one_thread = partial(torch.set_num_threads, 1)
+            batches = prefetched(task.batches(record), task.prefetch, one_thread)
+            for batch in stack.enter_context(batches):
+                if record.finished:
+                    break
+                before = task.clock(record)
+                step = self._step(batch)
+                shown.update(step.examples)
+                shown.status(self._status())
+                pause = time.perf_counter()
+                self._end_of_step(before)
+                due = time.perf_counter() - saved > self._checkpoint_seconds
+                if self._checkpoints is not None and (due or stop_requested()):
+                    self._save()
+                    saved = time.perf_counter()
+                outside += time.perf_counter() - pause
+                if self._observe is not None:
+                    self._observe(record)
+                check_interrupt()
+        task.finish(record)
+        record.finished = True
+        task.optimiser.synchronise()
+        check_parameters(self.module, record.updates)
+        if self._average is not None and not self._average.count:
+            logger.warning("too few updates for average_after: the parameters are the last ones")
+        if not self._best.settle() and self._average is not None:
+            self._average.settle()
+        if self._checkpoints is not None:
+            self._save()
+        self.rate = (record.seen - started_with) / max(time.perf_counter() - begin - outside, 1e-9)
+        return record
+
+    def _step(self, batch: Batch) -> Step:
+        record = self.record
+        step = self.task.step(batch, record.updates)
+        if not math.isfinite(step.loss):
+            raise diverged(f"the loss is {step.loss}", record.updates + step.updates)
+        before = record.updates // AVERAGE_EVERY
+        record.seen += step.examples
+        record.position += step.examples
+        record.updates += step.updates
+        record.loss_sum += step.loss
+        record.loss_terms += step.terms
+        for name, count in step.counts.items():
+            record.counts[name] = record.counts.get(name, 0) + count
+        if self._average is not None and record.updates // AVERAGE_EVERY > before:
+            assert self.task.average_after is not None
+            if record.seen >= self.task.average_after * self.task.total:
+                self.task.optimiser.synchronise()
+                self._average.add()
+                record.averaged = self._average.count
+        return step
+
+    def _end_of_step(self, before: int) -> None:
+        """Evaluate where it is due since the clock `before` the step, and begin the next epoch at the end of
+        one."""
+        task, record = self.task, self.record
+        end_of_epoch = record.position >= task.size
+        if end_of_epoch:
+            record.epoch += 1
+            record.position = 0
+        every = task.evaluate_every
+        crossed = every and task.clock(record) // every > before // every
+        last = record.seen >= task.total
+        if not (crossed or last or (end_of_epoch and not every)):
+            return
+        check_parameters(self.module, record.updates)
+        score, watched = self._judged()
+        loss = record.loss_sum / record.loss_terms if record.loss_terms else None
+        record.loss_sum, record.loss_terms = 0.0, 0
+        record.history.append(
+            {
+                "epoch": record.epoch,
+                task.counted: record.seen,
+                "updates": record.updates,
+                "loss": loss,
+                "score": score,
+                **watched,
+            }
+        )
+        logger.info(
+            "epoch %d, %s %s: loss %s%s",
+            record.epoch if end_of_epoch else record.epoch + 1,
+            f"{record.seen:,}",
+            task.counted,
+            "-" if loss is None else f"{loss:.4f}",
+            "" if score is None else f", development score {score:.4f}",
+        )
+
+    def _judged(self) -> tuple[float | None, dict[str, Any]]:
+        """The development score, and what is watched."""
+        if self._evaluate is None and self._watch is None:
+            return None, {}
+        self.task.optimiser.synchronise()
+        self.module.eval()
+        averaged = nullcontext() if self._average is None else self._average.in_place_of_the_last()
+        score = None
+        with torch.no_grad(), averaged:
+            watched = {} if self._watch is None else self._watch(self.module)
+            if self._evaluate is not None:
+                found = float(self._evaluate(self.module))
+                score = self._best.judge(found, self.record.updates, self.record)
+        self.module.train()
+        return score, watched
+
+    def _status(self) -> str:
+        loss, best = self.record.loss, self.record.best_score
+        parts = [] if loss is None else [f"loss {loss:.4f}"]
+        return ", ".join(parts if best is None else [*parts, f"best score {best:.4f}"])
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {f"parameter.{name}": value for name, value in self._named.items()}
+        tensors |= {f"optimiser.{name}": value for name, value in self.task.optimiser.state.items()}
+        if self._average is not None:
+            tensors |= {f"average.{name}": value for name, value in self._average.means.items()}
+        return tensors
+
+    def _save(self) -> None:
+        assert self._checkpoints is not None
+        check_parameters(self.module, self.record.updates)
+        tensors = self._tensors()
+        if self._evaluate is not None:
+            tensors |= self._best.tensors()
+        self._checkpoints.save(self.record.updates, tensors, {"training": vars(self.record)})
+
+    def _resume(self) -> None:
+        if self._checkpoints is None:
+            return
+        expected = self._tensors()
+        judged = self._best.shaped_like() if self._evaluate is not None else {}
+        found = self._checkpoints.newest(expected | judged)
+        if found is None:
+            return
+        tensors, content = found
+        with describing(self._checkpoints.directory, "damaged checkpoint"):
+            self.record = Record(**content["training"])
+        for name, value in expected.items():
+            value.copy_(tensors[name])
+        self.task.optimiser.steps = self.record.updates
+        if self._average is not None:
+            self._average.count = self.record.averaged
+        if self.record.best_score is not None:
+            self._best.resume(tensors)
+        logger.info(
+            "resuming after %s updates, %s %s",
+            f"{self.record.updates:,}",
+            f"{self.record.seen:,}",
+            self.task.counted,
+        )

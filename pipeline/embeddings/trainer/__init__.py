@@ -1,0 +1,1 @@
+"""Trains encoders on pairs: stores, mega-batches, negatives, the objective and the model."""

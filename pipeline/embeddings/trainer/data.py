@@ -1,0 +1,148 @@
+"""What a model is trained on and judged by: pairs of files and corpora, development and test sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json, sha256_file
+from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, index_path
+from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
+from paraforge.base.text.paths import expand
+from paraforge.corpus.publication.datasets import open_published, published_tables
+from paraforge.corpus.publication.manifest import MANIFEST_NAME, manifest_path
+from paraforge.embeddings.evaluation.leakage import LeakageFilter
+from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.similarity.comparing import Comparable
+from paraforge.embeddings.evaluation.similarity.sts import development_score
+from paraforge.embeddings.learning.loop import Evaluate
+from paraforge.embeddings.trainer.parameters import PairFileParameters
+
+_SIDES = ("reference", "translation")
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Where pairs and judgements come from.
+
+    corpora: published corpora (`data/corpus`) or directories of shards (`data/translated`).
+    development: STS files or directories that choose the epoch.
+    test_sets: those that a trained model is evaluated on.
+    foreign: sets whose sentences may not be trained on either.
+    drop_leaked: whether pairs with a sentence of any of these are left out, or only reported.
+    """
+
+    pair_files: Sequence[PairFileParameters] = ()
+    corpora: Sequence[Path] = ()
+    development: Sequence[str] = ()
+    test_sets: Sequence[str] = ()
+    foreign: Sequence[str] = ()
+    drop_leaked: bool = True
+
+    @cached_property
+    def sets_by_role(self) -> dict[str, list[SentencePairs]]:
+        """The sets of each role: `development`, `test` and `foreign`."""
+        roles = {"development": self.development, "test": self.test_sets, "foreign": self.foreign}
+        return {role: read_sets([*map(expand, paths)]) if paths else [] for role, paths in roles.items()}
+
+    @property
+    def development_sets(self) -> list[SentencePairs]:
+        """The sets that choose the epoch."""
+        return self.sets_by_role["development"]
+
+    @property
+    def evaluated_sets(self) -> list[SentencePairs]:
+        """The sets that the trained model is evaluated on."""
+        return self.sets_by_role["test"]
+
+    def development_score_of(self, model: Comparable) -> Evaluate | None:
+        """What a training loop evaluates a model by, whatever it is given; None without development sets."""
+        sets = self.development_sets
+        return (lambda _: development_score(model, sets)) if sets else None
+
+    def leakage_filter(self) -> LeakageFilter:
+        """Looks for pairs with a sentence of any of the sets. Sets are distinguished by role and content,
+        not by their files' names; one that is given in several roles counts once."""
+        roles: dict[str, list[str]] = {}
+        sets: dict[str, SentencePairs] = {}
+        for role, members in self.sets_by_role.items():
+            for pairs in members:
+                digest = _digest(pairs)
+                sets.setdefault(digest, pairs)
+                roles.setdefault(digest, []).append(role)
+        return LeakageFilter(
+            {
+                f"{pairs.name} ({', '.join(dict.fromkeys(roles[digest]))})": pairs.sentences
+                for digest, pairs in sets.items()
+            },
+            self.drop_leaked,
+        )
+
+    def blocks(self) -> Iterator[PairBlock]:
+        """All pairs, block by block, corpora first, leaked ones too; InputError where a source is missing or
+        damaged."""
+        for corpus in self.corpora:
+            yield from _corpus_blocks(corpus)
+        for number, file in enumerate(self.pair_files):
+            path = Path(expand(file.path))
+            for block in read_pair_file(path, file.format, file.columns, file.limit):
+                # Two files of one name in different directories are two sources.
+                yield replace(block, source=f"{number}: {block.source}")
+
+    def fingerprint(self) -> str:
+        """Hash of the pairs' files as bytes, and of each role's sets: their names, sentences and scores; 64
+        hexadecimal digits. Raises InputError where one cannot be read."""
+        files = []
+        for file in self.pair_files:
+            path = Path(expand(file.path))
+            if not path.is_file():
+                raise InputError("no such file", path)
+            files.append([sha256_file(path), file.format, file.columns, file.limit])
+        return hash_json(
+            {
+                "training": {"files": files, "corpora": [_corpus_digests(corpus) for corpus in self.corpora]},
+                "drop_leaked": self.drop_leaked,
+                # Their names are in the report of what was trained.
+                **{
+                    role: [[pairs.name, pairs.group, _digest(pairs)] for pairs in sets]
+                    for role, sets in self.sets_by_role.items()
+                },
+            }
+        )
+
+
+def _digest(pairs: SentencePairs) -> str:
+    """What a set is, whatever it is called: its sentences and scores."""
+    return hash_json([list(pairs.first), list(pairs.second), pairs.gold.tobytes().hex()])
+
+
+def _is_published(directory: Path) -> bool:
+    return manifest_path(directory).is_file()
+
+
+def _corpus_digests(directory: Path) -> list[str]:
+    if _is_published(directory):
+        manifest = open_published(directory).manifest
+        assert manifest is not None
+        return [file.sha256 for file in manifest.files]
+    if directory.is_dir() and not index_path(directory).is_file():
+        raise InputError(
+            "neither a published corpus nor shards",
+            directory,
+            remedy=f"Give one such as data/corpus ({MANIFEST_NAME}) or data/translated ({INDEX_NAME}).",
+        )
+    return [record.sha256 for record in ShardDirectory(directory).records]
+
+
+def _corpus_blocks(directory: Path) -> Iterator[PairBlock]:
+    if not _is_published(directory):
+        yield from read_corpus_pairs(directory)
+        return
+    dataset = open_published(directory)
+    columns = [name for name in (*_SIDES, "source") if name in dataset.schema.names]
+    for table in published_tables(dataset, columns):
+        yield from blocks_of_sources(table, _SIDES)

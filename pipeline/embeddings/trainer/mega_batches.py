@@ -1,0 +1,262 @@
+"""Packing of mega-batches and mini-batches, and encoding a mega-batch: what can be done before training or
+in another thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from paraforge.base.shards.lineage import mix
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.learning.batches import Bags, TokenBatch, offsets_of
+from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
+from paraforge.embeddings.trainer.pair_store import PairStore
+from paraforge.embeddings.trainer.parameters import TrainingParameters
+from paraforge.embeddings.trainer.schedule import SCRAMBLE, MegaBatch, Schedule, generator_for
+
+ENCODED_TOKENS = 1 << 14
+"""Tokens that are encoded at once without gradient on a CPU; bounds memory."""
+ENCODED_TOKENS_GPU = 1 << 16
+"""The same on a GPU."""
+
+
+@dataclass(frozen=True)
+class PackedMegaBatch:
+    """A mega-batch ready for training.
+
+    bags: unit -> both sides, first all left sides, then all right sides.
+    rows: unit -> the distinct ids in it, ascending.
+    """
+
+    place: MegaBatch
+    bags: dict[str, Bags]
+    rows: dict[str, Tensor]
+    forbidden: ForbiddenCandidates
+
+
+@dataclass(frozen=True)
+class MiniBatch:
+    """All left sides, all right sides, and the negatives of the left and, two-sided, of the right sides.
+
+    bags: unit -> sentences, their ids counted in `rows`. rows: unit -> distinct ids of table rows, ascending.
+    """
+
+    pairs: int
+    bags: dict[str, Bags]
+    rows: dict[str, Tensor]
+
+
+def mega_batches(
+    store: PairStore,
+    schedule: Schedule,
+    encoder: Encoder,
+    parameters: TrainingParameters,
+    epoch: int,
+    position: int,
+    updates: int,
+) -> Iterator[PackedMegaBatch]:
+    """Mega-batches from a place of an epoch to the end of the last one."""
+    scrambled = encoder.scrambled_units()
+    while epoch < parameters.epochs:
+        order = schedule.order(epoch)
+        while (place := schedule.following(epoch, position, updates)) is not None:
+            bags = store.select(order[place.first : place.last])
+            identity = sentence_identity(bags[min(bags)]) if parameters.exclude_identical else None
+            for unit, rate in scrambled.items():
+                generator = generator_for(parameters.seed, SCRAMBLE, epoch, place.first)
+                bags[unit] = scramble(bags[unit], rate, generator)
+            rows = {unit: distinct_ids(bag.ids, len(store.vocabularies[unit])) for unit, bag in bags.items()}
+            yield PackedMegaBatch(place, bags, rows, ForbiddenCandidates(len(place), identity))
+            position = place.last
+            updates += len(place.mini_batches(parameters.batch_size))
+        epoch, position = epoch + 1, 0
+
+
+def mini_batches(
+    mega_batch: PackedMegaBatch,
+    negatives: Tensor,
+    batch_size: int,
+    device: torch.device,
+    whole_tables: Mapping[str, int] | None = None,
+) -> Iterator[MiniBatch]:
+    """Split a mega-batch, each pair with the negatives that were chosen for it; a pair without one is passed
+    over.
+
+    negatives: (0 to 2, pairs), numbers of sentences on the CPU: none, of each left side, or of both sides.
+    whole_tables: unit -> rows of its tables; given for dense updates, which address every row.
+    """
+    sides = 2 + len(negatives)
+    chosen = _sentences(mega_batch, negatives, batch_size)
+    if device.type != "cpu" and whole_tables is None:
+        yield from _on_device(mega_batch, list(chosen), sides, device)
+        return
+    for sentences in chosen:
+        bags: dict[str, Bags] = {}
+        rows: dict[str, Tensor] = {}
+        for unit, both_sides in mega_batch.bags.items():
+            selected = both_sides.select(sentences)
+            if whole_tables is None:
+                bags[unit], rows[unit] = selected.compact()
+            else:
+                bags[unit], rows[unit] = selected, torch.arange(whole_tables[unit])
+        if device.type != "cpu":
+            bags = {unit: bag.to(device) for unit, bag in bags.items()}
+            rows = {unit: row.to(device, non_blocking=True) for unit, row in rows.items()}
+        yield MiniBatch(len(sentences) // sides, bags, rows)
+
+
+def _sentences(mega_batch: PackedMegaBatch, negatives: Tensor, batch_size: int) -> Iterator[Tensor]:
+    """The numbers of each mini-batch's sentences: left sides, right sides, negatives of the left, of the
+    right."""
+    pairs = len(mega_batch.place)
+    trainable = (negatives >= 0).all(0)
+    for first, last in mega_batch.place.mini_batches(batch_size):
+        left = torch.arange(first, last)[trainable[first:last]]
+        if len(left):
+            yield torch.cat([left, left + pairs, *(side[left] for side in negatives)])
+
+
+def _on_device(
+    mega_batch: PackedMegaBatch, sentences: list[Tensor], sides: int, device: torch.device
+) -> Iterator[MiniBatch]:
+    if not sentences:
+        return
+    pieces = [
+        split_on_device(bags, sentences, int(mega_batch.rows[unit][-1]) + 1, device)
+        for unit, bags in mega_batch.bags.items()
+    ]
+    for numbers, *parts in zip(sentences, *pieces, strict=True):
+        bags = {unit: part[0] for unit, part in zip(mega_batch.bags, parts, strict=True)}
+        rows = {unit: part[1] for unit, part in zip(mega_batch.bags, parts, strict=True)}
+        yield MiniBatch(len(numbers) // sides, bags, rows)
+
+
+def encode(encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu") -> Tensor:
+    """Vectors of all sentences under the current parameters, without gradient, (sentences, dimension)."""
+    return torch.cat(list(encoded_parts(encoder, batch, device)))
+
+
+def encoded_parts(
+    encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu"
+) -> Iterator[Tensor]:
+    """The same, part by part."""
+    lengths = torch.stack([bags.lengths for bags in batch.values()]).amax(0)
+    tokens = ENCODED_TOKENS if torch.device(device).type == "cpu" else ENCODED_TOKENS_GPU
+    for first, last in _parts(lengths, tokens):
+        numbers = torch.arange(first, last)
+        part = {unit: bags.select(numbers).to(device) for unit, bags in batch.items()}
+        with torch.no_grad():
+            yield encoder(part)
+
+
+def _parts(lengths: Tensor, tokens: int) -> Iterator[tuple[int, int]]:
+    """Cut sentences into runs of about this many tokens."""
+    totals = lengths.cumsum(0)
+    wanted = torch.arange(tokens, int(totals[-1]) + tokens, tokens)
+    cuts = torch.searchsorted(totals, wanted).tolist()
+    borders = sorted({0, len(lengths), *(min(cut + 1, len(lengths)) for cut in cuts)})
+    yield from pairwise(borders)
+
+
+def distinct_ids(ids: Tensor, size: int) -> Tensor:
+    """The distinct ids below size, ascending; faster than sorting them."""
+    present = torch.zeros(size, dtype=torch.bool)
+    present[ids] = True
+    return present.nonzero().squeeze(1)
+
+
+def sentence_identity(bags: Bags) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of each sentence's ids in their order, uint64 (sentences,)."""
+    ids = bags.ids.numpy().astype(np.uint64)
+    offsets = bags.offsets.numpy()
+    place = np.arange(len(ids), dtype=np.uint64) - np.repeat(offsets[:-1], np.diff(offsets)).astype(np.uint64)
+    mixed = mix(ids + np.uint64(1)) ^ mix(place * np.uint64(0x9E3779B97F4A7C15) + np.uint64(7))
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix(mixed), dtype=np.uint64)])
+    return sums[offsets[1:]] - sums[offsets[:-1]]
+
+
+def scramble(bags: Bags, rate: float, generator: np.random.Generator) -> Bags:
+    """With this probability a sentence's tokens are shuffled (ParaNMT-50M 4, 5.2)."""
+    chosen = torch.from_numpy(generator.random(len(bags)) < rate)
+    keys = torch.from_numpy(generator.random(len(bags.ids)))
+    sentences = bags.sentences
+    place = torch.arange(len(bags.ids), dtype=torch.float64)
+    # A token of an unshuffled sentence keeps its place among its sentence's tokens, others take random ones.
+    keys = torch.where(chosen[sentences], keys, (place - bags.offsets[:-1][sentences]) / 1e9)
+    order = np.lexsort([keys.numpy(), sentences.numpy()])
+    return Bags(bags.ids[torch.from_numpy(order)], bags.offsets)
+
+
+def split_on_device(
+    bags: Bags, sentences: Sequence[Tensor], vocabulary: int, device: torch.device
+) -> Iterator[tuple[Bags, Tensor]]:
+    """What `bags.select(numbers).compact()` gives for each of `sentences` (numbers, one CPU tensor a
+    mini-batch), on the device.
+
+    One sort does for all; sizes come back to the CPU once. The pieces share their memory. vocabulary: ids are
+    below it.
+    """
+    numbers = torch.cat(list(sentences))
+    sizes = torch.tensor([len(one) for one in sentences])
+    sentence_starts = offsets_of(sizes)
+    lengths = bags.lengths[numbers]
+    ends = offsets_of(lengths)
+    token_starts = ends[sentence_starts]
+    tokens = int(ends[-1])
+
+    # A sentence's place and first token, counted in its mini-batch; one offset more than sentences in each.
+    batch_of_sentence = torch.arange(len(sizes)).repeat_interleave(sizes)
+    place = torch.arange(len(numbers)) - sentence_starts[batch_of_sentence]
+    with_end = torch.arange(len(sizes)).repeat_interleave(sizes + 1)
+    offsets = ends[torch.arange(len(numbers) + len(sizes)) - with_end] - token_starts[with_end]
+
+    on_device = {
+        "ids": bags.ids,
+        "starts": bags.offsets[numbers] - ends[:-1],
+        "lengths": lengths,
+        "offsets": offsets,
+        "place": place,
+        "batch": batch_of_sentence,
+        "token_starts": token_starts,
+    }
+    moved = {name: value.to(device, non_blocking=True) for name, value in on_device.items()}
+
+    def of_tokens(values: Tensor) -> Tensor:
+        return values.repeat_interleave(moved["lengths"], output_size=tokens)
+
+    ids = moved["ids"][of_tokens(moved["starts"]) + torch.arange(tokens, device=device)]
+    batch = of_tokens(moved["batch"])
+    keys, order = (batch * vocabulary + ids).sort(stable=True)
+    distinct, counts = torch.unique_consecutive(keys, return_counts=True)
+    batch_of_row = distinct // vocabulary
+    row_starts = offsets_of(torch.bincount(batch_of_row, minlength=len(sizes)))
+
+    rows = distinct - batch_of_row * vocabulary
+    row_place = torch.arange(len(distinct), device=device) - row_starts[batch_of_row]
+    compact = torch.empty_like(ids)
+    compact[order] = row_place.repeat_interleave(counts, output_size=tokens)
+    local_order = order - moved["token_starts"][batch]
+    first_tokens = offsets_of(counts)[:-1] - moved["token_starts"][batch_of_row]
+    row_offsets = torch.empty(len(distinct) + len(sizes), dtype=torch.int64, device=device)
+    row_offsets[torch.arange(len(distinct), device=device) + batch_of_row] = first_tokens
+    ends_of_rows = row_starts[1:] + torch.arange(len(sizes), device=device)
+    row_offsets[ends_of_rows] = moved["token_starts"].diff()
+    sentence_of_token = of_tokens(moved["place"])
+
+    row_borders = row_starts.tolist()
+    for number in range(len(sizes)):
+        first, last = int(token_starts[number]), int(token_starts[number + 1])
+        begin, end = int(sentence_starts[number]), int(sentence_starts[number + 1])
+        top, bottom = row_borders[number], row_borders[number + 1]
+        piece = Bags(compact[first:last], moved["offsets"][begin + number : end + number + 1])
+        piece.__dict__["order"] = local_order[first:last]
+        piece.__dict__["lengths"] = moved["lengths"][begin:end]
+        piece.__dict__["sentences"] = sentence_of_token[first:last]
+        piece.__dict__["row_offsets"] = row_offsets[top + number : bottom + number + 1]
+        yield piece, rows[top:bottom]

@@ -1,0 +1,258 @@
+"""Training an encoder on paraphrase pairs: mega-batches, negatives, mini-batch updates."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paraforge.base.devices import torch_threads
+from paraforge.base.errors import InputError
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.learning.divergence import diverged
+from paraforge.embeddings.learning.loop import Record, Step, Trainer
+from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
+from paraforge.embeddings.losses import loss_named
+from paraforge.embeddings.trainer.initial import check_finite
+from paraforge.embeddings.trainer.mega_batches import (
+    MiniBatch,
+    PackedMegaBatch,
+    encode,
+    mega_batches,
+    mini_batches,
+)
+from paraforge.embeddings.trainer.negatives import ForbiddenCandidates, choose_negatives, negative_pool
+from paraforge.embeddings.trainer.pair_store import PairStore
+from paraforge.embeddings.trainer.parameters import TrainingParameters
+from paraforge.embeddings.trainer.regularisation import Regularisation
+from paraforge.embeddings.trainer.schedule import MIX, Schedule, generator_for
+
+logger = logging.getLogger(__name__)
+
+
+def encoder_trainer(
+    encoder: Encoder,
+    store: PairStore,
+    parameters: TrainingParameters,
+    *,
+    threads: int = 1,
+    device: str = "cpu",
+    **options: Any,
+) -> Trainer[PackedMegaBatch, Encoder]:
+    """A run that trains an encoder; `options` are `Trainer`'s. For averaging encoders on the CPU the result
+    is the same to the bit on any number of threads, otherwise for one number of threads and one machine.
+
+    Raises InputError where the encoder's tables do not fit the pairs' vocabularies, or hold NaN.
+    """
+    return Trainer(PairObjective(encoder, store, parameters, threads, device), **options)
+
+
+class PairObjective:
+    """The task of the training loop. A batch is a mega-batch, which takes as many updates as it has
+    mini-batches.
+
+    It counts `passed_over`, pairs seen without a candidate for a negative, and `empty_batches`, mini-batches
+    of nothing but such pairs.
+    """
+
+    counted = "pairs"
+
+    def __init__(
+        self, encoder: Encoder, store: PairStore, parameters: TrainingParameters, threads: int, device: str
+    ) -> None:
+        _check_fit(encoder, store)
+        self.module = encoder.to(device)
+        self.size = len(store)
+        self.total = len(store) * parameters.epochs
+        self.evaluate_every = parameters.evaluate_every
+        self.patience = parameters.patience
+        self.average_after = parameters.average_after
+        self.optimiser = _make_optimiser(encoder, parameters)
+        self._store = store
+        self._parameters = parameters
+        self._threads = threads
+        self._device = torch.device(device)
+        self._tables = encoder.tables()
+        self._composition = encoder.composition()
+        self._loss = loss_named(parameters.loss)
+        self._schedule = Schedule(
+            len(store),
+            parameters.batch_size,
+            parameters.largest_mega_batch,
+            parameters.anneal,
+            parameters.seed,
+            store.sources if parameters.one_source else None,
+        )
+        # Small mega-batches are packed several at once, so that two threads need not wait on each other for
+        # each.
+        self.prefetch = 1 + 40 // self._schedule.mega_batch
+        self._regularisation = Regularisation(
+            parameters.lambda_words,
+            parameters.lambda_composition,
+            {name: table.detach().clone() for name, table in self._tables.items()}
+            if parameters.lambda_words
+            else {},
+            {name: anchor.to(device) for name, anchor in encoder.anchors().items()},
+        )
+        sizes = {name: len(vocabulary) for name, vocabulary in store.vocabularies.items()}
+        self._whole_tables = sizes if parameters.table_updates == "dense" else None
+        self._autocast = parameters.precision == "bfloat16"
+        self._pool: ThreadPoolExecutor | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """Parameters, encoder and pairs."""
+        return {
+            "parameters": self._parameters.model_dump(mode="json"),
+            "encoder": repr(self.module),
+            "shapes": {name: list(value.shape) for name, value in self.module.named_parameters()},
+            "pairs": len(self._store),
+            "data": self._store.fingerprint,
+        }
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Threads: those that search for negatives, and those inside torch's operations."""
+        # Operations of an averaging encoder are small: a second thread costs them more than it gains, and
+        # without it their results do not depend on the number of threads.
+        inside = self._threads if self._composition else 1
+        with torch_threads(inside), negative_pool(self._threads, self._device) as self._pool:
+            yield
+
+    def batches(self, record: Record) -> Iterator[PackedMegaBatch]:
+        """Mega-batches from where the record is."""
+        return mega_batches(
+            self._store,
+            self._schedule,
+            self.module,
+            self._parameters,
+            record.epoch,
+            record.position,
+            record.updates + record.counts.get("empty_batches", 0),
+        )
+
+    def clock(self, record: Record) -> int:
+        """Pairs."""
+        return record.seen
+
+    def finish(self, record: Record) -> None:
+        """Warn of pairs that had no negative; InputError where none had one."""
+        if not record.updates:
+            raise InputError(
+                f"nothing to learn: none of {record.seen:,} pairs has a negative, since all other texts in "
+                "its mega-batch are identical to one of its own",
+                remedy="Train on more pairs that differ.",
+            )
+        if passed_over := record.counts["passed_over"]:
+            logger.warning(
+                "%s of %s pairs seen were skipped: no text in their mega-batch could be a negative",
+                f"{passed_over:,}",
+                f"{record.seen:,}",
+            )
+
+    def step(self, mega_batch: PackedMegaBatch, updates: int) -> Step:
+        """Choose negatives with the current parameters, then go through the mini-batches."""
+        place, pairs = mega_batch.place, len(mega_batch.place)
+        # Without mega-batches the mini-batch is all of it: one left-over pair may have joined it.
+        batch_size = self._parameters.batch_size if self._loss.mega_batches else pairs
+        negatives = self._negatives(mega_batch, updates)
+        losses = []
+        sizes = []
+        # Packed in this thread: waiting for another takes longer than packing.
+        for batch in mini_batches(mega_batch, negatives, batch_size, self._device, self._whole_tables):
+            losses.append(self._update(batch, mega_batch.forbidden))
+            sizes.append(batch.pairs)
+        trained = sum(sizes)
+        total = 0.0
+        if trained:
+            total = float((torch.stack(losses).double() * torch.tensor(sizes, device=self._device)).sum())
+        empty = len(place.mini_batches(self._parameters.batch_size)) - len(sizes)
+        counts = {"passed_over": pairs - trained, "empty_batches": empty}
+        return Step(pairs, len(sizes), total, trained, counts)
+
+    def _negatives(self, mega_batch: PackedMegaBatch, updates: int) -> Tensor:
+        """The chosen negative of each side, (sides, pairs), -1 where there is none; without sides where the
+        loss has no mega-batches, if any pair may be compared with another."""
+        parameters, place = self._parameters, mega_batch.place
+        if not self._loss.mega_batches:
+            forbidden, _ = mega_batch.forbidden.of_other_sides()
+            alone = len(forbidden) == len(place) * (len(place) - 1)
+            return torch.full((int(alone), len(place)), -1)
+        for name, unit in self.module.table_units().items():
+            self.optimiser.refresh(name, mega_batch.rows[unit].to(self._device))
+        embeddings = encode(self.module, mega_batch.bags, self._device)
+        # Of vectors that are not finite none would be a negative, and every pair would be passed over.
+        if not bool(embeddings.norm(dim=1).isfinite().all()):
+            raise diverged("the sentences' vectors are not finite", updates)
+        chosen = choose_negatives(
+            embeddings,
+            len(place),
+            two_sided=parameters.two_sided,
+            strategy=parameters.negatives,
+            forbidden=mega_batch.forbidden,
+            generator=generator_for(parameters.seed, MIX, place.epoch, place.first),
+            precision=parameters.negative_precision,
+            pool=self._pool,
+        )
+        return chosen.cpu().view(-1, len(place))
+
+    def _update(self, batch: MiniBatch, forbidden: ForbiddenCandidates) -> Tensor:
+        """One mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""
+        rows, pairs, parameters = batch.rows, batch.pairs, self._parameters
+        optimiser, units = self.optimiser, self.module.table_units()
+        optimiser.begin_step()
+        leaves = {
+            name: optimiser.read_rows(name, rows[unit]).requires_grad_() for name, unit in units.items()
+        }
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._autocast):
+            embeddings = self.module(batch.bags, leaves)
+        if self._autocast:
+            embeddings = embeddings.float()
+        # Without mega-batches the mini-batch is all that `forbidden` is of.
+        loss = self._loss.compute(embeddings, pairs, forbidden, parameters)
+        names = list(self._composition)
+        gradients = torch.autograd.grad(loss, [*leaves.values(), *self._composition.values()])
+        if parameters.clip is not None or parameters.lambda_composition:
+            gradients = separate(gradients)
+        row_gradients = dict(zip(leaves, gradients, strict=False))
+        composition_gradients = dict(zip(names, gradients[len(leaves) :], strict=True))
+        with torch.no_grad():
+            for name, gradient in row_gradients.items():
+                self._regularisation.add_row_gradient(name, rows[units[name]], leaves[name], gradient)
+            for name, gradient in composition_gradients.items():
+                self._regularisation.add_gradient(name, self._composition[name], gradient)
+            if parameters.clip is not None:
+                clip_(gradients, parameters.clip)
+            for name, gradient in row_gradients.items():
+                optimiser.write_rows(name, rows[units[name]], leaves[name], gradient)
+            for name, gradient in composition_gradients.items():
+                optimiser.update(name, gradient)
+        return loss.detach()
+
+
+def _make_optimiser(encoder: Encoder, parameters: TrainingParameters) -> Optimiser:
+    named = {name: value.detach() for name, value in encoder.named_parameters()}
+    if parameters.optimiser == "adagrad":
+        return AdaGrad(named, parameters.learning_rate)
+    return Adam(
+        named, frozenset(encoder.tables()), parameters.learning_rate, table_updates=parameters.table_updates
+    )
+
+
+def _check_fit(encoder: Encoder, store: PairStore) -> None:
+    tables = encoder.tables()
+    for name, unit in encoder.table_units().items():
+        if unit not in store.vocabularies:
+            known = ", ".join(store.unit_names)
+            raise InputError(f"the encoder reads {unit} units, the pairs have {known}", store.directory)
+        rows, size = len(tables[name]), len(store.vocabularies[unit])
+        if rows != size:
+            raise InputError(
+                f"the encoder's {name} has {rows} rows, the pairs' {unit} vocabulary {size}",
+                store.directory,
+            )
+    check_finite(encoder)

@@ -1,0 +1,257 @@
+"""Stage paragram: what the paraphrase score is computed with.
+
+The built-in scorer, a sentence model that is given, or word vectors, read from a file or trained on
+paraphrase pairs (W16, Eq. 1 and 11).
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json, sha256_directory, sha256_file, write_json
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.work import link_or_copy, replaced_directory
+from paraforge.base.text.paths import expand
+from paraforge.base.text.unit_names import WORD
+from paraforge.base.text.units import Words
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.base.word_vectors.vectors import TRAINED_ON_NAME, WordVectors
+from paraforge.corpus.scoring import general
+from paraforge.corpus.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.initial import random_table, table_from_vectors
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.embeddings.trainer.objective import encoder_trainer
+from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.trainer.parameters import ParagramParameters
+from paraforge.versions import PARAGRAM
+
+logger = logging.getLogger(__name__)
+
+_RAREST_SHARE = 0.1
+# Of the first references, and the share of their words that the scorer knows at least if they are English.
+_SAMPLE = 2_000
+
+
+@dataclass(frozen=True)
+class ParagramReport:
+    """What the stage gave.
+
+    words: units of a model's tables. unknown: the word for words without a vector. model: kind of the
+        sentence model that is given, or the name of the built-in scorer. trained: whether the vectors were
+        trained here; the rest is of the training.
+    """
+
+    words: int
+    dimension: int
+    unknown: str | None
+    fingerprint: str
+    trained: bool
+    seconds: float
+    model: str | None = None
+    pairs: int = 0
+    skipped: int = 0
+    loss: list[float | None] = field(default_factory=list)
+    pairs_per_second: float | None = None
+    passed_over: int = 0
+
+
+def build_paragram(
+    parameters: ParagramParameters, translated: Path, output: Path, resources: Resources
+) -> ParagramReport:
+    """Make the scorer, model or table of word vectors that the paraphrase score is computed with.
+
+    translated: the corpus' shards, read where parameters.corpus_pairs is set.
+    output: directory of the scorer (see `WordScorer`), table (`WordVectors`) or model (`SentenceModel`);
+        replaced as a whole.
+
+    Raises:
+        InputError: the model, a vector or pair file is wrong, or there is no pair to train on.
+        Interrupted: SIGTERM or Ctrl-C; training resumes from its checkpoint when the stage runs again.
+        WorkLockedError: another process trains the same.
+    """
+    begin = time.perf_counter()
+    if parameters.model is not None:
+        return _use_model(Path(expand(parameters.model)), output, begin)
+    if parameters.vectors is not None:
+        vectors = _use_given(Path(expand(parameters.vectors)), output)
+        return _report(vectors, False, begin)
+    if parameters.built_in is not None:
+        return _use_built_in(translated, output, begin)
+    data = TrainingData(parameters.pair_files, [translated] if parameters.corpus_pairs else [])
+    details = run_once(
+        "paragram",
+        _key(parameters, data),
+        resources.work,
+        output,
+        train=lambda place: _train(parameters, data, place, resources),
+        open_model=lambda table: WordVectors.open(table, verify=True),
+        scratch=("pairs", "checkpoints"),
+    )
+    if parameters.corpus_pairs:
+        write_json(output / TRAINED_ON_NAME, {"shards": ShardDirectory(translated).digest})
+    return _report(WordVectors.open(output), True, begin, **details)
+
+
+def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramReport:
+    """Copy the built-in scorer; warn where the corpus does not look like text in its language."""
+    scorer = WordScorer.open(general.DIRECTORY)
+    first = next(iter(ShardDirectory(translated).tables(["reference"])), None)
+    if first is not None and (doubt := scorer.doubt_about(first["reference"].slice(0, _SAMPLE))):
+        other = "choose paragram=corpus, or give paragram.vectors or paragram.model"
+        logger.warning("%s For another language %s.", doubt, other)
+    with replaced_directory(output) as temporary:
+        for name in (DESCRIPTION, VECTORS):
+            # No link: what somebody writes into it must not change the package.
+            shutil.copyfile(general.DIRECTORY / name, temporary / name)
+    return ParagramReport(
+        words=len(scorer.vectors.parts),
+        dimension=scorer.vectors.dimension,
+        unknown=None,
+        fingerprint=scorer.fingerprint,
+        trained=False,
+        seconds=time.perf_counter() - begin,
+        model=general.NAME,
+    )
+
+
+def _use_model(path: Path, output: Path, begin: float) -> ParagramReport:
+    model = SentenceModel.open(path)
+    with replaced_directory(output) as temporary:
+        for file in sorted(path.iterdir()):
+            link_or_copy(file, temporary / file.name)
+    return ParagramReport(
+        words=sum(map(len, model.vocabularies.values())),
+        dimension=model.dimension,
+        unknown=None,
+        fingerprint=sha256_directory(output),
+        trained=False,
+        seconds=time.perf_counter() - begin,
+        model=model.parameters.kind,
+    )
+
+
+def _use_given(path: Path, output: Path) -> WordVectors:
+    with replaced_directory(output) as temporary:
+        if path.is_dir():
+            WordVectors.open(path, verify=True)
+            for file in sorted(path.iterdir()):
+                link_or_copy(file, temporary / file.name)
+        else:
+            WordVectors.convert(path, temporary)
+    vectors = WordVectors.open(output)
+    if vectors.unknown is None:
+        logger.warning("%s has no vector %s: words without a vector are left out of a score", path, UNKNOWN)
+    return vectors
+
+
+def _key(parameters: ParagramParameters, data: TrainingData) -> str:
+    initial = None
+    if parameters.initial_vectors is not None:
+        path = Path(expand(parameters.initial_vectors))
+        if not path.is_file():
+            raise InputError("no such file", path)
+        initial = sha256_file(path)
+    return hash_json(
+        {
+            "version": PARAGRAM,
+            "parameters": parameters.model_dump(mode="json", exclude={"built_in"}),
+            "data": data.fingerprint(),
+            "initial_vectors": initial,
+        }
+    )
+
+
+def _train(
+    parameters: ParagramParameters, data: TrainingData, directory: Path, resources: Resources
+) -> dict[str, Any]:
+    """Train the table in `directory / MODEL`; returns what the report says about it."""
+    pairs = directory / "pairs"
+    store = open_or_build(
+        pairs,
+        lambda: PairStore(pairs),
+        lambda: build_pair_store(pairs, data.blocks(), [Words()], parameters.vocabulary),
+    )
+    training = parameters.training
+    initial = None
+    if parameters.initial_vectors is not None:
+        initial = WordVectors.from_text(expand(parameters.initial_vectors))
+    vocabulary = store.vocabularies[WORD]
+    table = (
+        random_table(len(vocabulary), parameters.dimension, parameters.initial_scale, training.seed)
+        if initial is None
+        else table_from_vectors(vocabulary, initial, training.seed)
+    )
+    encoder = Average(table, WORD)
+    trainer = encoder_trainer(
+        encoder,
+        store,
+        training,
+        checkpoints=directory / "checkpoints",
+        threads=resources.thread_count(),
+        description="paragram",
+    )
+    record = trainer.run()
+    trained = encoder.table.detach().numpy()
+    settle_unknown(vocabulary, trained, store.counts(WORD))
+    _merge(vocabulary, trained, initial).save(directory / MODEL)
+    return {
+        "pairs": store.pairs,
+        "skipped": store.skipped,
+        "passed_over": record.counts["passed_over"],
+        "loss": [entry["loss"] for entry in record.history],
+        "pairs_per_second": trainer.rate,
+    }
+
+
+def settle_unknown(
+    vocabulary: Vocabulary, vectors: npt.NDArray[np.float32], counts: npt.NDArray[np.int64]
+) -> None:
+    """Give the unknown word a vector where training never saw it: the mean of the rarest tenth of the words.
+
+    counts: occurrences of each unit, int64 (vocabulary,).
+    """
+    unknown = vocabulary.unknown_id
+    if counts[unknown] or len(vocabulary) < 2:
+        return
+    order = np.argsort(counts, kind="stable")
+    rarest = order[order != unknown][: max(1, int(_RAREST_SHARE * (len(vocabulary) - 1)))]
+    vectors[unknown] = vectors[rarest].mean(axis=0)
+
+
+def _merge(
+    vocabulary: Vocabulary, trained: npt.NDArray[np.float32], initial: WordVectors | None
+) -> WordVectors:
+    """The trained words, and behind them the initial vectors' words that no pair has, as they were."""
+    if initial is None:
+        return WordVectors(vocabulary.units, trained)
+    words = initial.words
+    others = [row for row, word in enumerate(words) if word not in vocabulary]
+    return WordVectors(
+        [*vocabulary.units, *(words[row] for row in others)],
+        np.concatenate([trained, initial.vectors[others]]),
+    )
+
+
+def _report(vectors: WordVectors, trained: bool, begin: float, **details: Any) -> ParagramReport:
+    return ParagramReport(
+        words=len(vectors),
+        dimension=vectors.dimension,
+        unknown=vectors.unknown,
+        fingerprint=vectors.fingerprint,
+        trained=trained,
+        seconds=time.perf_counter() - begin,
+        **details,
+    )

@@ -1,0 +1,282 @@
+"""Trains a model from start to end: pairs, vocabulary, initial vectors, training, scores, the model's
+directory."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from paraforge.base.devices import check_device, chosen_device
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json, read_json, sha256_file, write_json
+from paraforge.base.shards.resources import Resources
+from paraforge.base.text.paths import expand
+from paraforge.base.text.unit_names import WORD_UNITS
+from paraforge.base.text.units import make_units
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.embeddings.encoders.build import MakeTable, build_encoder
+from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.evaluation.similarity.comparing import Model
+from paraforge.embeddings.evaluation.similarity.sts import GroupScore, SetScore, evaluate_sts
+from paraforge.embeddings.learning.loop import Trainer
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once, write_curve
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.initial import initial_table, table_from_vectors
+from paraforge.embeddings.trainer.mega_batches import encode
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.embeddings.trainer.objective import encoder_trainer
+from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters
+from paraforge.versions import EMBEDDINGS, __version__
+
+logger = logging.getLogger(__name__)
+
+_DIGITS = 8
+# Trained models have 0 to 0.4.
+_TOO_ALIKE = 0.95
+# Below, pairs are a try, and their sentences may well be alike.
+_FEW = 100
+
+
+@dataclass(frozen=True)
+class EmbeddingsReport:
+    """What a training gave; the metrics of stage `embeddings`.
+
+    signature: one line on the data and the version.
+    pairs: trained on in each epoch. skipped: left out because a side has no unit. passed_over: how often, in
+        all epochs, a pair had no negative. leakage: see `LeakageReport`; None where no sets are given.
+    pairs_per_second: of the last process that trained. best_score: development score of the model that was
+        kept.
+    history: one entry an evaluation or epoch.
+    sets, years: Pearson and Spearman x 100 on the test sets, by name.
+    alike: mean cosine of different training sentences; near 1, the model says the same of all. None: too few.
+    """
+
+    signature: str
+    dimension: int
+    parameters: int
+    vocabularies: dict[str, int]
+    pairs: int
+    skipped: int
+    leakage: dict[str, Any] | None
+    updates: int
+    pairs_per_second: float
+    seconds: float
+    best_score: float | None
+    history: list[dict[str, Any]]
+    sets: dict[str, dict[str, Any]]
+    years: dict[str, dict[str, Any]]
+    passed_over: int = 0
+    alike: float | None = None
+
+
+def train_named_model(
+    name: str,
+    parameters: EmbeddingsParameters,
+    corpus: Path,
+    output: Path,
+    resources: Resources,
+    curve: Path,
+) -> EmbeddingsReport:
+    """Stage `embeddings`: train one of the section's models on the published corpus and the given files.
+    Raises InputError where there is no model of that name, and what `train_model` raises."""
+    if name not in parameters.models:
+        raise InputError(f"there is no model '{name}'; params.yaml has {', '.join(parameters.models)}")
+    data = TrainingData(
+        parameters.pair_files,
+        [corpus] if parameters.corpus_pairs else [],
+        parameters.development,
+        parameters.test_sets,
+        drop_leaked=parameters.drop_leaked,
+    )
+    device = chosen_device(resources.devices[0])
+    report = train_model(parameters.models[name], data, output, resources, device=device, description=name)
+    write_curve(curve, "pairs_seen", "pairs", report.history)
+    return report
+
+
+def train_model(
+    parameters: ModelParameters,
+    data: TrainingData,
+    output: Path,
+    resources: Resources,
+    *,
+    device: str = "cpu",
+    checkpoint_seconds: float = 300.0,
+    description: str = "train",
+) -> EmbeddingsReport:
+    """Train a model into a directory, which is replaced as a whole when the model is finished.
+
+    Pairs, checkpoints and finished models are in `resources.work`/embeddings/KEY, the hash of all that the
+    result depends on: the same call resumes where a killed one stopped.
+
+    Raises:
+        InputError: a file is missing or wrong, there is no pair to train on, the initial vectors do not fit.
+        ConfigurationError: the parts of the encoder do not fit each other, or there is no such device.
+        Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
+        WorkLockedError: another process runs the same training.
+    """
+    check_device(device)
+
+    def train(directory: Path) -> dict[str, Any]:
+        begin = time.perf_counter()
+        store, leakage = _pairs(directory / "pairs", parameters, data)
+        encoder = build_encoder(parameters.encoder, _tables(parameters, store), parameters.training.seed)
+        pieces = parameters.sentencepiece_model
+        model = SentenceModel(
+            encoder, parameters.encoder, store.vocabularies, Path(expand(pieces)) if pieces else None
+        )
+        trainer = encoder_trainer(
+            encoder,
+            store,
+            parameters.training,
+            evaluate=data.development_score_of(model),
+            checkpoints=directory / "checkpoints",
+            checkpoint_seconds=checkpoint_seconds,
+            threads=resources.thread_count(),
+            device=device,
+            description=description,
+        )
+        record = trainer.run()
+        report = EmbeddingsReport(
+            signature=_signature(store, data, leakage),
+            vocabularies={unit: len(vocabulary) for unit, vocabulary in model.vocabularies.items()},
+            pairs=len(store),
+            skipped=store.skipped,
+            leakage=leakage,
+            pairs_per_second=trainer.rate,
+            passed_over=record.counts["passed_over"],
+            alike=_alike(encoder, store),
+            **found_by(trainer, model, data, begin),
+        )
+        model.save(
+            directory / MODEL,
+            reproducible(report) | {"training": parameters.training.model_dump(mode="json")},
+        )
+        return asdict(report)
+
+    report = run_once(
+        "embeddings",
+        _key(parameters, data),
+        resources.work,
+        output,
+        train=train,
+        open_model=SentenceModel.open,
+        scratch=("pairs", "checkpoints"),
+    )
+    found = EmbeddingsReport(**report)
+    if found.alike is not None and found.alike > _TOO_ALIKE:
+        logger.warning(
+            "%s: different sentences have a mean cosine of %.3f: the model has learnt to say the same of all."
+            " Set training.negatives to mix, training.learning_rate smaller or encoder.initial_scale larger",
+            description,
+            found.alike,
+        )
+    return found
+
+
+def _key(parameters: ModelParameters, data: TrainingData) -> str:
+    files = {}
+    for path in (parameters.vectors, parameters.sentencepiece_model):
+        if path is not None:
+            if not Path(expand(path)).is_file():
+                raise InputError("no such file", expand(path))
+            files[path] = sha256_file(expand(path))
+    return hash_json(
+        {
+            "version": EMBEDDINGS,
+            "parameters": parameters.model_dump(mode="json"),
+            "files": files,
+            "data": data.fingerprint(),
+        }
+    )
+
+
+def _alike(encoder: Encoder, store: PairStore) -> float | None:
+    """Mean cosine of the left sides of up to 1,000 pairs from all over the store, each with the next."""
+    if len(store) < _FEW:
+        return None
+    some = np.unique(np.linspace(0, len(store) - 1, 1000).astype(np.int64))
+    device = next(encoder.parameters()).device
+    vectors = normalize(encode(encoder, store.select(some), device)[: len(some)], dim=1)
+    return round(float((vectors[1:] * vectors[:-1]).sum(1).mean()), 4)
+
+
+def found_by(trainer: Trainer[Any, Any], model: Model, data: TrainingData, begin: float) -> dict[str, Any]:
+    """What the report of every training has: size, development score, history, scores on the test sets."""
+    scores = evaluate_sts(model, data.evaluated_sets)
+    return {
+        "dimension": model.dimension,
+        "parameters": sum(value.numel() for value in trainer.module.parameters()),
+        "updates": trainer.record.updates,
+        "seconds": time.perf_counter() - begin,
+        "best_score": trainer.record.best_score,
+        "history": trainer.record.history,
+        "sets": {score.name: _figures(score) for score in scores.sets},
+        "years": {score.name: _figures(score) for score in scores.groups},
+    }
+
+
+def _figures(score: SetScore | GroupScore) -> dict[str, Any]:
+    return {"pearson": score.pearson, "spearman": score.spearman, "pairs": score.pairs}
+
+
+def reproducible(report: Any) -> dict[str, Any]:
+    """A report without what the training took: the same training gives the same bytes."""
+    return {
+        name: value
+        for name, value in asdict(report).items()
+        if name != "seconds" and not name.endswith("_per_second")
+    }
+
+
+def _pairs(
+    directory: Path, parameters: ModelParameters, data: TrainingData
+) -> tuple[PairStore, dict[str, Any] | None]:
+    """The pairs as ids, and what was found of the sets in them."""
+    found = directory / "leakage.json"
+
+    def build() -> tuple[PairStore, dict[str, Any] | None]:
+        leakage = data.leakage_filter()
+        pieces = parameters.sentencepiece_model
+        units = [
+            make_units(unit, Path(expand(pieces)) if pieces else None)
+            for unit in sorted(units_of(parameters.encoder))
+        ]
+        store = build_pair_store(directory, leakage(data.blocks()), units, parameters.vocabulary)
+        looked = any(data.sets_by_role.values())
+        if looked:
+            for line in leakage.report.lines():
+                logger.info("%s", line)
+        report = leakage.report.as_json() if looked else None
+        write_json(found, report)
+        return store, report
+
+    return open_or_build(directory, lambda: (PairStore(directory), read_json(found)), build)
+
+
+def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
+    seed = parameters.training.seed
+    given = None if parameters.vectors is None else WordVectors.from_text(expand(parameters.vectors))
+
+    def make(part: VectorParameters, number: int) -> Tensor:
+        if given is not None and part.unit in WORD_UNITS:
+            return table_from_vectors(store.vocabularies[part.unit], given, seed + number)
+        return initial_table(part, store.counts(part.unit), seed + number)
+
+    return make
+
+
+def _signature(store: PairStore, data: TrainingData, leakage: Mapping[str, Any] | None) -> str:
+    leaked = "unknown" if leakage is None else f"{leakage['leaked']}:{leakage['dropped']}dropped"
+    digest = data.fingerprint()[:_DIGITS]
+    return f"pairs:{len(store)}|data:{digest}|leaked:{leaked}|tok:moses-lc|v:{__version__}"

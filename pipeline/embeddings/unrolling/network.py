@@ -1,0 +1,154 @@
+"""The network: an encoder for a sentence, and decoders for the one before and the one behind (DD 3 and 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from paraforge.embeddings.encoders.packing import PackedSentences, pack
+from paraforge.embeddings.learning.batches import Bags, bag_mean, take_rows
+from paraforge.embeddings.unrolling.gru import LayerNormGru
+from paraforge.embeddings.unrolling.likelihood import SampledWords, negative_log_likelihood
+from paraforge.embeddings.unrolling.parameters import NetworkParameters
+from paraforge.embeddings.unrolling.triples import TripleBatch
+
+
+class Output(nn.Module):
+    """Output vectors and biases of all words; `softmax(weight h + bias)` are their probabilities."""
+
+    def __init__(self, words: int, dimension: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(words, dimension))
+        self.bias = nn.Parameter(torch.zeros(words))
+
+    def probabilities(self, states: Tensor) -> Tensor:
+        """(rows, words) of states (rows, dimension)."""
+        return torch.addmm(self.bias, states, self.weight.t()).softmax(1)
+
+
+class GruDecoder(nn.Module):
+    """A GRU whose state begins as the context, and whose first input is a vector of its own (<GO>)."""
+
+    def __init__(self, word_dimension: int, state_dimension: int) -> None:
+        super().__init__()
+        self.start = nn.Parameter(torch.empty(word_dimension))
+        self.gru = LayerNormGru(word_dimension, state_dimension)
+
+    def forward(self, context: Tensor, vectors: Tensor, packed: PackedSentences) -> Tensor:
+        """The state that each word is predicted from, (tokens, state_dimension), in packed order.
+
+        context: (sentences, state_dimension). vectors: of the words, (tokens, word_dimension), in packed
+            order.
+        """
+        sizes: list[int] = packed.batch_sizes.tolist()
+        inputs = [self.start.expand(sizes[0], -1)]
+        inputs += [part[:size] for part, size in zip(vectors.split(sizes), sizes[1:], strict=False)]
+        return self.gru(torch.cat(inputs), sizes, context[packed.sorted_sentences])
+
+
+class SentencePredictor(nn.Module):
+    """An encoder and two decoders.
+
+    words: (vocabulary, word_dimension), the vectors that encoder and decoders read. predicted: how many of
+        them, the first ones, decoders predict.
+    decoders: of the sentence before and of the one behind; none where a bag of words is predicted.
+    outputs: one for both, or one each.
+    """
+
+    def __init__(
+        self, parameters: NetworkParameters, words: int, seed: int, predicted: int | None = None
+    ) -> None:
+        """A network as training begins with it: weights uniform, the gains of layer norm 1, biases 0."""
+        super().__init__()
+        self.predicted = words if predicted is None else predicted
+        self.architecture = parameters
+        dimension, state = parameters.word_dimension, parameters.context_dimension
+        self.words = nn.Parameter(torch.empty(words, dimension))
+        self.encoder = LayerNormGru(dimension, state) if parameters.encoder == "gru" else None
+        self.decoders = nn.ModuleList(
+            GruDecoder(dimension, state) for _ in range(2 if parameters.decoder == "gru" else 0)
+        )
+        self.outputs = nn.ModuleList(
+            Output(self.predicted, state) for _ in range(1 if parameters.shared_output else 2)
+        )
+        generator = torch.Generator().manual_seed(seed)
+        bound = parameters.initial_bound
+        with torch.no_grad():
+            for name, value in sorted(self.named_parameters()):
+                if not name.endswith(("gain", "bias")):
+                    value.uniform_(-bound, bound, generator=generator)
+
+    @property
+    def context_dimension(self) -> int:
+        """Elements of a context, and of a decoder's state."""
+        return self.architecture.context_dimension
+
+    def output(self, side: int) -> Output:
+        """The output vectors of the decoder of the sentence before (0) or behind (1)."""
+        found = self.outputs[side if len(self.outputs) > 1 else 0]
+        assert isinstance(found, Output)
+        return found
+
+    def decoder(self, side: int) -> GruDecoder:
+        """The recurrent decoder of the sentence before (0) or behind (1)."""
+        found = self.decoders[side]
+        assert isinstance(found, GruDecoder)
+        return found
+
+    def encode(self, sentences: Bags) -> Tensor:
+        """Contexts, (sentences, context_dimension); each sentence has its end, so that none is empty."""
+        if self.encoder is None:
+            return bag_mean(self.words, sentences) * sentences.lengths.to(self.words.dtype).unsqueeze(1)
+        packed = pack(sentences)
+        beginning = self.words.new_zeros(len(sentences), self.context_dimension)
+        states = self.encoder(take_rows(self.words, packed.tokens), packed.batch_sizes.tolist(), beginning)
+        return packed.last(states)
+
+    def forward(
+        self, batch: TripleBatch, products: torch.dtype | None = None, sampled: SampledWords | None = None
+    ) -> Tensor:
+        """Minus the log-probability of all words of all neighbours, summed: a scalar, in nats.
+
+        products: type of the products with the output vectors. sampled: words that the probabilities are
+            estimated from; None: all, exactly.
+        """
+        context = self.encode(batch.current)
+        sides = (batch.previous, batch.following)
+        if not self.decoders and len(self.outputs) == 1:
+            # The same distribution for both neighbours: it is computed once.
+            return self._loss(context, 0, joined(sides), products, sampled)
+        losses = []
+        for side, words in enumerate(sides):
+            states = context
+            if self.decoders:
+                packed = pack(words)
+                states = self.decoder(side)(context, take_rows(self.words, packed.tokens), packed)
+                ids = packed.tokens.ids
+                words = Bags(ids, torch.arange(len(ids) + 1, device=ids.device))
+            losses.append(self._loss(states, side, words, products, sampled))
+        return torch.stack(losses).sum()
+
+    def _loss(
+        self,
+        states: Tensor,
+        side: int,
+        words: Bags,
+        products: torch.dtype | None,
+        sampled: SampledWords | None,
+    ) -> Tensor:
+        output = self.output(side)
+        if sampled is None:
+            return negative_log_likelihood(states, output.weight, output.bias, words, products)
+        some = Bags(sampled.numbers(words.ids, len(output.weight)), words.offsets)
+        bias = output.bias[sampled.ids] + sampled.correction
+        return negative_log_likelihood(states, output.weight[sampled.ids], bias, some, products)
+
+
+def joined(parts: Sequence[Bags]) -> Bags:
+    """Sentence k of all parts as one, in the order of the parts."""
+    number = torch.cat([part.sentences for part in parts])
+    order = number.argsort(stable=True)
+    ids = torch.cat([part.ids for part in parts])[order]
+    return Bags(ids, torch.stack([part.offsets for part in parts]).sum(0))

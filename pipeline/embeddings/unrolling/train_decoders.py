@@ -1,0 +1,159 @@
+"""Trains a model from start to end: triples, vocabulary, training, scores, the model's directory."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.devices import check_device, torch_threads
+from paraforge.base.files import hash_json
+from paraforge.base.shards.resources import Resources
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.train_model import found_by, reproducible
+from paraforge.embeddings.unrolling.model import DecoderModel
+from paraforge.embeddings.unrolling.network import SentencePredictor
+from paraforge.embeddings.unrolling.objective import decoder_trainer
+from paraforge.embeddings.unrolling.parameters import DecodersParameters
+from paraforge.embeddings.unrolling.readings import scores_by_reading
+from paraforge.embeddings.unrolling.sentences import RunningText, read_sentences
+from paraforge.embeddings.unrolling.triples import TripleStore, build_triple_store
+from paraforge.versions import DECODERS, __version__
+
+logger = logging.getLogger(__name__)
+
+_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class DecodersReport:
+    """What a training gave.
+
+    signature: one line on the data and the version.
+    triples: in the files. seen: in all epochs. sentences: with words; skipped: without.
+    sentences_per_second: triples a second of the last process that trained.
+    best_score: development score of the model that was kept. sets, years: Pearson and Spearman x 100 on the
+        test sets, by name. readings: Pearson of the years by reading, see `scores_by_reading`.
+    history: one entry an evaluation or epoch, with the loss in nats a predicted word and `readings` of all
+        sets.
+    """
+
+    signature: str
+    dimension: int
+    parameters: int
+    words: int
+    triples: int
+    sentences: int
+    documents: int
+    skipped: int
+    updates: int
+    seen: int
+    sentences_per_second: float
+    seconds: float
+    best_score: float | None
+    history: list[dict[str, Any]]
+    sets: dict[str, dict[str, Any]]
+    years: dict[str, dict[str, Any]]
+    readings: dict[str, dict[str, float | None]] = field(default_factory=dict)
+
+
+def train_decoders(
+    parameters: DecodersParameters,
+    files: Sequence[RunningText],
+    output: Path,
+    resources: Resources,
+    *,
+    judges: TrainingData | None = None,
+    device: str = "cpu",
+    checkpoint_seconds: float = 300.0,
+) -> DecodersReport:
+    """Train a model into a directory, which is replaced as a whole when the model is finished.
+
+    Triples, checkpoints and finished models are in `resources.work`/decoders/KEY, the hash of all that the
+    result depends on: the same call resumes where a killed one stopped.
+
+    judges: its development sets choose the model; with each evaluation the history has scores on both kinds
+        of sets by every reading, and the test sets are evaluated on at the end.
+
+    Raises:
+        InputError: a file is missing or wrong, or has no three sentences in a row.
+        ConfigurationError: no such device.
+        Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
+        WorkLockedError: another process runs the same training.
+    """
+    sets = judges or TrainingData()
+    check_device(device)
+    data = hash_json([file.identity() for file in files])
+    key = hash_json(
+        {
+            "version": DECODERS,
+            "parameters": parameters.model_dump(mode="json"),
+            "sentences": data,
+            "judges": sets.fingerprint(),
+        }
+    )
+    signature = f"data:{data[:_DIGITS]}|tok:moses-lc|v:{__version__}"
+
+    def train(directory: Path) -> dict[str, Any]:
+        begin = time.perf_counter()
+        triples = directory / "triples"
+        store = open_or_build(
+            triples,
+            lambda: TripleStore(triples),
+            lambda: build_triple_store(
+                triples, read_sentences(files), parameters.vocabulary, parameters.maximum_length
+            ),
+        )
+        logger.info(
+            "%s triples of %s sentences in %s documents, %s words",
+            f"{len(store):,}",
+            f"{store.sentences:,}",
+            f"{store.documents:,}",
+            f"{len(store.vocabulary):,}",
+        )
+        network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
+        model = DecoderModel(network, parameters, store.vocabulary)
+        watched = [*sets.development_sets, *sets.evaluated_sets]
+        trainer = decoder_trainer(
+            network,
+            store,
+            parameters.training,
+            evaluate=sets.development_score_of(model),
+            checkpoints=directory / "checkpoints",
+            checkpoint_seconds=checkpoint_seconds,
+            threads=resources.thread_count(),
+            device=device,
+            watch=(lambda _: {"readings": scores_by_reading(model, watched)}) if watched else None,
+        )
+        record = trainer.run()
+        with torch_threads(resources.thread_count()):
+            readings = scores_by_reading(model, sets.evaluated_sets)
+            found = {"readings": readings, **found_by(trainer, model, sets, begin)}
+        report = DecodersReport(
+            signature=f"triples:{len(store)}|{signature}",
+            words=len(store.vocabulary),
+            triples=len(store),
+            sentences=store.sentences,
+            documents=store.documents,
+            skipped=store.skipped,
+            seen=record.seen,
+            sentences_per_second=trainer.rate,
+            **found,
+        )
+        DecoderModel(network, parameters, store.vocabulary, reproducible(report)).save(directory / MODEL)
+        return asdict(report)
+
+    report = run_once(
+        "decoders",
+        key,
+        resources.work,
+        output,
+        train=train,
+        open_model=DecoderModel.open,
+        scratch=("triples", "checkpoints"),
+    )
+    return DecodersReport(**report)

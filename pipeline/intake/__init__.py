@@ -1,0 +1,1 @@
+"""From files of any format to clean, distinct pairs of sentences."""

@@ -1,0 +1,176 @@
+"""Finds duplicates over all sources and writes the ingested shards from the parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.groups import GroupRanker
+from paraforge.base.shards.libraries import installed
+from paraforge.base.shards.scheduler import report_rows
+from paraforge.base.shards.schema import schema_of
+from paraforge.base.shards.store import ShardRecord, read_parquet
+from paraforge.base.shards.work import WorkDirectory
+from paraforge.intake.bitext.cleaning import shorten
+from paraforge.intake.bitext.parts import TEXTS, keys_of
+
+_COMMIT_ROWS = 5_000_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a source: a Parquet file of the work directory, whole.
+
+    path: the file. rows: its rows. first_row: number of its first row in the whole corpus.
+    line_offset: added to its line numbers: lines of the source's files before this one.
+    dropped: rows of the corpus in this part that the source's list ``drop_rows`` names; rising.
+    """
+
+    path: Path
+    rows: int
+    first_row: int
+    line_offset: int
+    dropped: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """What goes into one shard: ``rows`` rows of the corpus from ``first_row`` on, all of one source."""
+
+    key: str
+    source: str
+    first_row: int
+    rows: int
+    parts: tuple[Part, ...]
+
+
+def plan_shards(
+    source: str, parts: Sequence[Part], rows_per_shard: int, first_index: int, run: str
+) -> list[ShardPlan]:
+    """Cut a source into shards; the last one may be smaller."""
+    begin, end = parts[0].first_row, parts[-1].first_row + parts[-1].rows
+    plans = []
+    at = 0
+    for number, start in enumerate(range(begin, end, rows_per_shard)):
+        stop = min(start + rows_per_shard, end)
+        while parts[at].first_row + parts[at].rows <= start:
+            at += 1
+        last = at
+        while parts[last].first_row + parts[last].rows < stop:
+            last += 1
+        key = f"{run}-{first_index + number:06d}"
+        plans.append(ShardPlan(key, source, start, stop - start, tuple(parts[at : last + 1])))
+    return plans
+
+
+def rank_groups(
+    parts: Sequence[Part], columns: tuple[str, str], texts: tuple[str, ...], directory: Path
+) -> None:
+    """Rank the rows that were not refused by one of their keys; resumes where a killed run stopped.
+
+    parts: all parts of the corpus, in order. columns: the two halves of the key.
+    texts: the columns whose key it is.
+    directory: the ranker's own, see :class:`paraforge.base.shards.groups.GroupRanker`.
+    """
+    ranker = GroupRanker(directory, expected_rows=sum(part.rows for part in parts))
+    committed = ranker.rows
+    for part in parts:
+        check_interrupt()
+        end = part.first_row + part.rows
+        if end <= ranker.rows or ranker.finished:
+            continue  # added before the last run was killed
+        refused = read_parquet(part.path, ["rejected"]).column("rejected")
+        taken = refused.combine_chunks().is_null().to_numpy(zero_copy_only=False)
+        taken[part.dropped - part.first_row] = False
+        keys = keys_of(part.path, columns, texts)[taken]
+        ranker.add(keys, np.flatnonzero(taken) + part.first_row, next_row=end)
+        report_rows(part.rows)
+        if ranker.rows - committed >= _COMMIT_ROWS:
+            ranker.commit()
+            committed = ranker.rows
+    ranker.finish()
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """A shard that was written, and its refused rows by reason."""
+
+    record: ShardRecord
+    rejected: dict[str, int]
+
+
+def write_shards(
+    plans: Sequence[ShardPlan],
+    kind: str,
+    pairs: Path | None,
+    sources: Path | None,
+    work: WorkDirectory,
+) -> list[ShardResult]:
+    """Write consecutive shards; those that are there already are only counted.
+
+    kind: ``bitext`` or ``paraphrases``.
+    pairs: the finished ranker of pairs; None where duplicates stay.
+    sources: the finished ranker of foreign sides; None for paraphrases. work: where shards go.
+    """
+    pair_ranker = None if pairs is None else GroupRanker(pairs)
+    source_ranker = None if sources is None else GroupRanker(sources)
+    results = []
+    for plan in plans:
+        check_interrupt()
+        record = work.find(plan.key)
+        if record is None:
+            table = _assemble(plan, kind, pair_ranker, source_ranker)
+            record = work.commit(plan.key, table, installed())
+            reasons = table.column("rejected")
+        else:
+            reasons = read_parquet(work.file(plan.key), ["rejected"]).column("rejected")
+        counted = Counter(reasons.drop_null().to_pylist())
+        results.append(ShardResult(record, dict(sorted(counted.items()))))
+        report_rows(plan.rows)
+    return results
+
+
+def _assemble(plan: ShardPlan, kind: str, pairs: GroupRanker | None, sources: GroupRanker | None) -> pa.Table:
+    stop = plan.first_row + plan.rows
+    texts = TEXTS[kind]
+    columns = ["line", *texts, "rejected", *(["given_score"] if kind == "paraphrases" else [])]
+    slices = []
+    contaminated = np.zeros(plan.rows, dtype=bool)
+    for part in plan.parts:
+        begin = max(plan.first_row, part.first_row)
+        table = read_parquet(part.path, columns)
+        table = table.slice(begin - part.first_row, min(stop, part.first_row + part.rows) - begin)
+        line = pc.add(table.column("line"), part.line_offset)
+        slices.append(table.set_column(0, table.schema.field("line"), line))
+        here = part.dropped[(part.dropped >= begin) & (part.dropped < stop)]
+        contaminated[here - plan.first_row] = True
+    table = pa.concat_tables(slices).combine_chunks()
+    reasons = table.column("rejected").combine_chunks()
+    reasons = pc.if_else(pa.array(contaminated), "contaminated", reasons)
+    if pairs is not None:
+        earlier, _ = pairs.ranks(plan.first_row, stop)
+        reasons = pc.if_else(pa.array(earlier > 0), "duplicate", reasons)
+    refused = reasons.is_valid().to_numpy(zero_copy_only=False)
+    own = np.arange(plan.first_row, stop, dtype=np.int64)
+    first = own if sources is None else sources.ranks(plan.first_row, stop)[1]
+    arrays = {
+        "source": pa.array([plan.source], pa.string()).take(pa.array(np.zeros(plan.rows, dtype=np.int64))),
+        "line": table.column("line"),
+        **{name: shorten(table.column(name).combine_chunks(), refused) for name in texts},
+        "rejected": reasons,
+        "first_row": pa.array(first, mask=refused),
+    }
+    if kind == "paraphrases":
+        arrays["source_text"] = pa.nulls(plan.rows, pa.string())
+        arrays["translation_score"] = pa.nulls(plan.rows, pa.float32())
+        arrays["given_score"] = table.column("given_score")
+    schema = schema_of(arrays)
+    return pa.table([arrays[name] for name in schema.names], schema=schema)

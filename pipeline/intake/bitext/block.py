@@ -1,0 +1,106 @@
+"""What every reader gives: a block of rows, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.lines import FAULTS, LineBlock
+from paraforge.intake.bitext.reasons import CODES
+
+REJECT_MALFORMED = (
+    "Correct it, or set ingest.cleaning.malformed to 'reject' to have such rows counted and left out."
+)
+
+
+_FAULT_CODES = np.array([0, *(CODES[fault] for fault in FAULTS)], dtype=np.uint8)
+
+
+@dataclass
+class Block:
+    """Consecutive rows of a source.
+
+    lines: line (or record) number of each row in its file, from 1; int64.
+    texts: a string array without nulls for each text column: ``source_text``, ``reference``, ``translation``.
+    codes: why the reader refuses a row (:data:`paraforge.intake.bitext.reasons.CODES`); 0 where it does not.
+    scores: float32 with nulls, where the source has a score column.
+    """
+
+    lines: NDArray[np.int64]
+    texts: dict[str, pa.Array]
+    codes: NDArray[np.uint8]
+    scores: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def refuse(self, rows: NDArray[np.bool_], reason: str) -> None:
+        """Set ``reason`` for the rows that have none yet."""
+        self.codes[rows & (self.codes == 0)] = CODES[reason]
+
+
+def reason_codes(lines: LineBlock) -> NDArray[np.uint8]:
+    """Why the lines are refused, as :attr:`Block.codes`; 0 for good ones."""
+    return _FAULT_CODES[lines.faults]
+
+
+def text_of(value: str | bool | float | None) -> str:
+    """A value of a typed format as the text that conditions compare: ``1``, ``1.0``, ``true``; null is blank.
+
+    The same in JSON and Parquet: the shortest decimal number that reads back as the same value.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """A string array of Python strings, and which of them are no Unicode text (lone surrogates). JSON can
+    spell a lone surrogate, UTF-8 cannot; such a character becomes U+FFFD."""
+    broken = np.zeros(len(values), dtype=bool)
+    try:
+        return pa.array(values, pa.string()), broken
+    except (UnicodeEncodeError, pa.ArrowInvalid):
+        repaired = []
+        for row, value in enumerate(values):
+            clean = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            broken[row] = any("\ud800" <= character <= "\udfff" for character in value)
+            repaired.append(clean)
+        return pa.array(repaired, pa.string()), broken
+
+
+def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.Array:
+    """The score column as float32; a blank is null. Rows with something else are refused as malformed. Raises
+    InputError: ``strict``, and a row that was not refused before has something else."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
+    try:
+        scores = trimmed.cast(pa.float32())
+    except pa.ArrowInvalid:
+        scores = pa.array([_number(text) for text in trimmed.to_pylist()], pa.float32())
+    wrong = pc.and_(trimmed.is_valid(), pc.invert(pc.fill_null(pc.is_finite(scores), False)))
+    bad = np.asarray(wrong, dtype=bool) & (block.codes == 0)
+    if strict and bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InputError(
+            f"the score is {trimmed[row].as_py()!r}, not a number",
+            path,
+            int(block.lines[row]),
+            REJECT_MALFORMED,
+        )
+    block.refuse(bad, "malformed")
+    return pc.if_else(wrong, pa.scalar(None, pa.float32()), scores)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,194 @@
+"""Cleans a block of rows column by column, and says why a row is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.controls import BREAKS, CONTROLS
+from paraforge.base.text.lines import Changes
+from paraforge.base.text.normalisation import normalise_unicode
+from paraforge.base.text.ragged import text_bytes
+from paraforge.intake.bitext.block import REJECT_MALFORMED, Block
+from paraforge.intake.bitext.parameters import Cleaning
+from paraforge.intake.bitext.reasons import CODES, NAMES
+
+REFUSED_CHARACTERS = 4_096
+# What a blank may be made of beside white space: zero-width space, joiners, and the byte order mark.
+_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
+_WHITE_SPACE = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
+    "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+# All characters below U+0300 are in form C whatever is beside them, and their bytes are below 0xCC.
+_FIRST_COMBINING_BYTE = 0xCC
+_BLANK = {"source_text": "blank_source", "reference": "blank_reference", "translation": "blank_translation"}
+
+Mask = NDArray[np.bool_]
+
+
+def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], changes: Changes) -> Block:
+    """Clean the texts of a block and find the rows to refuse; no row is removed.
+
+    The order is that of :data:`reasons.REASONS`, the first reason found stays. Duplicates and contaminated
+    rows are found elsewhere: they need more than the block.
+
+    block: as read. settings: what to repair and to refuse. paths: the file of each text column, for errors.
+    changes: where repaired rows are counted: ``line_breaks``, ``control_characters``, ``normalised``,
+        ``trimmed``.
+
+    Returns the cleaned block. Texts of refused rows are cut to 4,096 characters. Raises InputError:
+    ``settings.malformed`` is ``error`` and a row has a NUL.
+    """
+    cleaned = Block(block.lines, dict(block.texts), block.codes.copy(), block.scores)
+    for name, texts in block.texts.items():
+        texts = _control_characters(name, texts, cleaned, settings, paths[name], changes)
+        if settings.normalise:
+            texts = composed(texts, changes)
+        cleaned.texts[name] = _trim(texts, changes)
+    _refuse(cleaned, settings)
+    cleaned.texts = {name: shorten(texts, cleaned.codes != 0) for name, texts in cleaned.texts.items()}
+    return cleaned
+
+
+def as_ingested(texts: pa.Array) -> pa.Array:
+    """Texts, none of them null, as :func:`clean` leaves them with the default settings."""
+    block = Block(np.zeros(len(texts), np.int64), {"source_text": texts}, np.zeros(len(texts), np.uint8))
+    changes: Changes = Counter()
+    settings = Cleaning(malformed="reject")
+    repaired = _control_characters("source_text", texts, block, settings, Path(), changes)
+    return _trim(composed(repaired, changes), changes)
+
+
+def _rows_with(positions: NDArray[np.intp], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows, without repeats, that the byte positions are in."""
+    rows = np.searchsorted(offsets, positions, side="right") - 1
+    return rows[np.diff(rows, prepend=-1) > 0]
+
+
+def _replace_rows(texts: pa.Array, rows: NDArray[np.int64], values: pa.Array) -> pa.Array:
+    mask = np.zeros(len(texts), dtype=bool)
+    mask[rows] = True
+    return pc.replace_with_mask(texts, pa.array(mask), values)
+
+
+def _control_characters(
+    name: str, texts: pa.Array, block: Block, settings: Cleaning, path: Path, changes: Changes
+) -> pa.Array:
+    data, offsets = text_bytes(texts)
+    if not data.size:
+        return texts
+    suspicious = (data < 0x20) | (data == 0x7F)
+    # C1 controls are 0xC2 and a byte below 0xA0.
+    suspicious[:-1] |= (data[:-1] == 0xC2) & (data[1:] < 0xA0)
+    if not suspicious.any():
+        return texts
+    rows = _rows_with(np.flatnonzero(suspicious), offsets)
+    found = texts.take(pa.array(rows))
+    null = pc.match_substring(found, "\0").to_numpy(zero_copy_only=False)
+    null &= block.codes[rows] == 0
+    if null.any():
+        row = int(rows[np.flatnonzero(null)[0]])
+        if settings.malformed == "error":
+            raise InputError(
+                f"a NUL character in {name}: binary data, or UTF-16 text?",
+                path,
+                int(block.lines[row]),
+                REJECT_MALFORMED,
+            )
+        block.codes[rows[null]] = CODES["null_byte"]
+    repaired = pc.replace_substring_regex(found, BREAKS, " ")
+    # Breaks at the ends are trimmed later and are not counted.
+    inner = pc.match_substring_regex(found, rf"[^\s]{BREAKS}\s*[^\s]")
+    changes["line_breaks"] += int(pc.sum(inner).as_py() or 0)
+    without = pc.replace_substring_regex(repaired, CONTROLS, "")
+    has_controls = pc.not_equal(without, repaired).to_numpy(zero_copy_only=False)
+    if settings.control_characters == "reject":
+        refused = rows[has_controls]
+        refused = refused[block.codes[refused] == 0]
+        block.codes[refused] = CODES["control_characters"]
+    else:
+        changes["control_characters"] += int(has_controls.sum())
+    # Refused rows lose the characters too: no file of ours is to hold a NUL.
+    return _replace_rows(texts, rows, without)
+
+
+def composed(texts: pa.Array, changes: Changes) -> pa.Array:
+    """Texts in Unicode's form C; nulls stay null. What changes is counted as ``normalised``."""
+    data, offsets = text_bytes(texts.fill_null(""))
+    positions = np.flatnonzero(data >= _FIRST_COMBINING_BYTE)
+    if not positions.size:
+        return texts
+    rows = _rows_with(positions, offsets)
+    found = texts.take(pa.array(rows))
+    normal = normalise_unicode(found, "NFC")
+    changed = pc.sum(pc.not_equal(found, normal)).as_py() or 0
+    if not changed:
+        return texts
+    changes["normalised"] += int(changed)
+    return _replace_rows(texts, rows, normal)
+
+
+def _trim(texts: pa.Array, changes: Changes) -> pa.Array:
+    data, _ = text_bytes(texts)
+    trimmed = pc.utf8_trim_whitespace(texts)
+    # Invisible characters begin with the bytes 0xE2 or 0xEF: only then is the slower trimming needed.
+    if (data == 0xEF).any() or (data == 0xE2).any():
+        trimmed = pc.utf8_trim(texts, _WHITE_SPACE + _INVISIBLE)
+    changes["trimmed"] += int(pc.sum(pc.not_equal(texts, trimmed)).as_py() or 0)
+    return trimmed
+
+
+def _refuse(block: Block, settings: Cleaning) -> None:
+    lengths = {name: pc.utf8_length(texts).to_numpy() for name, texts in block.texts.items()}
+    for name, length in lengths.items():
+        block.refuse(length == 0, _BLANK[name])
+    for name, texts in block.texts.items():
+        block.refuse(lengths[name] > settings.max_characters, "too_long")
+        block.refuse(_words(texts) > settings.max_words, "too_long")
+    first, second = block.texts.values()
+    if settings.identical:
+        block.refuse(pc.equal(first, second).to_numpy(zero_copy_only=False), "identical")
+    if settings.max_length_ratio is not None:
+        a, b = lengths.values()
+        longer, shorter = np.maximum(a, b), np.minimum(a, b)
+        too_uneven = longer > settings.max_length_ratio * shorter
+        block.refuse(too_uneven & (longer > settings.length_ratio_from), "length_ratio")
+
+
+def _words(texts: pa.Array) -> NDArray[np.int64]:
+    """Words of each text: runs of characters other than the space."""
+    data, offsets = text_bytes(texts)
+    if not data.size:
+        return np.zeros(len(texts), dtype=np.int64)
+    space = data == 0x20
+    begins = ~space
+    begins[1:] &= space[:-1]
+    nonempty = offsets[:-1][offsets[:-1] < offsets[1:]]
+    begins[nonempty] = ~space[nonempty]
+    return np.diff(np.searchsorted(np.flatnonzero(begins), offsets)).astype(np.int64)
+
+
+def shorten(texts: pa.Array, refused: Mask) -> pa.Array:
+    """Cut the texts of refused rows to 4,096 characters: they are kept to be looked at, not to be used."""
+    if not refused.any():
+        return texts
+    # A character has at least one byte: shorter texts need not be counted.
+    rows = np.flatnonzero(refused & (pc.binary_length(texts).to_numpy() > REFUSED_CHARACTERS))
+    if not rows.size:
+        return texts
+    cut = pc.utf8_slice_codeunits(texts.take(pa.array(rows)), 0, REFUSED_CHARACTERS)
+    return _replace_rows(texts, rows, cut)
+
+
+def reason_names(codes: NDArray[np.uint8]) -> pa.Array:
+    """Names of reasons; null for code 0."""
+    names = pa.array([None, *NAMES], pa.string())
+    return names.take(pa.array(codes))

@@ -1,0 +1,118 @@
+"""Section ``ingest`` of params.yaml: what is read, from where, and how it is cleaned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, Union
+
+from pydantic import Field, model_validator
+
+from paraforge.base.plugins import found_classes
+from paraforge.base.section import Section
+from paraforge.intake.bitext.source import FileSource, NamedSource, PresentNames
+
+
+class Cleaning(Section):
+    """What is repaired and what is refused; refusals are counted by reason."""
+
+    malformed: Literal["error", "reject"] = Field(
+        "error",
+        description="rows that cannot be read (not UTF-8, NUL, ragged, not JSON): stop, or refuse them",
+    )
+    control_characters: Literal["reject", "remove"] = Field(
+        "reject",
+        description="rows with control characters other than tabs and line breaks (which become spaces): "
+        "refuse the row, or take the characters out",
+    )
+    normalise: bool = Field(True, description="Unicode normalisation form C")
+    max_characters: int = Field(2000, ge=1, description="longest side, in characters")
+    max_words: int = Field(250, ge=1, description="longest side, in words separated by spaces")
+    max_line_bytes: int = Field(
+        1 << 20, ge=1 << 10, le=1 << 28, description="longest line that is read whole; memory grows with it"
+    )
+    identical: bool = Field(True, description="refuse pairs whose two sides are the same")
+    max_length_ratio: float | None = Field(
+        4.0,
+        gt=1,
+        allow_inf_nan=False,
+        description="longer side / shorter side, in characters; null for no limit",
+    )
+    length_ratio_from: int = Field(
+        20, ge=0, description="the ratio counts where the longer side has more characters than this"
+    )
+    duplicates: bool = Field(True, description="refuse pairs that an earlier row of any source has")
+
+
+class SampleSource(NamedSource):
+    """The sample bitext that comes with the package; each domain is a source ``NAME-DOMAIN``."""
+
+    format: Literal["sample"]
+    pairs: int = Field(20_000, ge=100, le=20_000)
+    seed: Literal[1] = Field(1, description="there is one sample")
+
+    def column_names(self) -> set[str]:
+        """Columns that the source has."""
+        return {"source_text", "reference"}
+
+
+class CatalogueSource(NamedSource):
+    """A public corpus by its identifier in the mtdata catalogue (``mtdata list``)."""
+
+    format: Literal["mtdata"]
+    dataset: str = Field(description="e.g. Helsinki-opus_tatoeba-v20230412-ces-eng")
+    languages: Annotated[dict[str, str], PresentNames] = Field(
+        default_factory=lambda: {"source_text": "ces", "reference": "eng"},
+        description="language of each side, as the identifier has it",
+    )
+    cache: str = Field("", description="where downloads are kept; by default in the work directory")
+
+    def column_names(self) -> set[str]:
+        """Columns that the source has."""
+        return set(self.languages)
+
+
+if TYPE_CHECKING:
+    Source = FileSource | SampleSource | CatalogueSource
+else:
+    # What there is to choose from is known when the modules of readers have been looked for.
+    _READERS = found_classes("paraforge.intake.bitext.readers", FileSource)
+    Source = Annotated[Union[(*_READERS, SampleSource, CatalogueSource)], Field(discriminator="format")]
+
+_REQUIRED = {"bitext": {"source_text", "reference"}, "paraphrases": {"reference", "translation"}}
+_OPTIONAL: dict[str, set[str]] = {"bitext": set(), "paraphrases": {"score"}}
+
+
+class IngestParameters(Section):
+    """Section ``ingest``."""
+
+    kind: Literal["bitext", "paraphrases"] = Field(
+        "bitext",
+        description="bitext (source_text, reference), or paraphrases: an existing corpus (reference, "
+        "translation, perhaps score), which is not translated again",
+    )
+    sources: list[Source] = Field(min_length=1)
+    cleaning: Cleaning = Field(default_factory=lambda: Cleaning())
+    rows_per_shard: int = Field(
+        50_000, ge=100, le=10_000_000, description="a shard is the unit of work and of loss"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> IngestParameters:
+        problems = []
+        names = [source.name for source in self.sources]
+        problems += [
+            f"source name {name!r} is used twice" for name in sorted(set(names)) if names.count(name) > 1
+        ]
+        required, optional = _REQUIRED[self.kind], _OPTIONAL[self.kind]
+        for source in self.sources:
+            has = source.column_names()
+            if not required <= has or has - required - optional:
+                allowed = ", ".join(sorted(required)) + "".join(
+                    f" and perhaps {name}" for name in sorted(optional)
+                )
+                problems.append(
+                    f"source {source.name!r} has the columns {', '.join(sorted(has))}; "
+                    f"kind {self.kind} has {allowed}"
+                )
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self

@@ -1,0 +1,130 @@
+"""JSON lines: an object a line, texts by field name or by dotted path (``translation.cs``)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.lines import LineBlock, Reading, line_blocks
+from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, reason_codes, text_array, text_of
+from paraforge.intake.bitext.source import ONLY, NamedColumnSource, Where
+
+_LARGEST_SCORE = float(np.finfo(np.float32).max)
+
+
+class JsonlSource(NamedColumnSource):
+    """An object a line; nested fields as ``translation.cs``."""
+
+    format: Literal["jsonl"]
+
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        """Read a file of JSON objects, one a line. An empty line and a null are blank text.
+
+        A column ``a.b`` is field b of the object in field a where there is no field of the name ``a.b``
+        itself.
+
+        Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`; in a strict reading a line that
+        is not a JSON object with these fields, one that has a field twice, a text that is not a string, or a
+        score that is not a number (in single precision: 1e300 is none).
+        """
+        path = paths[ONLY]
+        for block in line_blocks(path, reading):
+            yield _parse(path, block, self.names, reading.strict, self.where)
+
+
+def _parse(
+    path: Path, block: LineBlock, columns: Mapping[str, str], strict: bool, where: Where | None
+) -> Block:
+    texts: dict[str, list[str]] = {name: [] for name in columns if name != "score"}
+    scores: list[float | None] = []
+    tested: list[str] = []
+    malformed = np.zeros(len(block), dtype=bool)
+    refused = block.faults != 0
+    for row, line in enumerate(block.lines.to_pylist()):
+        try:
+            if refused[row] or not line:
+                values: dict[str, Any] = dict.fromkeys(columns)
+                value = None
+            else:
+                item = _DECODER.decode(line)
+                if not isinstance(item, dict):
+                    raise ValueError("not an object")
+                values = {name: _field(item, field) for name, field in columns.items()}
+                value = _field(item, str(where.column)) if where is not None else None
+                if isinstance(value, (dict, list)):
+                    raise TypeError(
+                        f"{where and where.column!r} is {type(value).__name__}, not a single value"
+                    )
+            _append(texts, scores, values)
+        # A RecursionError is the answer to a line of ten thousand brackets.
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            if strict:
+                told = f"no field {error}" if isinstance(error, LookupError) else str(error)
+                raise InputError(
+                    f"not a JSON object as expected: {told}", path, block.first + row, REJECT_MALFORMED
+                ) from error
+            malformed[row] = True
+            _append(texts, scores, dict.fromkeys(columns))
+            value = None
+        tested.append(text_of(value))
+    arrays = {name: text_array(values) for name, values in texts.items()}
+    for array_name, (_, broken) in arrays.items():
+        if strict and broken.any():
+            line_number = block.first + int(np.flatnonzero(broken)[0])
+            raise InputError(f"{array_name} has a lone surrogate", path, line_number, REJECT_MALFORMED)
+        malformed |= broken
+    rows = Block(block.numbers, {name: array for name, (array, _) in arrays.items()}, reason_codes(block))
+    rows.refuse(malformed, "malformed")
+    if where is not None:
+        rows.refuse(~where.holds(text_array(tested)[0]), "not_selected")
+    if "score" in columns:
+        rows.scores = pa.array(scores, pa.float32())
+    return rows
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the field {twice[:40]!r} is there twice")
+    return found
+
+
+# Readers of JSON take the last of equal names: which text was meant is not known.
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def _field(item: dict[str, Any], name: str) -> Any:
+    if name in item:
+        return item[name]
+    value: Any = item
+    for part in name.split("."):
+        if value is None:
+            return None  # the object that would have the field is null, and so is the field
+        if not isinstance(value, dict) or part not in value:
+            raise LookupError(repr(name))
+        value = value[part]
+    return value
+
+
+def _append(texts: dict[str, list[str]], scores: list[float | None], values: Mapping[str, Any]) -> None:
+    """Add a row, all of it or, where a value is of the wrong type, nothing."""
+    for name, value in values.items():
+        if name == "score":
+            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+                raise TypeError(f"the score is {value!r}, not a number")
+            if value is not None and not abs(value) <= _LARGEST_SCORE:
+                raise TypeError("the score is not a finite number in single precision")
+        elif value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} is {type(value).__name__}, not a string")
+    for name, collected in texts.items():
+        collected.append(values[name] or "")
+    if "score" in values:
+        scores.append(None if values["score"] is None else float(values["score"]))

@@ -1,0 +1,51 @@
+"""Moses format: a file for each side, line n of one belongs to line n of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from paraforge.base.text.lines import Reading, paired_blocks
+from paraforge.base.text.paths import FilePath
+from paraforge.intake.bitext.block import Block, parse_scores, reason_codes
+from paraforge.intake.bitext.source import FileSource, PresentNames
+
+
+class MosesSource(FileSource):
+    """Parallel files: line n of each is row n."""
+
+    format: Literal["moses"]
+    paths: Annotated[dict[str, FilePath], PresentNames] = Field(
+        description="a file, or pattern of files, for each column"
+    )
+
+    def column_names(self) -> set[str]:
+        """Columns that the source has."""
+        return set(self.paths)
+
+    def patterns(self) -> dict[str, list[str]]:
+        """A pattern for each column."""
+        return {column: [pattern] for column, pattern in self.paths.items()}
+
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        """Read parallel files, one for each text column and one for ``score`` where there is one.
+
+        Raises InputError: see :func:`paraforge.base.text.lines.paired_blocks`; in a strict reading a score
+        that is no number.
+        """
+        for blocks in paired_blocks(paths, reading):
+            # A row refused for one side's sake has the reason of the first side that has one.
+            codes = reduce(lambda a, b: np.where(a != 0, a, b), map(reason_codes, blocks.values()))
+            block = Block(
+                lines=next(iter(blocks.values())).numbers,
+                texts={name: block.lines for name, block in blocks.items() if name != "score"},
+                codes=codes.astype(np.uint8),
+            )
+            if "score" in blocks:
+                block.scores = parse_scores(blocks["score"].lines, block, paths["score"], reading.strict)
+            yield block

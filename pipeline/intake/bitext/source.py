@@ -1,0 +1,142 @@
+"""What every source of rows is: its parameters, the files that they name, and how these are read."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, model_validator
+
+from paraforge.base.section import Section
+from paraforge.base.shards.schema import FORMER_NAMES
+from paraforge.base.text.lines import Reading
+from paraforge.base.text.paths import FilePath
+from paraforge.intake.bitext.block import Block
+
+logger = logging.getLogger(__name__)
+
+ColumnPlace = int | str
+ONLY = "file"  # the name under which a source of one file at a time keeps its path
+
+
+@cache
+def note_former_name(former: str, now: str) -> None:
+    """Say once in a process that a column has another name."""
+    logger.warning("the column %r of a source is called %r now: please write that", former, now)
+
+
+def _present_names(columns: Any) -> Any:
+    """Columns of a source under their present names."""
+    if not isinstance(columns, dict):
+        return columns
+    for former in FORMER_NAMES.keys() & columns.keys():
+        if FORMER_NAMES[former] not in columns:
+            note_former_name(former, FORMER_NAMES[former])
+            columns = {FORMER_NAMES[former] if n == former else n: place for n, place in columns.items()}
+    return columns
+
+
+PresentNames = BeforeValidator(_present_names)
+
+
+class Where(Section):
+    """A condition on a column: exactly one of ``values`` and ``not_in``.
+
+    Values are compared as texts; see :func:`paraforge.intake.bitext.block.text_of` for those of typed
+    formats.
+    """
+
+    column: ColumnPlace = Field(description="number from 0, or name")
+    values: list[str] | None = Field(None, min_length=1, description="rows with one of these are taken")
+    not_in: list[str] | None = Field(None, min_length=1, description="rows with none of these are taken")
+
+    @model_validator(mode="after")
+    def _one(self) -> Where:
+        if (self.values is None) == (self.not_in is None):
+            raise ValueError("give exactly one of 'values' and 'not_in'")
+        return self
+
+    def holds(self, texts: pa.Array) -> NDArray[np.bool_]:
+        """For each row, whether it is taken."""
+        wanted = pa.array(sorted(set(self.values or self.not_in or [])), pa.string())
+        found: NDArray[np.bool_] = pc.is_in(texts, wanted).to_numpy(zero_copy_only=False)
+        return found if self.values is not None else ~found
+
+
+class NamedSource(Section):
+    """A source of rows."""
+
+    name: str = Field(
+        pattern=r"^[\w][\w.+-]*$", max_length=100, description="what the column 'source' says; unique"
+    )
+
+    @abstractmethod
+    def column_names(self) -> set[str]:
+        """Columns that the source has."""
+
+
+class FileSource(NamedSource):
+    """Files of one format. A subclass has a field ``format``, a literal that is the format's name."""
+
+    drop_rows: FilePath | None = Field(
+        None,
+        description="file of row numbers (from 0; first column, perhaps a header) to refuse as contaminated",
+    )
+
+    @abstractmethod
+    def patterns(self) -> dict[str, list[str]]:
+        """Paths and patterns of files. Of several keys each has the files of a column, read in step."""
+
+    @abstractmethod
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        """Read one file, or files in step.
+
+        paths: a file for each key of :meth:`patterns`. reading: how.
+
+        Raises InputError: the file cannot be read; with line, where there is one.
+        """
+
+
+class ColumnSource(FileSource):
+    """Files that have all columns."""
+
+    path: FilePath | list[FilePath] = Field(
+        min_length=1,
+        description="file, pattern of files, or a list of them; $NAME is an environment variable",
+    )
+    columns: Annotated[dict[str, ColumnPlace], PresentNames]
+    where: Where | None = None
+
+    def patterns(self) -> dict[str, list[str]]:
+        """``path`` as a list."""
+        return {ONLY: [self.path] if isinstance(self.path, str) else self.path}
+
+    def column_names(self) -> set[str]:
+        """Columns that the source has."""
+        return set(self.columns)
+
+    def _places(self) -> list[ColumnPlace]:
+        return [*self.columns.values(), *([self.where.column] if self.where else [])]
+
+
+class NamedColumnSource(ColumnSource):
+    """Files whose columns go by name."""
+
+    @model_validator(mode="after")
+    def _names(self) -> NamedColumnSource:
+        if any(isinstance(place, int) for place in self._places()):
+            raise ValueError("columns go by name in this format")
+        return self
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The name of each column in the file."""
+        return {column: str(place) for column, place in self.columns.items()}

@@ -1,0 +1,291 @@
+"""From the configured sources to the files to read, with every problem found before anything is read."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.files import hash_json, sha256_file
+from paraforge.base.text.lines import Reading, line_blocks
+from paraforge.base.text.paths import UnsetVariableError, files_of
+from paraforge.intake.bitext.block import Block
+from paraforge.intake.bitext.cleaning import clean
+from paraforge.intake.bitext.parameters import CatalogueSource, Cleaning, IngestParameters, SampleSource
+from paraforge.intake.bitext.readers.tsv import TsvSource
+from paraforge.intake.bitext.source import ONLY, FileSource
+
+logger = logging.getLogger(__name__)
+
+_FIRST_BYTES = 1 << 16  # of a text file that is only looked at
+_DIGITS_OF_A_ROW = 19  # any number of fewer digits fits int64
+_PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in each of a thousand files
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a source, or one pair of parallel files.
+
+    source: how it is read. paths: the file, or a file for each column.
+    """
+
+    source: FileSource
+    paths: dict[str, Path]
+
+    @property
+    def main_path(self) -> Path:
+        """The file that errors name."""
+        return next(iter(self.paths.values()))
+
+    def path_of(self, column: str) -> Path:
+        """The file that a column is read from."""
+        return self.paths.get(column, self.main_path)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(path.stat().st_size for path in self.paths.values())
+
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of each file."""
+        return {name: sha256_file(path) for name, path in self.paths.items()}
+
+    def reading(self) -> dict[str, Any]:
+        """What the rows depend on beside the bytes of the files."""
+        ignored = {"name", "path", "paths", "drop_rows"}
+        return self.source.model_dump(mode="json", exclude=ignored)
+
+
+@dataclass(frozen=True)
+class SourceFiles:
+    """A source with its files, in the order in which they are joined."""
+
+    name: str
+    files: list[SourceFile]
+    drop_rows: Path | None = None
+
+
+def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
+    """Find the files of every source; make or fetch those that have to be.
+
+    parameters: section ``ingest``. work: directory for the sample bitext and for downloads.
+
+    Raises:
+        ConfigurationError: every file that is missing, every variable not set, all in one message.
+        InputError, MissingPackageError: a catalogue corpus cannot be had.
+    """
+    problems = _Problems()
+    found: dict[str, SourceFiles] = {}
+    made: list[SampleSource | CatalogueSource] = []
+    for source in parameters.sources:
+        if isinstance(source, (SampleSource, CatalogueSource)):
+            made.append(source)
+        else:
+            files = _resolve_files(source, problems)
+            if files is not None:
+                found[source.name] = files
+    if len(problems):
+        raise ConfigurationError(problems.listed())
+    several: dict[str, list[SourceFiles]] = {name: [one] for name, one in found.items()}
+    for source in made:
+        several[source.name] = (
+            _make_sample(source, work) if isinstance(source, SampleSource) else [_fetch(source, work)]
+        )
+    resolved = [one for source in parameters.sources for one in several[source.name]]
+    names = Counter(one.name for one in resolved)
+    twice = [f"source name {name!r} is used twice" for name, count in names.items() if count > 1]
+    if twice:
+        raise ConfigurationError(twice)
+    return resolved
+
+
+def problems(parameters: IngestParameters) -> list[str]:
+    """Everything wrong with the sources that shows without reading them whole.
+
+    Checks their paths, and the first rows of each file as ingest would read and clean them. Nothing is made,
+    fetched or written.
+
+    parameters: section ``ingest``.
+
+    Returns the problems, each naming its source and, where there is one, file and line.
+    """
+    found = _Problems()
+    for source in parameters.sources:
+        if isinstance(source, (SampleSource, CatalogueSource)):
+            continue
+        files = _resolve_files(source, found)
+        if files is None:
+            continue
+        before = len(found)
+        for file in files.files:
+            try:
+                _check_first_rows(file, parameters.cleaning)
+            except (InputError, OSError) as error:
+                found.add(source.name, error)
+            if len(found) - before == _PROBLEMS_A_SOURCE:
+                found.add(source.name, "further files were not checked")
+                break
+        if files.drop_rows is not None:
+            try:
+                next(_row_numbers(files.drop_rows))
+            except (InputError, OSError) as error:
+                found.add(source.name, error)
+    return found.listed()
+
+
+def _check_first_rows(file: SourceFile, cleaning: Cleaning) -> None:
+    reading = Reading(block_bytes=_FIRST_BYTES)
+    for block in read_file(file, cleaning, reading):
+        if len(block):
+            clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, reading.changes)
+            return
+    raise InputError("the file has no rows", file.main_path)
+
+
+class _Problems:
+    """Everything that is wrong with the sources; a variable that is not set is named once."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._unset: dict[str, list[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._texts) + sum(map(len, self._unset.values()))
+
+    def add(self, source: str, problem: object) -> None:
+        if isinstance(problem, UnsetVariableError):
+            self._unset.setdefault(problem.variable, []).append(source)
+        else:
+            self._texts.append(f"source {source!r}: {problem}")
+
+    def listed(self) -> list[str]:
+        unset = [
+            f"the environment variable {variable} is not set, and these sources name it: "
+            f"{', '.join(dict.fromkeys(sources))}. Set it to the directory that is meant "
+            f"(export {variable}=/some/directory)"
+            for variable, sources in self._unset.items()
+        ]
+        return unset + self._texts
+
+
+def _resolve_files(source: FileSource, problems: _Problems) -> SourceFiles | None:
+    groups: dict[str, list[Path]] = {}
+    drop_rows = None
+    before = len(problems)
+    for key, patterns in source.patterns().items():
+        groups[key] = []
+        for pattern in patterns:
+            try:
+                # Workers elsewhere have another current directory.
+                groups[key] += [path.absolute() for path in files_of(pattern)]
+            except InputError as error:
+                problems.add(source.name, error)
+    if source.drop_rows is not None:
+        try:
+            (drop_rows,) = files_of(source.drop_rows)
+        except InputError as error:
+            problems.add(source.name, error)
+        except ValueError:
+            problems.add(source.name, f"drop_rows: {source.drop_rows} is more than one file")
+    problem = _pairing_problem(groups) if len(problems) == before else None
+    if problem is not None:
+        problems.add(source.name, problem)
+    if len(problems) > before:
+        return None
+    sets = [dict(zip(groups, paths, strict=True)) for paths in zip(*groups.values(), strict=True)]
+    return SourceFiles(source.name, [SourceFile(source, paths) for paths in sets], drop_rows)
+
+
+def _pairing_problem(groups: dict[str, list[Path]]) -> str | None:
+    """Why the files of the sides cannot be paired in order, if they cannot."""
+    counts = {name: len(paths) for name, paths in groups.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{count} for {name}" for name, count in counts.items())
+        return f"the patterns match different numbers of files: {told}"
+    if next(iter(counts.values())) == 1:
+        return None
+    for row in zip(*groups.values(), strict=True):
+        stems = {_stem(path) for path in row}
+        if len(stems) > 1:
+            return f"these would be read as parallel, and their names differ: {', '.join(map(str, row))}"
+    return None
+
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
+
+
+def _stem(path: Path) -> str:
+    """A file's name without compression and language: ``news.cs.gz`` is ``news``."""
+    plain = path.with_suffix("") if path.suffix in _COMPRESSED else path
+    return plain.stem
+
+
+def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
+    from paraforge.intake.sample_bitext import write_sample
+
+    paths = write_sample(work / f"sample-{source.pairs}", source.pairs)
+    files = []
+    for path in paths:
+        reader = TsvSource(
+            format="tsv",
+            name=f"{source.name}-{path.stem.removeprefix('sample-')}",
+            path=str(path),
+            columns={"source_text": 0, "reference": 1},
+        )
+        files.append(SourceFiles(reader.name, [SourceFile(reader, {ONLY: path})]))
+    return files
+
+
+def _fetch(source: CatalogueSource, work: Path) -> SourceFiles:
+    from paraforge.intake.bitext.catalogue import fetch
+
+    reader, paths = fetch(source, work / "catalogue")
+    return SourceFiles(source.name, [SourceFile(reader, p) for p in paths])
+
+
+def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = None) -> Iterator[Block]:
+    """Read one file of a source, as its format and the cleaning say.
+
+    cleaning: what happens to rows that cannot be read.
+    reading: where changes are counted, and how much is read at a time.
+
+    Raises InputError: see the readers in :mod:`paraforge.intake.bitext.readers`.
+    """
+    reading = replace(
+        reading or Reading(), strict=cleaning.malformed == "error", max_line_bytes=cleaning.max_line_bytes
+    )
+    return file.source.read(file.paths, reading)
+
+
+def read_row_numbers(path: Path) -> NDArray[np.int64]:
+    """Row numbers to drop: the first column of each line, counted from 0; the first line may be a header.
+
+    Returns the numbers, rising, without repeats. Raises InputError: a line that does not begin with a row
+    number.
+    """
+    return np.array(sorted(set().union(*_row_numbers(path))), dtype=np.int64)
+
+
+def _row_numbers(path: Path) -> Iterator[set[int]]:
+    for block in line_blocks(path):
+        numbers = set()
+        for row, line in enumerate(block.lines.to_pylist()):
+            first = line.split("\t")[0].strip()
+            if first.isascii() and first.isdigit() and len(first) < _DIGITS_OF_A_ROW:
+                numbers.add(int(first))
+            elif line.strip() and block.first + row > 1:
+                raise InputError(f"{first[:40]!r} is not a row number", path, block.first + row)
+        yield numbers
+
+
+def file_key(file: SourceFile, cleaning: Cleaning, kind: str, version: int, digests: dict[str, str]) -> str:
+    """Key of what reading and cleaning a file gives: hash of its bytes and of everything that matters."""
+    per_row = cleaning.model_dump(mode="json", exclude={"duplicates"})
+    return hash_json([version, kind, file.reading(), per_row, digests])[:40]

@@ -1,0 +1,105 @@
+"""The embedded sample bitext: 20,000 Czech-English sentence pairs written for this project.
+
+``data/`` has them, a file a domain, and 500 more whose Czech sentences are in none of these. The grammar that
+they were drawn from is in the history of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import resources
+from itertools import islice
+from pathlib import Path
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import write_whole
+
+PAIRS = 20_000
+# Shares of the generated pairs.
+_DOMAIN_SHARE = {"everyday": 0.32, "captions": 0.25, "news": 0.2, "software": 0.23}
+SOURCES = (*(f"sample-{domain}" for domain in _DOMAIN_SHARE), "sample-handwritten")
+_HANDWRITTEN_AT_MOST = 5  # one pair in five
+
+
+@dataclass(frozen=True)
+class SamplePair:
+    """A sentence pair of the sample: the source's name, the Czech sentence and its English reference."""
+
+    source: str
+    cs: str
+    reference: str
+
+
+@dataclass(frozen=True, order=True)
+class SynonymPair:
+    """Two English expressions, in alphabetical order, that render the same Czech in the same place."""
+
+    left: str
+    right: str
+    level: str  # "word": one word each; "phrase": more words, or a function word
+
+
+def _rows(name: str) -> list[list[str]]:
+    text = (
+        resources.files("paraforge.intake.sample_bitext").joinpath("data", f"{name}.tsv").read_text("utf-8")
+    )
+    return [line.split("\t") for line in text.split("\n")[:-1]]
+
+
+def _check_size(pairs: int, most: int) -> None:
+    if not 1 <= pairs <= most:
+        raise InputError(f"the sample has 1 to {most:,} pairs, not {pairs:,}")
+
+
+def _sizes(pairs: int, written: int) -> dict[str, int]:
+    """How many pairs of each source there are; they add up to ``pairs``."""
+    left = pairs - written
+    sizes = {f"sample-{domain}": int(left * share) for domain, share in _DOMAIN_SHARE.items()}
+    sizes["sample-everyday"] += left - sum(sizes.values())
+    return sizes | {"sample-handwritten": written}
+
+
+def generate(pairs: int = PAIRS) -> Iterator[SamplePair]:
+    """The first ``pairs`` of the sample: the four domains one after the other, then the hand-written ones,
+    which are all there unless that would be more than a fifth. Raises InputError: there are not so many."""
+    _check_size(pairs, PAIRS)
+    written = min(len(_rows("sample-handwritten")), pairs // _HANDWRITTEN_AT_MOST)
+    for source, size in _sizes(pairs, written).items():
+        for cs, reference in islice(_rows(source), size):
+            yield SamplePair(source, cs, reference)
+
+
+def synonym_pairs() -> tuple[SynonymPair, ...]:
+    """The sample's ground truth, sorted: words and phrases, inflected as in its sentences, that could be
+    chosen for the same Czech in the same place."""
+    return tuple(SynonymPair(*row) for row in _rows("synonyms"))
+
+
+def _write(path: Path, rows: Iterable[tuple[str, str]]) -> Path:
+    content = "".join(f"{cs}\t{reference}\n" for cs, reference in rows).encode("utf-8")
+    if path.is_file() and path.read_bytes() == content:
+        return path  # an unchanged file keeps its time, so that nothing after it runs again
+    write_whole(path, content)
+    return path
+
+
+def write_sample(directory: Path, pairs: int = PAIRS) -> list[Path]:
+    """Write the training part: `<source>.tsv` (Czech, tab, English; UTF-8, newline) for each of `SOURCES`.
+
+    Files are whole or not there, and a second call changes nothing. Raises InputError: there are not so many.
+    """
+    by_source: dict[str, list[tuple[str, str]]] = {source: [] for source in SOURCES}
+    for pair in generate(pairs):
+        by_source[pair.source].append((pair.cs, pair.reference))
+    directory.mkdir(parents=True, exist_ok=True)
+    return [_write(directory / f"{source}.tsv", rows) for source, rows in by_source.items()]
+
+
+def write_sample_test(path: Path, pairs: int = 500) -> Path:
+    """Write the first pairs of the test split as one TSV: no Czech sentence of the training part is there.
+    Raises InputError: there are not so many."""
+    rows = _rows("sample-test")
+    _check_size(pairs, len(rows))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return _write(path, ((cs, reference) for cs, reference in rows[:pairs]))

@@ -1,0 +1,204 @@
+"""One corpus that is looked at: what it has, what a view of it counts, and which pairs it shows."""
+
+from __future__ import annotations
+
+from collections import Counter as Multiset
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.corpus.columns import LABELS
+from paraforge.corpus.publication.manifest import REJECTED, Manifest
+from paraforge.corpus.scoring.changed_pairs import changed_meanings, other_rows
+from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
+from paraforge.corpus.selection.parameters import SelectParameters, selection_of
+from paraforge.corpus.selection.reasons import explain_filters
+from paraforge.corpus.statistics.counts import Scale
+from paraforge.interface.browse.counting import Count, Counter, Look
+from paraforge.interface.browse.histogram import Outlines, outlines
+from paraforge.interface.browse.pairs import PairReader, drawn_rows, nearest_rows
+from paraforge.interface.browse.prepared import FLAGS, SOURCE, PreparedCorpus
+from paraforge.interface.browse.rules import Rules, rules_of
+from paraforge.interface.browse.selection import default_view, parameters_of
+from paraforge.interface.browse.view import RANDOM, View
+from paraforge.interface.browse.wrong_pairs import wrong_pairs_of
+from paraforge.interface.query.differing_words import Pieces, marked_words
+
+if TYPE_CHECKING:
+    import duckdb
+
+SHOWN_PAIRS = 10
+_COUNTS = 32
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a view counts.
+
+    rules: what refuses pairs. count: of the pairs looked at. came: pairs looked at that came to selection.
+    reasons: refused pairs looked at, by reason. words: what the reasons mean.
+    wrong_share: of the wrong pairs, the share that would pass. changed_share: of the pairs whose meaning was
+        changed by rule.
+    """
+
+    rules: Rules
+    count: Count
+    came: int
+    reasons: dict[str, int]
+    words: dict[str, str]
+    wrong_share: float | None
+    changed_share: float | None
+
+    @property
+    def entering(self) -> int:
+        """Pairs kept that the published corpus does not keep."""
+        return self.count.kept - self.count.stayed
+
+    @property
+    def leaving(self) -> int:
+        """Pairs that the published corpus keeps and the view does not."""
+        return self.count.were_kept - self.count.stayed
+
+
+@dataclass(frozen=True)
+class ShownPair:
+    """One pair on the page."""
+
+    reference: Pieces
+    translation: Pieces
+    source_text: str
+    where: str
+    reason: str
+    scores: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Browser:
+    """Answers what the page asks of one corpus; used by several threads."""
+
+    def __init__(self, corpus: PreparedCorpus, connection: duckdb.DuckDBPyConnection) -> None:
+        self.corpus = corpus
+        self.manifest: Manifest = next(one.manifest for one in corpus.datasets if one.manifest)
+        self.published = selection_of(self.manifest.steps)
+        self.base = self.published or SelectParameters(required=[], deciles=[])
+        flags = corpus.tables[FLAGS]
+        self.flags = [name for name in flags.column_names if True in flags[name].to_pylist()]
+        self.default = default_view(self.base, list(corpus.scales), self.flags)
+        # What matters most is above: the paraphrase score, then what the corpus was selected by.
+        self.scales = dict(sorted(corpus.scales.items(), key=self._place))
+        # Scores that some pairs lack: what becomes of these can be chosen.
+        self.incomplete = corpus.incomplete
+        schema = pa.unify_schemas([one.schema.remove_metadata() for one in corpus.datasets])
+        self.integers = {one.name for one in schema if pa.types.is_integer(one.type)}
+        self.sources = [str(name) for name in corpus.tables[SOURCE]["source"].to_pylist()]
+        self.counter = Counter(corpus)
+        self.reader = PairReader(corpus, connection)
+        table = find_wrong_pairs([one.directory for one in corpus.datasets])
+        self.wrong, self.changed = (
+            None if table is None else wrong_pairs_of(kind(table), corpus.layout.scores)
+            for kind in (other_rows, changed_meanings)
+        )
+        self._count = lru_cache(maxsize=_COUNTS)(self._counted)
+        self._parameters: dict[str, SelectParameters] = {}
+
+    def _place(self, item: tuple[str, Scale]) -> tuple[bool, bool]:
+        return item[0] != "paraphrase_score", self.default.intervals[item[0]].is_open
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether refused pairs are there, too."""
+        return any(one.name == REJECTED for one in self.corpus.datasets)
+
+    def look(self, view: View) -> Look:
+        """Which pairs a view looks at."""
+        sources = np.array([not view.sources or name in view.sources for name in self.sources])
+        return Look(sources, self.reader.search(view.text) if view.text else None)
+
+    def count(self, view: View) -> Counted:
+        """Counts of a view; those of the last ones are kept."""
+        parameters = parameters_of(view, self.base)
+        key = parameters.model_dump_json()
+        return self._count(key, view.sources, view.text)
+
+    def totals(self, view: View) -> Count:
+        """Counts of all pairs that came to selection and that a view looks at."""
+        return self._count("", view.sources, view.text).count
+
+    def _counted(self, key: str, sources: tuple[str, ...], text: str) -> Counted:
+        parameters = SelectParameters.model_validate_json(key) if key else None
+        rules = rules_of(parameters, self.corpus)
+        count = self.counter.count(rules, self.look(View({}, {}, sources, text=text)))
+        reasons: Multiset[str] = Multiset()
+        numbers = count.ranks.sum(axis=0).tolist()
+        for reason, number in zip(rules.reasons[1:], numbers[1:-1], strict=True):
+            reasons[reason] += number
+        return Counted(
+            rules,
+            count,
+            sum(numbers[1:]),
+            dict((+reasons).most_common()),
+            explain_filters(parameters) if parameters else {},
+            self.wrong.share(rules) if self.wrong else None,
+            self.changed.share(rules) if self.changed else None,
+        )
+
+    def histograms(self, view: View, counted: Counted) -> dict[str, Outlines]:
+        """What is drawn of each score."""
+        totals = self.totals(view).histograms
+        found = {}
+        for name, scale in self.scales.items():
+            place = self.corpus.layout.scores.index(name)
+            interval = view.intervals[name]
+            found[name] = outlines(
+                scale,
+                totals[place, : scale.bins].tolist(),
+                counted.count.histograms[place, : scale.bins].tolist(),
+                interval.minimum,
+                interval.maximum,
+                self.wrong.histogram(name, scale) if self.wrong else (),
+            )
+        return found
+
+    def pairs(self, view: View, counted: Counted) -> tuple[list[ShownPair], list[ShownPair]]:
+        """Kept and refused pairs to show: drawn at random, or those nearest to a threshold."""
+        rules, look = counted.rules, self.look(view)
+        if view.order != RANDOM:
+            place = self.corpus.layout.scores.index(view.order)
+            kept, refused = nearest_rows(self.counter, rules, look, place, SHOWN_PAIRS)
+        else:
+            last = len(rules.reasons)
+            ranks = [rank for rank in range(1, last) if not view.reason or rules.reasons[rank] == view.reason]
+            kept, refused = (
+                drawn_rows(self.counter, rules, look, counted.count, chosen, SHOWN_PAIRS, view.draw)
+                for chosen in ([last], ranks)
+            )
+        return self._shown(kept, counted), self._shown(refused, counted)
+
+    def _shown(self, rows: Any, counted: Counted) -> list[ShownPair]:
+        shown = []
+        for row, pair in zip(rows.tolist(), self.reader.read(rows), strict=True):
+            reason = self.counter.reason(counted.rules, row)
+            words = counted.words.get(reason, reason.replace("_", " "))
+            shown.append(self._shown_pair(pair, words, pair.get("source_text") or ""))
+        return shown
+
+    def _shown_pair(self, pair: Mapping[str, Any], reason: str = "", source_text: str = "") -> ShownPair:
+        reference, translation = marked_words(pair.get("reference") or "", pair.get("translation") or "")
+        scores = [
+            (LABELS[name], format(pair[name], ".3g")) for name in self.scales if pair.get(name) is not None
+        ]
+        where = f"{pair.get('source') or ''}:{pair.get('line') or ''}"
+        return ShownPair(reference, translation, source_text, where, reason, scores)
+
+    def wrong_pairs(self, counted: Counted) -> list[ShownPair]:
+        """Wrong pairs that would pass, those with the highest paraphrase score first."""
+        if self.wrong is None:
+            return []
+        rows = np.flatnonzero(self.wrong.passing(counted.rules))
+        if "paraphrase_score" in self.scales and "paraphrase_score" in self.wrong.table.column_names:
+            score = self.wrong.values[self.corpus.layout.scores.index("paraphrase_score")]
+            rows = rows[np.argsort(-score[rows], kind="stable")]
+        return [self._shown_pair(pair) for pair in self.wrong.table.take(rows[:SHOWN_PAIRS]).to_pylist()]

@@ -1,0 +1,236 @@
+"""``paraforge annotate``: grade a sample of a corpus in the browser, and report the grades."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
+from paraforge.interface.cli.pages import ALLOW_HOST, HOST, OPEN, listening
+from paraforge.interface.cli.settings import group
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from paraforge.interface.annotation.results import BandRow, Estimate, Report
+
+DATABASE = Path("annotations.sqlite")
+_PLAIN_WIDTH = 110
+
+
+class ServeByDefault(TyperGroup):
+    """A group whose first argument, where it is no command, is the corpus to serve."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read ``annotate CORPUS ...`` as ``annotate serve CORPUS ...``."""
+        if args and args[0] not in (*self.commands, *self.get_help_option_names(ctx)):
+            args = ["serve", *args]
+        return super().parse_args(ctx, args)
+
+
+app = group(
+    "Manual evaluation (ParaNMT-50M, Table 3); see docs/annotation.md.\n\n"
+    "'paraforge annotate CORPUS' is 'paraforge annotate serve CORPUS'.",
+    cls=ServeByDefault,
+)
+
+
+@app.command()
+def serve(
+    corpus: Path | None = typer.Argument(
+        None,
+        metavar="CORPUS",
+        help="directory of a published corpus; without it, continue with the database",
+    ),
+    database: Path = typer.Option(DATABASE, "--database", "-d", help="where answers are kept"),
+    count: int | None = typer.Option(None, "--count", "-n", min=1, help="pairs a band; 100 by default"),
+    seed: int | None = typer.Option(None, help="the same seed draws the same pairs; 1 by default"),
+    kept_only: bool = typer.Option(
+        False,
+        "--kept-only",
+        help="leave out data/rejected next to the corpus, which has most of the low bands",
+    ),
+    host: str = HOST,
+    port: int = typer.Option(8377, min=0, max=65535, help="port to listen on; 0 is any free one"),
+    allow_host: list[str] = ALLOW_HOST,
+    open_browser: bool = OPEN,
+) -> None:
+    """Draw pairs of each score band, and serve the page on which people grade them.
+
+    The first call draws and writes the database; later calls continue with it. Every answer is saved at once.
+
+    \b
+    Examples:
+      paraforge annotate data/corpus
+      paraforge annotate data/corpus -n 20 --seed 7 -d pilot.sqlite
+      paraforge annotate serve -d pilot.sqlite --port 9000
+    """
+    from paraforge.base.interrupts import graceful_interrupts
+    from paraforge.corpus.statistics.counts import BANDS
+    from paraforge.interface.annotation.serving import open_evaluation
+    from paraforge.interface.web.serving import require_packages, serve_app
+
+    # Before anything is drawn: what is missing then is missing later.
+    require_packages()
+    with graceful_interrupts():
+        store, new = open_evaluation(corpus, database, count, seed, False if kept_only else None)
+    draw = store.draw
+    counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]
+    said = "drew" if new else "continuing with"
+    typer.echo(
+        f"{database}: {said} {len(draw.pairs):,} pairs of {draw.origin.name}, seed {draw.seed}", err=True
+    )
+    for band, count, figures in zip(BANDS, counts, draw.bands, strict=True):
+        if count < draw.per_band:
+            typer.echo(f"  band {band} has only {figures.pairs:,} pairs: all are taken", err=True)
+
+    from paraforge.interface.annotation.server import create_app
+
+    may, more = "read the pairs and give answers", "; start again any time to continue"
+    at = listening(host, port, allow_host, open_browser, "Grade", may, more)
+    serve_app(partial(create_app, store), at)
+    graded = sum(annotator.graded for annotator in store.annotators())
+    typer.echo(f"{database}: {graded:,} answers. Next: paraforge annotate report {database}", err=True)
+
+
+@app.command()
+def report(
+    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="what 'annotate CORPUS' wrote"),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="write Table 3 as .tsv, .csv, .json, .jsonl or .parquet"
+    ),
+    form: str | None = typer.Option(None, "--format", "-f", help="table, tsv, csv, json, jsonl, parquet"),
+    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
+) -> None:
+    """Show Table 3 (pairs, trigram overlap, grades by band), agreement, and how many strong pairs there are.
+
+    \b
+    Examples:
+      paraforge annotate report
+      paraforge annotate report pilot.sqlite -o table3.tsv
+    """
+    from paraforge.interface.annotation.results import TABLE_SCHEMA, build_report, table_rows
+    from paraforge.interface.annotation.store import AnnotationStore
+    from paraforge.interface.cli.console import on_terminal, rendered
+    from paraforge.interface.query.output import TABLE, chosen_format, write_rows
+
+    kind = chosen_format(form, output)
+    if kind == TABLE:
+        shown = text_lines("a report of 'annotate'", ".*", ".*", r"seed \d+; graded by .*")
+    else:
+        shown = table("Table 3", kind, TABLE_SCHEMA.names)
+    check_output_file(output, force, shown)
+    found = build_report(AnnotationStore(database))
+    if kind == TABLE:
+        text = rendered(lambda console: show_report(found, console), on_terminal(output), _PLAIN_WIDTH)
+        write_or_print(text, output)
+    else:
+        write_rows(table_rows(found), output, kind)
+
+
+@app.command()
+def export(
+    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="what 'annotate CORPUS' wrote"),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="file to write: .tsv, .csv, .json, .jsonl, .parquet"
+    ),
+    form: str | None = typer.Option(None, "--format", "-f", help="tsv (default), csv, json, jsonl, parquet"),
+    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
+    spreadsheet: bool = typer.Option(
+        False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
+    ),
+) -> None:
+    """Write every complete answer with its pair, one row an answer.
+
+    \b
+    Examples:
+      paraforge annotate export -o answers.tsv
+      paraforge annotate export pilot.sqlite -o answers.parquet
+    """
+    from paraforge.base.errors import InputError
+    from paraforge.interface.annotation.results import ANSWER_SCHEMA, answer_rows
+    from paraforge.interface.annotation.store import AnnotationStore
+    from paraforge.interface.query.output import TABLE, check_spreadsheet, chosen_format, write_rows
+
+    kind = chosen_format(form, output, "tsv")
+    if kind == TABLE:
+        raise InputError("answers are not shown as a table", remedy="Use tsv, csv, json, jsonl or parquet.")
+    check_spreadsheet(kind, spreadsheet)
+    check_output_file(output, force, table("answers", kind, ANSWER_SCHEMA.names))
+    rows = answer_rows(AnnotationStore(database))
+    written = write_rows(rows, output, kind, spreadsheet)
+    if output is not None:
+        typer.echo(f"{output}: {written:,} answers", err=True)
+
+
+def show_report(found: Report, console: Console) -> None:
+    """Print the report as a person reads it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Text(found.name, style="bold"))
+    console.print(Text(found.signature, style="dim"), soft_wrap=True)
+    graders = ", ".join(f"{name} ({graded:,})" for name, graded in found.annotators.items()) or "nobody yet"
+    console.print(Text(f"seed {found.seed}; graded by {graders}\n"))
+    tables = (
+        {"all": found.table} if len(found.annotators) == 1 else {"all": found.table, **found.by_annotator}
+    )
+    for name, rows in tables.items():
+        title = "Grades by band" if name == "all" else f"Grades by band: {name}"
+        console.print(Text(title, style="bold"))
+        console.print(Padding(_band_table(rows), (0, 0, 1, 0)))
+    if found.agreements:
+        console.print(Text("Agreement", style="bold"))
+        console.print(Padding(_agreement_table(found), (0, 0, 1, 0)))
+    console.print(Text(f"Strong paraphrases (grade 3) in the corpus: {_strong(found.strong)}"))
+
+
+def _strong(estimate: Estimate | None) -> str:
+    from paraforge.interface.annotation.results import LEAST_ANSWERS
+
+    if estimate is None or not estimate.is_known or estimate.standard_error is None:
+        return f"too few answers; grade {LEAST_ANSWERS} pairs of every band at least"
+    return f"{estimate.pairs:,.0f} ± {estimate.standard_error:,.0f} (standard error of sampling)"
+
+
+def _table() -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(
+        box=box.SIMPLE_HEAD, header_style="bold cyan", padding=(0, 1), pad_edge=False, show_edge=False
+    )
+
+
+def _band_table(rows: list[BandRow]) -> Table:
+    table = _table()
+    table.add_column("score", no_wrap=True)
+    for heading in ("pairs", "trigram overlap", "graded", "para. 1", "2", "3", "fluency 1", "2", "3"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        overlap = "-" if row.overlap_mean is None else f"{row.overlap_mean:.2f} ± {row.overlap_deviation:.2f}"
+        grades = [f"{count:.4g}" if row.graded else "-" for count in (*row.paraphrase, *row.fluency)]
+        table.add_row(row.band, f"{row.pairs:,}", overlap, f"{row.graded}/{row.drawn}", *grades)
+    return table
+
+
+def _agreement_table(found: Report) -> Table:
+    from rich.text import Text
+
+    table = _table()
+    for heading in ("annotators", "question"):
+        table.add_column(heading)
+    for heading in ("pairs", "equal grades", "kappa", "linear kappa"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in found.agreements:
+        values = [
+            "-" if value is None else f"{value:.2f}"
+            for value in (one.agreement, one.kappa, one.weighted_kappa)
+        ]
+        table.add_row(Text(f"{one.first} and {one.second}"), one.question, str(one.pairs), *values)
+    return table

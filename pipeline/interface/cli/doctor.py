@@ -1,0 +1,62 @@
+"""``paraforge doctor``: what is installed, which engines work, and what to do about what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+_MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "note   "}
+
+
+def doctor(
+    as_json: bool = typer.Option(False, "--json", help="print JSON instead of lines"),
+    repair: bool = typer.Option(
+        False, "--repair", help="only rename DVC's files that a kill cut off, so that 'dvc repro' continues"
+    ),
+    install_fairseq: bool = typer.Option(
+        False, "--install-fairseq", help="only build and install fairseq, which trains translation models"
+    ),
+) -> None:
+    """Check what is installed, which engines work, and whether this project's files are sound.
+
+    In a project of another version it shows which stages run again and why.
+
+    Exits with 1 if something that every corpus needs is broken; optional things that are missing are
+    only named.
+    """
+    import dataclasses
+    import json
+
+    if install_fairseq:
+        from paraforge.translation.models.fairseq_installation import install_fairseq as install
+
+        raise typer.Exit(0 if install() else 1)
+    if repair:
+        from paraforge.base.shards.dvc_files import set_aside
+        from paraforge.interface.project.upgrade import adopt_lock
+
+        for path, aside in set_aside():
+            typer.echo(
+                f"{path} was cut off by a kill and is now {aside}: 'dvc repro' continues from finished work"
+            )
+        if adopt_lock():
+            typer.echo("dvc.lock: stages have the names that dvc.yaml has now; nothing runs again for that")
+        return
+    from paraforge.interface.configuration.diagnosis import diagnose
+    from paraforge.interface.project.staleness import project_findings
+
+    findings = [*diagnose(), *project_findings(Path())]
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
+    else:
+        section = ""
+        for finding in findings:
+            if finding.section != section:
+                section = finding.section
+                typer.echo(f"{section}")
+            typer.echo(f"  {_MARKS[finding.state]}  {finding.name}: {finding.detail}")
+            if finding.remedy:
+                typer.echo(f"           -> {finding.remedy}")
+    if any(finding.state == "broken" for finding in findings):
+        raise typer.Exit(1)

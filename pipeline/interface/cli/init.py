@@ -1,0 +1,79 @@
+"""``paraforge init``: make a project, or bring one up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def init(
+    directory: Path = typer.Argument(
+        None, metavar="DIR", help="a new or empty directory; with --upgrade the project, by default this one"
+    ),
+    sample: bool = typer.Option(
+        False,
+        "--sample",
+        help="begin with the embedded sample, as without --bitext, and say nothing of yours",
+    ),
+    bitext: tuple[Path, Path] = typer.Option(
+        None, metavar="FILE FILE", help="begin with this bitext: a foreign and an English file, line by line"
+    ),
+    upgrade: bool = typer.Option(
+        False, "--upgrade", help="bring a project of an earlier version up to date; what you changed stays"
+    ),
+) -> None:
+    """Make a project in a directory of its own, which 'dvc repro' then runs.
+
+    \b
+    Examples:
+      paraforge init my                                  the embedded sample, and a place for your bitext
+      paraforge init my --bitext a.cs.gz a.en.gz         your bitext: its lines and languages are checked
+      paraforge init --upgrade                           after an upgrade of Paraforge
+    """
+    from paraforge.base.errors import InputError
+    from paraforge.interface.project.bitext import look_at
+    from paraforge.interface.project.creation import make_project
+
+    if upgrade:
+        if sample or bitext:
+            raise InputError("--upgrade changes no corpus: give it without --sample and --bitext")
+        _upgrade(directory or Path())
+        return
+    if directory is None:
+        raise InputError("name the directory of the project: paraforge init DIR")
+    if sample and bitext:
+        raise InputError("give --sample or --bitext")
+    found = look_at(*bitext) if bitext else None
+    make_project(directory, found)
+    typer.echo(f"{directory}: a project with {'the embedded sample' if found is None else 'your bitext'}")
+    if found is not None:
+        for name, path, language in zip(
+            ("source_text", "reference"), (found.source, found.reference), found.languages, strict=True
+        ):
+            typer.echo(f"  {name}: {path}, {found.lines:,} lines, {language or 'of unknown language'}")
+        typer.echo(f"  choices: {' '.join(found.choices)}")
+    elif not sample:
+        typer.echo("  your bitext: edit configs/corpus/my.yaml, then")
+        typer.echo("  paraforge configure corpus=my translation=small select=quality")
+    typer.echo(f"Now: cd {directory} && dvc repro")
+
+
+def _upgrade(project: Path) -> None:
+    from paraforge.interface.project.staleness import what_runs
+    from paraforge.interface.project.upgrade import upgrade
+
+    done = upgrade(project)
+    for title, paths in (("new", done.new), ("updated", done.updated), ("yours, kept", done.kept)):
+        for path in paths:
+            typer.echo(f"  {title}: {path}")
+    if done.lock:
+        typer.echo("  dvc.lock: stages have their new names; nothing runs again for that")
+    if "dvc.yaml" in done.kept:
+        typer.echo(
+            "  your dvc.yaml has to name the stages 'python -m paraforge.stages.NAME', and versions.yaml in "
+            "place of pipeline/versions.py"
+        )
+    typer.echo(f"{project}: up to date")
+    for line in what_runs(project):
+        typer.echo(line)

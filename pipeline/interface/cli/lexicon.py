@@ -1,0 +1,243 @@
+"""``paraforge lexicon``: extract a paraphrase lexicon, look words up, compare it with PPDB, evaluate it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from paraforge.interface.cli.outputs import LEXICON as KIND
+from paraforge.interface.cli.outputs import check_output_directory
+from paraforge.interface.cli.settings import group
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+app = group("A paraphrase lexicon by adjusted PMI (ParaNMT-50M, appendix A.1); see docs/lexicon.md.")
+
+# ParaNMT, Table 12.
+TABLE_12_WORDS = ("laughed", "respectful")
+LEXICON = Path("data/lexicon")
+
+
+@app.command()
+def extract(
+    input_path: Path = typer.Argument(metavar="INPUT", help="corpus directory, Parquet file or TSV"),
+    output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
+    aligned: list[Path] = typer.Option(
+        [], help="shard directory with more columns of the same rows, e.g. data/scored for data/translated"
+    ),
+    minimum_score: float = typer.Option(0.35, help="least paraphrase score of a pair"),
+    all_scores: bool = typer.Option(False, "--all-scores", help="count all pairs, scored or not"),
+    maximum_tokens: int = typer.Option(30, help="most tokens of a side"),
+    minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry"),
+    maximum_paraphrases: int | None = typer.Option(None, help="entries kept for a word; all by default"),
+    smoothing: str = typer.Option(
+        "shrinkage", help="for words never in one sentence: shrinkage, pseudo_count, independence, none"
+    ),
+    pseudo_count: float = typer.Option(1.0, help="strength of the smoothing, in sentences"),
+    smooth_all: bool = typer.Option(
+        False, "--smooth-all", help="smooth every ordinary PMI: better on a small corpus"
+    ),
+    classes: str = typer.Option(
+        "words", help="words, lemmas, words_and_tags or lemmas_and_tags (needs the extra classes)"
+    ),
+    spacy_model: str = typer.Option("en_core_web_sm", help="spaCy pipeline that gives the tags"),
+    workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
+    work: Path = typer.Option(Path("work"), help="where unfinished work is kept"),
+    force: bool = typer.Option(False, "--force", help="replace the output directory"),
+) -> None:
+    """Extract a lexicon from paraphrase pairs.
+
+    A TSV has reference, translation and perhaps the paraphrase score, as the released ParaNMT-50M; it may be
+    compressed.
+
+    \b
+    Examples:
+      paraforge lexicon extract data/corpus my-lexicon
+      paraforge lexicon extract para-nmt-50m.txt paranmt-lexicon
+      paraforge lexicon extract data/translated my-lexicon --aligned data/scored
+      paraforge lexicon extract pairs.tsv.gz my-lexicon --all-scores --minimum-pairs 2 --smooth-all
+    """
+    from pydantic import ValidationError
+
+    from paraforge.base.errors import ConfigurationError
+    from paraforge.base.interrupts import graceful_interrupts
+    from paraforge.base.shards.resources import Resources
+    from paraforge.products.lexicon.extraction import extract_lexicon
+    from paraforge.products.lexicon.parameters import LexiconParameters
+
+    check_output_directory(output, force, KIND)
+    values = {
+        "filters": {"minimum_score": None if all_scores else minimum_score, "maximum_tokens": maximum_tokens},
+        "minimum_pairs": minimum_pairs,
+        "smoothing": smoothing,
+        "pseudo_count": pseudo_count,
+        "smooth_all": smooth_all,
+        "maximum_paraphrases": maximum_paraphrases,
+        "classes": classes,
+        "spacy_model": spacy_model,
+    }
+    try:
+        parameters = LexiconParameters.model_validate(values)
+    except ValidationError as error:
+        raise ConfigurationError(
+            [f"--{str(p['loc'][-1]).replace('_', '-')} {p['input']}: {p['msg']}" for p in error.errors()]
+        ) from error
+    with graceful_interrupts():
+        inputs = [input_path, *aligned]
+        report = extract_lexicon(inputs, output, parameters, Resources(workers=workers, work=work))
+    left_out = ", ".join(f"{reason} {count:,}" for reason, count in report.dropped.items() if count)
+    typer.echo(
+        f"{output}: {report.entries:,} entries of {report.words_with_paraphrases:,} words from "
+        f"{report.pairs:,} of {report.rows:,} pairs" + (f" (left out: {left_out})" if left_out else "")
+    )
+
+
+@app.command()
+def lookup(
+    words: list[str] = typer.Argument(metavar="WORD", help="words to look up"),
+    lexicon: Path = typer.Option(LEXICON, "--lexicon", "-l", help="directory of the lexicon"),
+    count: int = typer.Option(20, "--count", "-n", min=1, help="paraphrases shown of a word"),
+    minimum_pairs: int = typer.Option(1, help="least number of pairs of an entry"),
+    by_cross: bool = typer.Option(False, "--by-cross", help="order by cross-sentence PMI"),
+    as_json: bool = typer.Option(False, "--json", help="print JSON, one object a word"),
+) -> None:
+    """Show the paraphrases of words, the best first.
+
+    \b
+    Examples:
+      paraforge lexicon lookup laughed respectful
+      paraforge lexicon lookup laughed -l paranmt-lexicon --minimum-pairs 100 --json
+    """
+    from paraforge.products.lexicon.lookup import Lexicon
+
+    opened = Lexicon(lexicon)
+    found = opened.lookup(words, count, minimum_pairs, "cross_pmi" if by_cross else "adjusted_pmi")
+    missing = 0
+    for word, entries in found.items():
+        if as_json:
+            typer.echo(json.dumps({"word": word, "paraphrases": entries.to_pylist()}, ensure_ascii=False))
+        elif entries.num_rows:
+            typer.echo(_table(word, entries))
+        if not entries.num_rows:
+            missing += 1
+            typer.echo(f"{word}: {_why_missing(opened, word, minimum_pairs)}", err=True)
+    if missing == len(found):
+        raise typer.Exit(1)
+
+
+def _why_missing(lexicon: Any, word: str, minimum_pairs: int) -> str:
+    least = max(minimum_pairs, lexicon.manifest["parameters"]["minimum_pairs"])
+    sentences = lexicon.count_of(word)
+    if not sentences:
+        return f"not in the lexicon: in fewer than {least} sentences"
+    return f"no paraphrase: in {sentences:,} sentences, but no other word is opposite it in {least} pairs"
+
+
+def _table(word: str, entries: pa.Table) -> str:
+    lines = [f"{word}  (in {entries['word_count'][0].as_py():,} sentences)"]
+    width = max(10, *(len(name) for name in entries["paraphrase"].to_pylist()))
+    headings = f"{'adjusted':>8}  {'cross':>7}  {'ordinary':>8}  {'pairs':>9}"
+    lines.append(f"  {'rank':>5}  {'paraphrase':{width}}  {headings}")
+    for row in entries.to_pylist():
+        scores = [
+            "-".rjust(size) if row[name] is None else f"{row[name]:{size}.2f}"
+            for name, size in (("adjusted_pmi", 8), ("cross_pmi", 7), ("ordinary_pmi", 8))
+        ]
+        lines.append(
+            f"  {row['rank']:>5}  {row['paraphrase']:{width}}  {'  '.join(scores)}  {row['pairs']:>9,}"
+        )
+    return "\n".join(lines)
+
+
+@app.command()
+def compare(
+    lexicon: Path = typer.Argument(help="directory of the lexicon"),
+    ppdb: Path = typer.Argument(metavar="PPDB", help="PPDB lexical file, or a list of word pairs"),
+    words: list[str] = typer.Option(
+        list(TABLE_12_WORDS), "--word", "-w", help="word to show; those of the paper's Table 12 by default"
+    ),
+    count: int = typer.Option(20, "--count", "-n", min=1, help="paraphrases shown of a word"),
+    minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry that is shown"),
+    as_json: bool = typer.Option(False, "--json", help="print JSON"),
+) -> None:
+    """Compare a lexicon with PPDB: words side by side (ParaNMT Table 12), how many pairs they share, and,
+    where PPDB's file has scores, how both rank them.
+
+    \b
+    Example:
+      paraforge lexicon compare data/lexicon ppdb-2.0-xxxl-lexical.gz -w laughed -w respectful
+    """
+    from dataclasses import asdict
+
+    from paraforge.products.lexicon.evaluation import agreement
+    from paraforge.products.lexicon.lookup import Lexicon
+    from paraforge.products.lexicon.reference_lexicon import read_reference_lexicon
+
+    reference = read_reference_lexicon(ppdb)
+    opened = Lexicon(lexicon)
+    found = opened.lookup(words, count, minimum_pairs)
+    shown = {
+        word: {"reference": reference.paraphrases(word)[:count], "lexicon": entries["paraphrase"].to_pylist()}
+        for word, entries in found.items()
+    }
+    shared = agreement(opened, reference)
+    if as_json:
+        typer.echo(json.dumps({"words": shown, "agreement": asdict(shared)}, ensure_ascii=False, indent=2))
+        return
+    for word, sides in shown.items():
+        typer.echo(word)
+        typer.echo(f"  {reference.name}: {', '.join(sides['reference']) or '-'}")
+        typer.echo(f"  {lexicon}: {', '.join(sides['lexicon']) or '-'}")
+    typer.echo(
+        f"{reference.name} has {shared.reference_pairs:,} pairs; the lexicon knows both words of "
+        f"{shared.known:,}, and has {shared.shared:,} as entries"
+    )
+    for rank, share in shared.precision_at.items():
+        best = f"of the lexicon's best {rank} paraphrases of a word in {reference.name}"
+        typer.echo(f"{best}, {100 * share:.1f} % are in it")
+    for name, rho in shared.spearman.items():
+        if rho is not None:
+            typer.echo(f"Spearman x 100 of {name} with the scores of {reference.name}: {rho:.2f}")
+
+
+@app.command()
+def evaluate(
+    lexicon: Path = typer.Argument(LEXICON, help="directory of the lexicon"),
+    word_lists: list[Path] = typer.Option(
+        ..., "--words", "-w", help="similarity judgements such as SimLex-999.txt"
+    ),
+    references: list[Path] = typer.Option(
+        [], "--ppdb", help="PPDB file or pair list to evaluate for comparison"
+    ),
+    minimum_pairs: int = typer.Option(1, help="least number of pairs of an entry"),
+    as_json: bool = typer.Option(False, "--json", help="print JSON"),
+) -> None:
+    """Correlate scores with human judgements (ParaNMT Table 13): Spearman x 100, unseen pairs 0.
+
+    \b
+    Example:
+      paraforge lexicon evaluate data/lexicon -w SimLex-999.txt --ppdb ppdb-2.0-xxxl-lexical.gz
+    """
+    from paraforge.products.lexicon.evaluation import SCORES, evaluate_lexicon, read_lists
+
+    lists = read_lists(word_lists, references)
+    result = evaluate_lexicon(lexicon, lists, minimum_pairs)
+    if as_json:
+        typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
+        return
+    for name, row in result.items():
+        typer.echo(f"{name}: {row['pairs']:,} pairs")
+        for score in SCORES:
+            typer.echo(_cell(f"{lexicon} {score}", row[score], row["found"]))
+        for reference in lists.references:
+            cell = row[reference.name]
+            typer.echo(_cell(reference.name, cell["spearman"], cell["found"]))
+
+
+def _cell(name: str, spearman: float | None, found: int) -> str:
+    shown = "     -" if spearman is None else f"{spearman:6.2f}"
+    return f"  {shown}  {name} ({found:,} found)"

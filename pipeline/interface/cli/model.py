@@ -1,0 +1,167 @@
+"""``paraforge model``: import a ready translation model, check one, and show any model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+
+import typer
+
+from paraforge.base.interrupts import graceful_interrupts
+from paraforge.interface.cli.settings import checked, group
+
+app = group("Ready translation models: import and check; any model: show. See docs/models.md.")
+
+
+@app.command("import")
+def import_command(
+    source: str = typer.Argument(
+        metavar="SOURCE", help="path of a model, of a zip or tar of one, or ORGANISATION/NAME[@REVISION]"
+    ),
+    destination: Path = typer.Argument(metavar="DEST", help="directory to write"),
+    source_language: str = typer.Option(
+        None, "--from", help="language of the sources, e.g. de, deu_Latn; what a checkpoint says, or cs"
+    ),
+    target_language: str = typer.Option(
+        None, "--to", help="language of the translations; what a checkpoint says, or en"
+    ),
+    source_prefix: list[str] = typer.Option(
+        [], help="token before every source, where the model's tokeniser does not put it; may be repeated"
+    ),
+    source_suffix: list[str] = typer.Option([], help="token after every source; may be repeated"),
+    target_prefix: list[str] = typer.Option(
+        [], help="token that every translation begins with; may be repeated"
+    ),
+    force: bool = typer.Option(False, "--force", help="replace DEST"),
+) -> None:
+    """Import a ready model, so that 'paraforge translate --model DEST' and nmt.model can use it.
+
+    SOURCE may be OPUS-MT or Marian (decoder.yml, model.npz, vocabulary, source.spm, target.spm), Transformers
+    (Marian, M2M-100, NLLB), a fairseq checkpoint with dict.LANGUAGE.txt and SentencePiece model or BPE codes,
+    or CTranslate2. Embeddings, vocabulary and subwords have to fit; no code of a model is run.
+
+    \b
+    Examples:
+      paraforge model import opus-2020-01-20.zip models/cs-en
+      paraforge model import Helsinki-NLP/opus-mt-de-en models/de-en --from de
+      paraforge model import facebook/nllb-200-distilled-600M models/nllb-de-en --from de
+      paraforge model import checkpoints/checkpoint_best.pt models/cs-en
+    """
+    from paraforge.interface.cli.outputs import TRANSLATION_MODEL, check_output_directory
+    from paraforge.translation.models.importing import import_model
+
+    check_output_directory(destination, force, TRANSLATION_MODEL)
+    with graceful_interrupts():
+        description = import_model(
+            source,
+            destination,
+            source_language=source_language,
+            target_language=target_language,
+            affixes={
+                "source_prefix": source_prefix or None,
+                "source_suffix": source_suffix or None,
+                "target_prefix": target_prefix or None,
+            },
+        )
+    typer.echo(f"{destination}: {description['origin']} model, fingerprint {description['fingerprint'][:16]}")
+    languages = [description[f"{side}_language"] for side in ("source", "target")]
+    asked = [source_language or languages[0], target_language or languages[1]]
+    if asked != languages:
+        was, wanted = (" to ".join(pair) for pair in (languages, asked))
+        typer.echo(f"it was imported before, from {was}, and is not made to be from {wanted}", err=True)
+    typer.echo(f"try it: echo ... | paraforge translate - - --model {quote(str(destination))}")
+
+
+@app.command()
+def show(
+    model: Path = typer.Argument(metavar="MODEL", help="directory of any model, e.g. models/nmt"),
+    as_json: bool = typer.Option(False, "--json", help="print JSON"),
+) -> None:
+    """Show what a model is: of a translation model where it is from, languages, engines, tags, sizes.
+
+    Of embeddings, decoders, SIF, word vectors and exports it shows the architecture, sizes and what they were
+    trained on. Nothing is loaded.
+
+    \b
+    Examples:
+      paraforge model show models/nmt
+      paraforge model show models/embeddings/word --json
+    """
+    import json
+
+    from paraforge.translation.models.showing import describe
+
+    description = describe(model)
+    if as_json:
+        typer.echo(json.dumps(description, indent=2, ensure_ascii=False))
+        return
+    width = max(map(len, description), default=0)
+    for name, value in description.items():
+        typer.echo(f"{name:>{width}}  {value}")
+
+
+@app.command()
+def check(
+    model: Path = typer.Argument(metavar="MODEL", help="directory of a model, e.g. models/nmt"),
+    sentence: str = typer.Argument("", metavar="SENTENCE", help="translate it, too"),
+    engine: str = typer.Option("ctranslate2", help="engine that opens it"),
+    beam: int = typer.Option(4, min=1, max=128, help="width of the beam"),
+    compute_type: str = typer.Option("float32", help="float32, int8, ... or auto: the fastest"),
+    bitext: Path = typer.Option(
+        None, metavar="FILE", help="TSV, or a directory of ingested shards: compare with float32 on a sample"
+    ),
+    columns: str = typer.Option("0,1", help="of the TSV: reference and foreign side, counted from 0"),
+    count: int = typer.Option(1000, "--count", "-n", min=200, help="sentences of the sample"),
+    limit: float = typer.Option(0.02, min=0, help="nats a token that may be lost"),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+) -> None:
+    """Check a model: every file's SHA-256, embeddings against vocabulary, and that an engine opens it.
+
+    With --bitext, a sample is translated in float32 and in the compute type (of the engine ctranslate2), as
+    the stage translate does before it relies on int8. Unless it shows that less than the limit is lost (the
+    upper bound of a 95 % interval is below it), the exit code is 1.
+
+    \b
+    Examples:
+      paraforge model check models/nmt
+      paraforge model check models/de-en "Der Hund schläft."
+      paraforge model check models/nmt --compute-type int8 --bitext test.en-cs.tsv.gz --beam 12
+      paraforge model check models/nmt --compute-type int8 --bitext data/ingested
+    """
+    from paraforge.base.errors import IncompleteError
+    from paraforge.translation.decoding.translator import DecodingOptions, Placement
+    from paraforge.translation.engines import open_translator
+    from paraforge.translation.models.importers.ctranslate2 import check_embeddings
+    from paraforge.translation.models.importing import usable_model
+    from paraforge.translation.models.model import open_model
+
+    options = checked(DecodingOptions, {"beam": beam, "compute_type": compute_type})
+    model = usable_model(model, engine)
+    opened = open_model(model, engine)
+    folder = opened.folders.get("ctranslate2")
+    if folder is not None:
+        check_embeddings(folder, folder)
+    translator = open_translator(engine, opened, options, Placement("cpu"))
+    found = next(iter(translator.translate([sentence])), None) if sentence else None
+    typer.echo(f"{model}: whole; the engine {engine} opens it")
+    if found is not None:
+        if found.failed or not found.hypotheses:
+            raise IncompleteError(f"the sentence could not be translated: {found.failed}")
+        best = found.hypotheses[0]
+        typer.echo(f"{best.score:.4f}  {best.text}")
+    if bitext is None:
+        return
+
+    from paraforge.base.shards.resources import available_cores
+    from paraforge.interface.cli.settings import column_pair
+    from paraforge.translation.stage.calibration.check import loss_on_bitext
+
+    pair = column_pair(columns)
+    placement = Placement(threads=threads or available_cores())
+    with graceful_interrupts():
+        loss = loss_on_bitext(model, bitext, options, placement, columns=pair, sentences=count)
+    typer.echo(f"{loss}, beam {beam}")
+    if not loss.within(limit):
+        typer.echo(f"not shown to be within the limit, {limit:g} nats a token: a run would use float32")
+        raise typer.Exit(1)
+    typer.echo(f"within the limit, {limit:g} nats a token")

@@ -1,0 +1,125 @@
+"""``paraforge plan``: what a translation will take, before it is begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def plan(
+    overrides: list[str] = typer.Argument(
+        None,
+        metavar="GROUP=CHOICE|KEY=VALUE",
+        help="plan for other choices than params.yaml has, as for 'paraforge configure'",
+    ),
+    price: float = typer.Option(None, min=0, help="price of a device for an hour, in any currency"),
+    devices: str = typer.Option("1,2,4,8", help="numbers of devices to compare"),
+    seconds: float = typer.Option(90, min=1, help="time for the sample"),
+    precision: float = typer.Option(0.03, min=0.001, max=1, help="end earlier when known to within this"),
+    rate: float = typer.Option(
+        None, min=0.001, help="sentences/s of a device, if known: translate no sample, need no model"
+    ),
+    input_price: float = typer.Option(None, min=0, help="price of a million input tokens of a server"),
+    output_price: float = typer.Option(None, min=0, help="price of a million output tokens of a server"),
+    sentences: int = typer.Option(None, min=1, help="plan for this many sentences of the corpus' lengths"),
+    simulate: bool = typer.Option(
+        False, "--simulate", help="also simulate preemptible devices, by size of a task"
+    ),
+    preemption_hours: float = typer.Option(3.0, min=0.01, help="mean time until such a device is taken away"),
+    ingested: Path = typer.Option(
+        None, metavar="DIR", help="plan for these ingested shards, whatever the parameters say"
+    ),
+    model: Path = typer.Option(None, metavar="DIR", help="plan with this model, whatever the parameters say"),
+    configs: Path = typer.Option(
+        None, metavar="DIR", help="directory of the groups; by default configs/ here, or the package's own"
+    ),
+    parameters_path: Path = typer.Option(Path("params.yaml"), "--params", help="parameters to plan for"),
+    as_json: bool = typer.Option(False, "--json", help="print JSON"),
+) -> None:
+    """Say how long the translation of the corpus will take, what it costs, and what disk and memory it needs.
+
+    A sample with the lengths of the whole is translated on one device, as 'dvc repro' would; the interval is
+    a 95 % bootstrap over its blocks. The corpus is what the parameters say now: its sources are ingested, as
+    far as they have not been before, and 'dvc repro' reuses that. The plan is kept, and the stage translate
+    says in the end how right it was. The plan also says how many sentences the translation memory knows
+    already, and what is left.
+
+    A server (translate.engine: server) is paid by tokens: it counts them while it translates 384 sentences,
+    which go to the translation memory. With --rate nothing is asked: tokens are estimated from the texts.
+
+    With --simulate, devices are taken away at random times: the table has the hours, and the shares of them
+    that cut-off tasks, overheads of tasks, starts and idle devices take, for each size of a task.
+
+    \b
+    Examples:
+      paraforge plan --price 2.5 --devices 1,2,4,8
+      paraforge plan translation=opus-mt nmt.model=models/opus translate.beam=4
+      paraforge plan --rate 7000 --sentences 51400000 --devices 1,8 --price 3 --simulate
+      paraforge plan translation=server translate.server.model=NAME --input-price 0.15 --output-price 0.6
+      paraforge plan --json > plan.json
+    """
+    import json
+
+    from paraforge.base.errors import ConfigurationError
+    from paraforge.base.interrupts import graceful_interrupts
+    from paraforge.base.shards.store import ShardDirectory
+    from paraforge.interface.configuration import load_parameters
+    from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster, tidied
+    from paraforge.interface.planning.simulation import MOST_DEVICES, best_task_size, compare_task_sizes
+    from paraforge.interface.planning.table import plan_json, plan_text, simulation_text
+    from paraforge.translation.engines import is_model_free, is_remote
+    from paraforge.translation.models.importing import usable_model
+
+    if overrides:
+        from paraforge.interface.configuration.choices import reconfigure
+        from paraforge.interface.configuration.composition import configs_directory
+
+        parameters = reconfigure(configs_directory(configs), overrides, parameters_path).parameters
+    else:
+        parameters = load_parameters(parameters_path)
+    counts = [part.strip() for part in devices.split(",")]
+    if not all(part.isdecimal() and 0 < int(part) <= MOST_DEVICES for part in counts):
+        raise ConfigurationError(
+            [f"--devices {devices}: numbers from 1 to {MOST_DEVICES:,}, separated by commas"]
+        )
+    numbers = sorted({int(part) for part in counts})
+    if is_remote(parameters.translate.engine):
+        numbers = [1]
+    with graceful_interrupts(), tidied(parameters.resources.work):
+        corpus = ingested_corpus(parameters) if ingested is None else ShardDirectory(ingested)
+        built = Path("models/nmt")
+        if model is None:
+            model = built if rate is not None else model_path(parameters, corpus, built)
+        elif not is_model_free(parameters.translate.engine):
+            model = usable_model(model, parameters.translate.engine)
+        found = make_plan(
+            parameters,
+            corpus,
+            model,
+            devices=numbers,
+            price=price,
+            seconds=seconds,
+            precision=precision,
+            rate=rate,
+            sentences=sentences,
+            token_prices=(input_price, output_price),
+        )
+        compared = None
+        if simulate:
+            cluster = spot_cluster(found.facts, max(numbers), preemption_hours)
+            compared = compare_task_sizes(found.facts.sentences, cluster)
+    if as_json:
+        typer.echo(json.dumps(plan_json(found, compared), indent=2))
+        return
+    typer.echo(plan_text(found, price))
+    if simulate and not compared:
+        typer.echo(
+            "\nnothing to simulate: there are fewer than 250 sentences, or so many take longer than a device "
+            "lives"
+        )
+    if compared:
+        typer.echo(
+            f"\n{max(numbers)} preemptible devices, taken away after {preemption_hours:g} h on average:\n"
+        )
+        typer.echo(simulation_text(compared, best_task_size(compared), price))

@@ -1,0 +1,171 @@
+"""``paraforge score``: score pairs of reference and translation from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from paraforge.base.errors import ConfigurationError
+from paraforge.interface.cli.spelling import DEVICE_HELP
+
+if TYPE_CHECKING:
+    from paraforge.corpus.selection.filters.bounds import BoundsParameters
+
+
+_MODEL_OPTIONS = {"cosine": "sentence-transformer", "cross_encoder": "cross-encoder"}
+
+
+def score(
+    input_path: Path = typer.Argument(metavar="INPUT", help="TSV (plain, gz, bz2, xz, zst) or Parquet"),
+    output: Path = typer.Argument(metavar="OUTPUT", help="Parquet file to write"),
+    vectors: Path | None = typer.Option(
+        None,
+        help="word vectors: a file (word2vec, GloVe or paragram format) or a table such as models/paragram; "
+        "or a trained model's directory; by default the built-in English scorer",
+    ),
+    reference: str = typer.Option("", help="reference column: a TSV's number from 0 (default 0) or a name"),
+    translation: str = typer.Option("", help="translation column: a TSV's number (default 1) or a name"),
+    header: bool = typer.Option(False, "--header", help="the TSV's first line names its columns"),
+    identify_language: bool = typer.Option(
+        False, "--identify-language", help="add the languages of both sides (needs the extra language)"
+    ),
+    languages: str = typer.Option("", help="codes of the languages to tell apart, e.g. en,cs,de"),
+    sentence_transformer: Path | None = typer.Option(
+        None, help="add the cosine under the sentence-transformers model in this directory"
+    ),
+    cross_encoder: Path | None = typer.Option(
+        None, help="add what the cross-encoder of sentence-transformers in this directory says"
+    ),
+    minimum: float | None = typer.Option(
+        None, help="refuse pairs with a lower score: a column 'rejected' gives the reason"
+    ),
+    wrong_pairs: float | None = typer.Option(
+        None,
+        help="the same, with the minimum that at most this share of wrong pairs reaches, e.g. 0.01",
+    ),
+    by: str = typer.Option("paraphrase_score", help="the score that pairs are refused by"),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
+    workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
+    force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
+) -> None:
+    """Score pairs: lengths, paraphrase score, n-gram overlaps, copy rate, signs of bad translations.
+
+    OUTPUT has the columns of a published corpus: for a TSV line, reference, translation and the scores; for a
+    Parquet file all its columns and the scores.
+
+    A verdict says how well the score tells these pairs from wrong ones, which have the translation of another
+    pair. Refused pairs stay in OUTPUT.
+
+    A vector file is converted once; its memory-mapped table is kept in ~/.cache/paraforge/vectors.
+
+    \b
+    Examples:
+      paraforge score pairs.tsv.gz scored.parquet
+      paraforge score pairs.tsv.gz scored.parquet --wrong-pairs 0.01
+      paraforge score pairs.tsv.gz scored.parquet --vectors paragram_300_sl999.txt
+      paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
+      paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
+    """
+    from paraforge.base.devices import chosen_device
+    from paraforge.base.interrupts import graceful_interrupts
+    from paraforge.base.shards.resources import available_cores
+    from paraforge.base.text.paths import require_regular
+    from paraforge.base.word_vectors.cache import table_directory
+    from paraforge.corpus.publication.verdict_words import words_of
+    from paraforge.corpus.scoring import general
+    from paraforge.corpus.scoring.score_file import is_parquet, score_file
+    from paraforge.corpus.scoring.word_scorer import WordScorer
+    from paraforge.corpus.selection.marking import Marking
+    from paraforge.corpus.selection.reasons import explain_filters
+    from paraforge.corpus.selection.thresholds import MAIN_SCORE
+    from paraforge.interface.cli.outputs import check_output_file, table
+    from paraforge.products.loading import load_fixed
+
+    bounds = _bounds(by, minimum, wrong_pairs)
+    require_regular(input_path)
+    check_output_file(output, force, table("a table", "parquet", ["paraphrase_score", "overlap_3"]))
+    if is_parquet(input_path):
+        columns: dict[str, int | str] = {
+            "reference": reference or "reference",
+            "translation": translation or "translation",
+        }
+    else:
+        columns = {
+            "reference": _tsv_column(reference or "0", "--reference", header),
+            "translation": _tsv_column(translation or "1", "--translation", header),
+        }
+    directory = general.DIRECTORY if vectors is None else table_directory(vectors)
+    models = {"cosine": sentence_transformer, "cross_encoder": cross_encoder}
+    if models.get(by, True) is None:
+        raise ConfigurationError([f"--by {by}: give the model's directory with --{_MODEL_OPTIONS[by]}"])
+    judged = [MAIN_SCORE, *(score for score, model in models.items() if model)]
+    markings: list[Marking] = []
+
+    def finish(wrong: Any) -> Callable[[Any], Any] | None:
+        markings.append(Marking(bounds, wrong, judged, "--wrong-pairs"))
+        return markings[0].marked if bounds else None
+
+    with graceful_interrupts():
+        scored = score_file(
+            input_path,
+            output,
+            {
+                "vectors": directory,
+                "open_model": load_fixed,
+                "identify_language": identify_language or bool(languages),
+                "languages": [code.strip() for code in languages.split(",")] if languages else None,
+                "sentence_transformer_directory": sentence_transformer,
+                "cross_encoder_directory": cross_encoder,
+                "device": chosen_device(device) if any(models.values()) else "cpu",
+            },
+            columns,
+            header,
+            workers or available_cores(),
+            finish,
+        )
+    marking = markings[0]
+    typer.echo(f"{output}: {scored.rows:,} pairs", err=True)
+    if bounds:
+        explained = explain_filters(marking.parameters)
+        for reason, number in marking.counts.rejected.most_common():
+            typer.echo(f"{number:,} refused: {explained.get(reason, reason)}", err=True)
+    words = words_of(marking.verdict, marking.parameters, marking.counts)
+    doubts = []
+    if vectors is None and (doubt := WordScorer.open(directory).doubt_about(scored.wrong_pairs["reference"])):
+        doubts = [f"{doubt} For another language give --vectors."]
+    for line in (*words.sentences, *words.warnings, *doubts):
+        typer.echo(line)
+
+
+def _bounds(score: str, minimum: float | None, share: float | None) -> list[BoundsParameters]:
+    """The filter that is asked for, if one is. Raises ConfigurationError: no such filter."""
+    from paraforge.corpus.scoring.wrong_pairs import judged_scores
+    from paraforge.corpus.selection.filters.bounds import BoundsParameters, WrongPairs
+
+    if score not in (judged := judged_scores()):
+        raise ConfigurationError([f"--by {score}: one of {', '.join(judged)}"])
+    if minimum is not None and share is not None:
+        raise ConfigurationError(["give --minimum or --wrong-pairs, not both"])
+    if minimum is not None:
+        if not isfinite(minimum):
+            raise ConfigurationError([f"--minimum {minimum}: a number is expected"])
+        return [BoundsParameters(kind="bounds", score=score, minimum=minimum)]
+    if share is None:
+        return []
+    if not 0 <= share < 1:
+        raise ConfigurationError([f"--wrong-pairs {share}: a share of 0 to less than 1 is expected"])
+    return [BoundsParameters(kind="bounds", score=score, minimum=WrongPairs(wrong_pairs=share))]
+
+
+def _tsv_column(value: str, option: str, header: bool) -> int | str:
+    """A column of a TSV, as params.yaml has it: a number from 0, or a name in the header."""
+
+    if value.isdecimal() and value.isascii():
+        return int(value)
+    if header:
+        return value
+    raise ConfigurationError([f"{option} {value}: a column's number from 0, or with --header its name"])

@@ -1,0 +1,105 @@
+"""What commands share: ``--set KEY=VALUE``, ``--columns``, what is said of wrong ones, and scores."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from paraforge.base.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Parameters = TypeVar("Parameters", bound=BaseModel)
+
+
+def group(text: str, **options: Any) -> typer.Typer:
+    """A command that is several commands; ``text`` is its help."""
+    return typer.Typer(
+        help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True, **options
+    )
+
+
+def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:
+    """Parameters of this class. Raises ConfigurationError: values are not allowed; every one is named."""
+    from pydantic import ValidationError
+
+    try:
+        return parameters.model_validate(content)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(str(part) for part in problem['loc']) or 'model'}: {problem['msg']}"
+            for problem in error.errors()
+        ]
+        raise ConfigurationError(problems) from error
+
+
+def column_pair(text: str) -> tuple[int, int]:
+    """Two different columns, counted from 0, such as `0,1`; ConfigurationError for anything else."""
+    first, _, second = text.partition(",")
+    if not all(part.strip().isdecimal() for part in (first, second)) or int(first) == int(second):
+        raise ConfigurationError([f"--columns {text}: two different columns, such as 0,1"])
+    return int(first), int(second)
+
+
+@contextmanager
+def quiet_pipe() -> Iterator[None]:
+    """End as other commands do where whoever reads standard output has seen enough ('| head')."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Nothing more may be flushed into the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(128 + signal.SIGPIPE) from None
+
+
+def put_setting(content: dict[str, Any], setting: str) -> None:
+    """Set `a.b.0.c=value`; of several parts of an encoder, `encoder.dimension` sets that of each."""
+    import yaml
+
+    from paraforge.base.yaml_text import read_yaml_text
+
+    key, equals, text = setting.partition("=")
+    if not equals or not key:
+        raise ConfigurationError([f"--set {setting}: KEY=VALUE is expected, e.g. training.epochs=3"])
+    try:
+        value = read_yaml_text(text)
+    except yaml.YAMLError as error:
+        raise ConfigurationError([f"--set {setting}: {str(error).splitlines()[0]}"]) from error
+    *path, last = key.split(".")
+    targets: list[Any] = [content]
+    for name in path:
+        targets = [_step(target, name, setting) for target in targets]
+    for target in targets:
+        parts = target.get("parts") if isinstance(target, dict) else None
+        if parts and last not in ("kind", "parts"):
+            for part in parts:
+                part[last] = value
+        elif isinstance(target, dict):
+            target[last] = value
+        else:
+            raise ConfigurationError([f"--set {setting}: there is nothing to set"])
+
+
+def _step(target: Any, name: str, setting: str) -> Any:
+    if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
+        return target[int(name)]
+    if isinstance(target, dict):
+        # An encoder that is not named is the default one.
+        return target.setdefault(name, {"kind": "average"} if name == "encoder" else {})
+    raise ConfigurationError([f"--set {setting}: there is no {name}"])
+
+
+def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line for the development score, where there is one, and one for each year's Pearson and Spearman."""
+    lines = [] if best_score is None else [f"development score {best_score:.2f}"]
+    return lines + [
+        f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"
+        for name, score in years.items()
+    ]

@@ -1,0 +1,145 @@
+"""``paraforge train``: train sentence embeddings on pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.interface.cli.settings import checked, column_pair, put_setting, score_lines
+from paraforge.interface.cli.spelling import DEVICE_HELP
+
+if TYPE_CHECKING:
+    from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
+    from paraforge.embeddings.trainer.train_model import EmbeddingsReport
+
+
+def train(
+    inputs: list[Path] = typer.Argument(
+        metavar="PAIRS... OUTPUT", help="TSV or PPDB files, published corpora; last the model's directory"
+    ),
+    encoder: str = typer.Option(
+        "", help="word (default), trigram, lstm, blstm, dan, ..., or several side by side: word+trigram"
+    ),
+    config: Path | None = typer.Option(
+        None, help="YAML of a model's parameters, as one of embeddings.models in params.yaml"
+    ),
+    settings: list[str] = typer.Option(
+        [], "--set", metavar="KEY=VALUE", help="one parameter, e.g. training.epochs=3, encoder.dimension=600"
+    ),
+    vectors: Path | None = typer.Option(None, help="word vectors to start from"),
+    columns: str = typer.Option("", help="the two columns of the files, e.g. 2,3; counted from 0"),
+    development: list[Path] = typer.Option([], help="STS file or directory that chooses the epoch"),
+    test_sets: list[Path] = typer.Option(
+        [], "--test", help="STS file or directory to evaluate on at the end"
+    ),
+    drop_leaked: Path | None = typer.Option(
+        None, metavar="DIR", help="leave out pairs with a sentence of these STS sets"
+    ),
+    keep_leaked: bool = typer.Option(
+        False, "--keep-leaked", help="only report pairs with a sentence of a development or test set"
+    ),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+    checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
+    work: Path = typer.Option(Path("work"), help="where pairs and checkpoints are kept until the end"),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+) -> None:
+    """Train sentence embeddings on paraphrase pairs.
+
+    Killed at any time, the same command resumes from its last checkpoint. OUTPUT appears when the model is
+    finished.
+
+    \b
+    Examples:
+      paraforge train data/corpus models/embeddings/word
+      paraforge train pairs.tsv.gz ppdb-xl.gz models/embeddings/mixed --encoder word+trigram
+      paraforge train data/corpus models/embeddings/best --encoder blstm --set encoder.output_dimension=900 \\
+          --development sts/2017.track5.en-en.tsv --drop-leaked sts
+    """
+    from paraforge.base.devices import chosen_device
+    from paraforge.base.interrupts import graceful_interrupts
+    from paraforge.base.logs import configure_logging
+    from paraforge.base.shards.resources import Resources
+    from paraforge.embeddings.trainer.data import TrainingData
+    from paraforge.embeddings.trainer.train_model import train_model
+    from paraforge.interface.cli.outputs import TRAINED_MODEL, check_output_directory
+
+    if len(inputs) < 2:
+        raise ConfigurationError(["PAIRS... OUTPUT: give at least one file or corpus, and the directory"])
+    *pairs, output = inputs
+    check_output_directory(output, force, TRAINED_MODEL)
+    parameters = _parameters(encoder, config, settings, vectors)
+    if drop_leaked is not None and keep_leaked:
+        raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
+    data = TrainingData(
+        *files_and_corpora(pairs, columns),
+        [str(path) for path in development],
+        [str(path) for path in test_sets],
+        [] if drop_leaked is None else [str(drop_leaked)],
+        not keep_leaked,
+    )
+    configure_logging("train")
+    with graceful_interrupts():
+        report = train_model(
+            parameters,
+            data,
+            output,
+            Resources(threads=threads, work=work),
+            device=chosen_device(device),
+            checkpoint_seconds=checkpoint_seconds,
+        )
+    typer.echo("\n".join(_lines(report)))
+
+
+def _parameters(
+    encoder: str, config: Path | None, settings: list[str], vectors: Path | None
+) -> ModelParameters:
+    from paraforge.embeddings.encoders.parameters import named_encoder
+    from paraforge.embeddings.trainer.parameters import ModelParameters
+    from paraforge.interface.configuration import read_yaml
+
+    content: Any = {}
+    if config is not None:
+        if not config.is_file():
+            raise InputError("no such file", config)
+        content = read_yaml(config)[1]
+        if not isinstance(content, dict):
+            raise InputError("no parameters of a model", config)
+    try:
+        if encoder:
+            content["encoder"] = named_encoder(encoder)
+    except ValueError as error:
+        raise ConfigurationError([f"--encoder {encoder}: {error}"]) from error
+    if vectors is not None:
+        content["vectors"] = str(vectors)
+    for setting in settings:
+        put_setting(content, setting)
+    return checked(ModelParameters, content)
+
+
+def _lines(report: EmbeddingsReport) -> list[str]:
+    lines = [
+        report.signature,
+        f"{report.pairs:,} pairs, {len(report.history)} evaluations, {report.updates:,} updates, "
+        f"{report.pairs_per_second:,.0f} pairs/s",
+    ]
+    if report.skipped:
+        lines.append(f"{report.skipped:,} pairs left out: a side without a token")
+    if report.passed_over:
+        lines.append(f"{report.passed_over:,} times a pair was skipped: no text could be its negative")
+    return [*lines, *score_lines(report.best_score, report.years)]
+
+
+def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFileParameters], list[Path]]:
+    """What PAIRS names: files of pairs, and directories, which are corpora; InputError: one is missing."""
+    from paraforge.embeddings.trainer.parameters import PairFileParameters
+
+    for path in pairs:
+        if not path.exists():
+            raise InputError("no such file or directory", path)
+    wanted = column_pair(columns) if columns else None
+    files = [PairFileParameters(path=str(path), columns=wanted) for path in pairs if not path.is_dir()]
+    return files, [path for path in pairs if path.is_dir()]

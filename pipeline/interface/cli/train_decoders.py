@@ -1,0 +1,181 @@
+"""``paraforge train-decoders``: train a network that predicts the sentences before and behind another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.interface.cli.settings import checked, put_setting, score_lines
+from paraforge.interface.cli.spelling import DEVICE_HELP
+
+if TYPE_CHECKING:
+    from paraforge.embeddings.unrolling.parameters import DecodersParameters
+    from paraforge.embeddings.unrolling.sentences import SentenceFile
+    from paraforge.embeddings.unrolling.train_decoders import DecodersReport
+
+
+def train_decoders(
+    inputs: list[Path] = typer.Argument(
+        metavar="SENTENCES... OUTPUT",
+        help="files of running text, plain, gz, bz2, xz or zst; last the model's directory",
+    ),
+    encoder: str = typer.Option("bow", help="bow (sum of word vectors) or gru (last state)"),
+    decoder: str = typer.Option("gru", help="bow (each word given the context alone) or gru"),
+    word_dimension: int = typer.Option(620, min=1, help="of word vectors"),
+    state_dimension: int = typer.Option(
+        2400, min=1, help="of a GRU encoder's state; decoders' states have the context's dimension"
+    ),
+    vocabulary: int = typer.Option(20_000, min=1, help="most frequent words that have a vector"),
+    epochs: int = typer.Option(1, min=1, help="passes over the text"),
+    updates: int = typer.Option(0, min=0, help="largest number of updates; 0: all of the epochs"),
+    batch_size: int = typer.Option(128, min=1, help="sentences of an update"),
+    learning_rate: float = typer.Option(0.0008, help="of Adam"),
+    precision: str = typer.Option(
+        "float32", help="of the products with the output vectors: float32, or bfloat16, twice as fast"
+    ),
+    representation: str = typer.Option(
+        "", help="what development sets judge and the model gives: context, unrolled:3, mean:3, ...:cosine"
+    ),
+    settings: list[str] = typer.Option(
+        [], "--set", metavar="KEY=VALUE", help="one other parameter, e.g. training.clip=1, maximum_length=40"
+    ),
+    format: str = typer.Option("auto", help="tsv, text, or auto: TSV where the first line has a tab"),
+    sentence_column: int | None = typer.Option(
+        None, min=0, help="of a TSV, counted from 0; the last one if not given"
+    ),
+    document_columns: str = typer.Option(
+        "", help="of a TSV, e.g. 0,1: a document ends where one changes; column 0 if not given"
+    ),
+    development: list[Path] = typer.Option(
+        [], help="STS file or directory that chooses the model among its evaluations"
+    ),
+    test_sets: list[Path] = typer.Option(
+        [], "--test", help="STS file or directory to evaluate on at the end"
+    ),
+    evaluate_every: int = typer.Option(
+        0, min=0, help="updates between evaluations; 0: at the end of each epoch"
+    ),
+    patience: int = typer.Option(0, min=0, help="evaluations without gain that end the training; 0: never"),
+    seed: int = typer.Option(1, min=0, help="of initial values and order"),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+    checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
+    work: Path = typer.Option(Path("work"), help="where triples and checkpoints are kept until the end"),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+) -> None:
+    """Train sentence embeddings on running text (Zhelezniak et al. 2018): an encoder reads a sentence, two
+    decoders predict the one before and the one behind it.
+
+    A TSV has a sentence a row, its documents' names in other columns; neighbours are of one document. In
+    plain text, a sentence a line, a blank line ends a document. Sentences are cut into the project's tokens,
+    lower-cased, and to 30 words.
+
+    A GRU decoder is read by unrolling: its first N states are the sentence's vector. Which N is chosen when
+    the model is used: MODEL@unrolled:N; see docs/unrolling.md. Vectors are compared by their dot product.
+
+    Killed at any time, the same command resumes from its last checkpoint. OUTPUT appears when the model is
+    finished. The defaults are the paper's sizes, for a GPU; the second example is for a laptop.
+
+    \b
+    Examples:
+      paraforge train-decoders books.tsv.gz decoders/bow-gru --device cuda --precision bfloat16
+      paraforge train-decoders books.tsv.gz decoders/small --word-dimension 300 --vocabulary 10000 \\
+          --batch-size 64 --learning-rate 0.001 --updates 2000 --precision bfloat16
+      paraforge train-decoders book1.txt book2.txt decoders/gru-gru --encoder gru \\
+          --development sts/2017.track5.en-en.tsv --evaluate-every 500 --patience 5
+      paraforge evaluate decoders/small@unrolled:2 --sts sts --baseline decoders/small@context
+    """
+    from paraforge.base.devices import chosen_device
+    from paraforge.base.interrupts import graceful_interrupts
+    from paraforge.base.logs import configure_logging
+    from paraforge.base.shards.resources import Resources
+    from paraforge.embeddings.trainer.data import TrainingData
+    from paraforge.embeddings.unrolling.train_decoders import train_decoders as train
+    from paraforge.interface.cli.outputs import DECODERS, check_output_directory
+
+    if len(inputs) < 2:
+        raise ConfigurationError(["SENTENCES... OUTPUT: give at least one file, and the directory"])
+    *paths, output = inputs
+    check_output_directory(output, force, DECODERS)
+    parameters = _parameters(
+        {
+            "network": {
+                "encoder": encoder,
+                "decoder": decoder,
+                "word_dimension": word_dimension,
+                "state_dimension": state_dimension,
+            },
+            "vocabulary": {"minimum_count": 1, "maximum_size": vocabulary},
+            "training": {
+                "epochs": epochs,
+                "updates": updates or None,
+                "batch_size": batch_size,
+                "learning_rate": learning_rate,
+                "precision": precision,
+                "evaluate_every": evaluate_every,
+                "patience": patience or None,
+                "seed": seed,
+            },
+        },
+        representation,
+        settings,
+    )
+    files = [_file(path, format, sentence_column, document_columns) for path in paths]
+    judges = TrainingData(
+        development=[str(path) for path in development], test_sets=[str(path) for path in test_sets]
+    )
+    configure_logging("train-decoders")
+    with graceful_interrupts():
+        report = train(
+            parameters,
+            files,
+            output,
+            Resources(threads=threads, work=work),
+            judges=judges,
+            device=chosen_device(device),
+            checkpoint_seconds=checkpoint_seconds,
+        )
+    typer.echo("\n".join(_lines(report)))
+
+
+def _parameters(content: dict[str, Any], representation: str, settings: list[str]) -> DecodersParameters:
+    from paraforge.embeddings.unrolling.naming import parse_representation
+    from paraforge.embeddings.unrolling.parameters import DecodersParameters
+
+    if representation:
+        try:
+            content["representation"] = parse_representation(representation).model_dump()
+        except InputError as error:
+            raise ConfigurationError([f"--representation: {error}"]) from error
+    for setting in settings:
+        put_setting(content, setting)
+    return checked(DecodersParameters, content)
+
+
+def _file(path: Path, format: str, sentence_column: int | None, document_columns: str) -> SentenceFile:
+    from paraforge.embeddings.unrolling.sentences import FORMATS, SentenceFile
+
+    known = next((known for known in FORMATS if known == format), None)
+    if known is None:
+        raise ConfigurationError([f"--format {format}: there are {', '.join(FORMATS)}"])
+    try:
+        columns = tuple(int(number) for number in document_columns.split(",")) if document_columns else None
+    except ValueError:
+        raise ConfigurationError([f"--document-columns {document_columns}: numbers, such as 0,1"]) from None
+    if columns is not None and min(columns) < 0:
+        raise ConfigurationError([f"--document-columns {document_columns}: columns are counted from 0"])
+    return SentenceFile(path, known, sentence_column, columns)
+
+
+def _lines(report: DecodersReport) -> list[str]:
+    lines = [
+        report.signature,
+        f"{report.seen:,} sentences seen, {report.updates:,} updates, loss {report.history[-1]['loss']:.4f} "
+        f"nats a word, {report.sentences_per_second:,.0f} sentences/s",
+    ]
+    if report.skipped:
+        lines.append(f"{report.skipped:,} sentences left out: without a word")
+    return [*lines, *score_lines(report.best_score, report.years)]

@@ -1,0 +1,84 @@
+"""``paraforge triplets``: anchors, positives and hard negatives for other trainers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from paraforge.interface.cli.spelling import DEVICE_HELP
+
+
+def triplets(
+    corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
+    output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
+    encoder: str = typer.Option(
+        "general",
+        metavar="MODEL",
+        help="general (words of the built-in scorer), a trained model, SIF, a vector file, or a directory of "
+        "sentence-transformers",
+    ),
+    negatives: int = typer.Option(1, help="of each anchor"),
+    margin: float = typer.Option(0.05, help="a negative's cosine is below (1 - margin) times the positive's"),
+    random: bool = typer.Option(False, "--random", help="any allowed negatives, not the most similar ones"),
+    candidates: int = typer.Option(8192, help="texts near an anchor that are looked at; of fewer all are"),
+    same_lines: list[str] = typer.Option(
+        [],
+        metavar="PATTERN",
+        help="sources, e.g. 'captions.*', in which equal line numbers are about the same image",
+    ),
+    seed: int = typer.Option(1, help="of what is looked at, and of random negatives"),
+    workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
+    device: str = typer.Option("auto", help=DEVICE_HELP),
+    work: Path = typer.Option(Path("work"), help="where unfinished work is kept"),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+) -> None:
+    """Mine triplets in a corpus: references, their translations, and similar translations of other pairs.
+
+    No negative is from the anchor's cluster: pairs that are connected by a text, whatever its case and
+    punctuation, a foreign side, or an image. OUTPUT gets triplets-*.parquet with the columns anchor,
+    positive, negative (or negative_1 to negative_N), _lineage-*.parquet with the row of the corpus that each
+    text is from, and _clusters-*.parquet with the cluster of every row.
+
+    \b
+    Examples:
+      paraforge triplets data/corpus triplets
+      paraforge triplets data/corpus triplets --encoder models/embeddings/word --negatives 5
+      paraforge triplets data/corpus triplets --encoder all-MiniLM-L6-v2 --margin 0.1 --force
+    """
+    from paraforge.base.devices import check_device
+    from paraforge.base.errors import InputError
+    from paraforge.base.interrupts import graceful_interrupts
+    from paraforge.base.shards.resources import Resources
+    from paraforge.interface.cli.outputs import TRIPLETS, check_output_directory
+    from paraforge.interface.cli.settings import checked
+    from paraforge.products.triplets.mining import mine_triplets
+    from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
+
+    check_output_directory(output, force, TRIPLETS)
+    if encoder == NO_ENCODER:
+        raise InputError("--encoder none mines nothing", remedy="Name a model, or 'general'.")
+    if device != "auto":
+        check_device(device)
+    parameters = checked(
+        TripletsParameters,
+        {
+            "encoder": encoder,
+            "negatives": negatives,
+            "margin": margin,
+            "strategy": "random" if random else "hardest",
+            "candidates": candidates,
+            "same_lines": same_lines,
+            "seed": seed,
+        },
+    )
+    with graceful_interrupts():
+        resources = Resources(workers=workers, devices=[device], work=work)
+        report = mine_triplets(parameters, corpus, output, resources)
+    left_out = ", ".join(f"{reason} {number:,}" for reason, number in report.left_out.items() if number)
+    typer.echo(
+        f"{output}: {report.triplets:,} triplets from {report.rows:,} pairs"
+        + (f" (left out: {left_out})" if left_out else "")
+        + f", {report.clusters:,} clusters; mean cosine {report.positive_cosine:.3f} of positives, "
+        f"{report.negative_cosine:.3f} of negatives"
+    )

@@ -1,0 +1,290 @@
+"""What params.yaml was composed from: choices stay until they are changed, and edits by hand are kept.
+
+Its first lines are comments, with the choices and a checksum of each section as it was written::
+
+    # choices: corpus=my translate.beam=4
+    # written: ingest=3fa9c1d2 nmt=...
+
+A section whose checksum differs was edited by hand. What differs there from its choices is kept, unless a
+choice that is made now says something of it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from paraforge.base.errors import InputError, ParaforgeError
+from paraforge.base.files import hash_json
+from paraforge.corpus.selection.parameters import SelectParameters, by_name
+from paraforge.interface.configuration import check_parameters, read_yaml
+from paraforge.interface.configuration.composition import choices, compose, files_of_choice
+from paraforge.interface.configuration.parameters import Parameters
+
+_TITLE = "# Composed by 'paraforge configure', which keeps what is edited here."
+_SHOWN_CHARACTERS = 100
+_CHOICES, _WRITTEN = "# choices:", "# written:"
+Key = tuple[str, ...]
+_WHOLE: Key = ("select", "filters")
+"""Of these a group says all: what it does not name is not there."""
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A params.yaml that is to be written.
+
+    text: all of it. content: its sections. parameters: the same, checked.
+    choices: what it was composed from, earlier choices included.
+    forgotten: earlier values that a group that was chosen now takes the place of.
+    edited: values that were edited by hand and are kept, each as `KEY: OLD -> NEW`, `default` if not given.
+    changes: what differs from the file that was there, likewise; None where there was none.
+    """
+
+    text: str
+    content: dict[str, Any]
+    parameters: Parameters
+    choices: list[str]
+    forgotten: list[str]
+    edited: list[str]
+    changes: list[str] | None
+
+
+def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool = False) -> Configured:
+    """Compose the parameters of earlier choices and of these, with what was edited by hand in ``path``.
+
+    Raises:
+        InputError: a choice does not exist, or a file cannot be read.
+        ConfigurationError: a value is not allowed; all of them are named.
+    """
+    was = _read(path, reset)
+    text, current = was if was is not None and not reset else ("", {})
+    earlier, checksums = _header(text)
+    earlier = _without_places(configs, earlier)
+    overrides = [_filter_named(one) for one in overrides]
+    chosen, forgotten = _joined(configs, earlier, overrides)
+    new = yaml.safe_load(compose(configs, chosen))
+    content: dict[str, Any] = new
+    edited: list[str] = []
+    if current:
+        old = {name: value for name, value in current.items() if _checksum(value) != checksums.get(name)}
+        if isinstance(current.get("select"), dict):
+            current["select"] = _filters_by_name(current["select"], path)
+            old |= {"select": current["select"]} if "select" in old else {}
+        content, edited = _with_edits(_recomposed(configs, earlier), old, new, _named(configs, overrides))
+    return Configured(
+        _header_text(chosen, new, content) + _dumped(content),
+        content,
+        check_parameters(content, str(path)),
+        chosen,
+        forgotten,
+        edited,
+        None if was is None else list(_changes(was[1], content)),
+    )
+
+
+def _filter_named(override: str) -> str:
+    """``select.NAME.KEY=VALUE`` as ``select.filters.NAME.KEY=VALUE``."""
+    section, *rest = _key(override).split(".")
+    if section == "select" and len(rest) > 1 and rest[0] not in SelectParameters.model_fields:
+        return override.replace("select.", "select.filters.", 1)
+    return override
+
+
+def _without_places(configs: Path, earlier: Sequence[str]) -> list[str]:
+    """Earlier choices in which a filter has its name; older versions numbered them from 0."""
+    place = re.compile(r"(?<=^select\.filters\.)\d+(?=\.)")
+    if not any(place.search(one) for one in earlier):
+        return list(earlier)
+    without = _recomposed(configs, [one for one in earlier if not place.search(one)])
+    names = dict(enumerate(without["select"]["order"]))
+    return [place.sub(lambda found: names.get(int(found[0]), found[0]), one) for one in earlier]
+
+
+def _filters_by_name(section: dict[str, Any], path: Path) -> dict[str, Any]:
+    try:
+        return by_name(section)
+    except ValidationError:
+        check_parameters({"select": section}, str(path))
+        raise
+
+
+def _read(path: Path, reset: bool) -> tuple[str, dict[str, Any]] | None:
+    """Text and content of the file that is there; None where there is none, or one that is only replaced."""
+    try:
+        text, content = read_yaml(path)
+    except FileNotFoundError:
+        return None
+    except InputError:
+        if reset:
+            return None
+        raise
+    if content is not None and not isinstance(content, dict):
+        raise InputError("no sections", path, remedy="'paraforge configure --reset' writes it anew.")
+    return text, content or {}
+
+
+def _dumped(content: Mapping[str, Any]) -> str:
+    # As Hydra and DVC read it: what a number is differs between readers of YAML.
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_yaml(OmegaConf.create(dict(content)))
+
+
+def _header(text: str) -> tuple[list[str], dict[str, str]]:
+    """The choices that a file was composed from, and the checksums of its sections."""
+    found: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: []}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        for name in found:
+            if line.startswith(name):
+                found[name] = shlex.split(line.removeprefix(name))
+    return found[_CHOICES], dict(one.split("=", 1) for one in found[_WRITTEN] if "=" in one)
+
+
+def _header_text(chosen: Sequence[str], composed: Mapping[str, Any], content: Mapping[str, Any]) -> str:
+    # A section with edits has no checksum: the next call looks for them again.
+    sums = [f"{name}={_checksum(value)}" for name, value in content.items() if value == composed.get(name)]
+    return f"{_TITLE}\n{_CHOICES} {shlex.join(chosen)}".rstrip() + f"\n{_WRITTEN} {' '.join(sums)}\n"
+
+
+def _checksum(section: Any) -> str:
+    return hash_json(section)[:8]
+
+
+def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Earlier choices and these; and the earlier values of which a group that is chosen now says another."""
+    groups = choices(configs)
+    named = _named(configs, now)
+    again = {_key(one) for one in now}
+    kept, forgotten = [], []
+    for one in earlier:
+        key = _key(one)
+        if key in again:
+            continue
+        if key not in groups and _overlaps(tuple(key.split(".")), named):
+            forgotten.append(one)
+        else:
+            kept.append(one)
+    return [*kept, *now], forgotten
+
+
+def _key(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]
+
+
+def _named(configs: Path, overrides: Sequence[str]) -> set[Key]:
+    """The keys that these choices say something of: those of the groups' files, and those that are named."""
+    groups = choices(configs)
+    keys = {tuple(_key(one).split(".")) for one in overrides if _key(one) not in groups}
+    for one in overrides:
+        group, equals, name = one.partition("=")
+        for file in files_of_choice(configs, group, name) if equals and group in groups else []:
+            content = read_yaml(file)[1] if file.is_file() else None
+            if isinstance(content, dict):
+                keys |= {
+                    _WHOLE if key[:2] == _WHOLE else key
+                    for key, _ in _leaves(content)
+                    if key[0] != "defaults"
+                }
+    return keys
+
+
+def _overlaps(key: Key, named: set[Key]) -> bool:
+    return any(key[: len(one)] == one[: len(key)] for one in named)
+
+
+def _recomposed(configs: Path, earlier: Sequence[str]) -> dict[str, Any]:
+    """What the earlier choices give now; where they cannot be read any more, the defaults."""
+    try:
+        found: dict[str, Any] = yaml.safe_load(compose(configs, earlier))
+    except ParaforgeError:
+        found = yaml.safe_load(compose(configs, []))
+    return found
+
+
+def _with_edits(
+    base: Mapping[str, Any], current: Mapping[str, Any], new: Mapping[str, Any], named: set[Key]
+) -> tuple[dict[str, Any], list[str]]:
+    """``new`` with the edited values of ``current``, which differ from ``base`` where ``new`` does not."""
+    before, after = dict(_leaves(base)), dict(_leaves(new))
+    edited: list[str] = []
+    result = dict(after)
+    sections = {name: dict(_leaves({name: value})) for name, value in current.items()}
+    for name, leaves in sections.items():
+        for key in {**leaves, **{key: None for key in before if key[0] == name}}:
+            here = leaves.get(key, _ABSENT)
+            if here == before.get(key, _ABSENT) or before.get(key, _ABSENT) != after.get(key, _ABSENT):
+                continue
+            if _overlaps(key, named):
+                continue
+            result = {one: value for one, value in result.items() if one[: len(key)] != key[: len(one)]}
+            if here is not _ABSENT:
+                result[key] = here
+            edited += _change(key, before.get(key, _ABSENT), here)
+    return _nested(result, list(new)), edited
+
+
+_ABSENT = object()
+
+
+def _leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, (*key, str(name)))
+    else:
+        yield key, value
+
+
+def _nested(leaves: Mapping[Key, Any], sections: Sequence[str]) -> dict[str, Any]:
+    result: dict[str, Any] = {name: {} for name in sections}
+    for key, value in leaves.items():
+        inner = result
+        for name in key[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[key[-1]] = value
+    return result
+
+
+def _changes(old: Any, new: Any, key: Key = ()) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in {**old, **new}:
+            yield from _changes(old.get(name, _ABSENT), new.get(name, _ABSENT), (*key, str(name)))
+    elif old != new:
+        yield from _change(key, old, new)
+
+
+def _change(key: Key, old: Any, new: Any) -> Iterator[str]:
+    """A change in words; of two lists, the elements that differ, each by itself where as many were there."""
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) == len(new) and all(isinstance(one, dict) for one in [*old, *new]):
+            for place, (one, other) in enumerate(zip(old, new, strict=True)):
+                yield from _changes(one, other, (*key, str(place)))
+            return
+        alone = [one for one in old if one not in new], [one for one in new if one not in old]
+        old, new = alone if any(alone) else (old, new)
+    before, after = _text(old), _text(new)
+    differs = (place for place, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
+    same = next(differs, min(len(before), len(after)))
+    yield f"{'.'.join(key)}: {_shown(before, same)} -> {_shown(after, same)}"
+
+
+def _text(value: Any) -> str:
+    if value is _ABSENT:
+        return "default"
+    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e9)
+    return text.removesuffix("...\n").strip()
+
+
+def _shown(text: str, same: int) -> str:
+    """A text whose first ``same`` characters are as in another, cut to where they differ if it is long."""
+    start = max(0, min(same - _SHOWN_CHARACTERS // 2, len(text) - _SHOWN_CHARACTERS))
+    end = start + _SHOWN_CHARACTERS
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"

@@ -1,0 +1,178 @@
+"""What this installation can do: packages, engines, devices and the machine, each with a remedy."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from paraforge.base.errors import ParaforgeError, install_command
+from paraforge.base.parsing.parser import parser_module, parser_names
+from paraforge.base.shards.dvc_files import damaged
+from paraforge.base.shards.resources import available_cores
+
+NEEDED = (
+    *("pyarrow", "numpy", "scipy", "torch", "ctranslate2", "sentencepiece", "sacremoses", "sacrebleu"),
+    *("dask", "distributed", "duckdb", "hydra-core", "omegaconf", "pydantic", "filelock", "safetensors"),
+)
+# distribution: (extra of pyproject.toml that brings it, what it is for)
+OPTIONAL = {
+    "dvc": ("pipeline", "'dvc repro'"),
+    "py3langid": ("language", "language identification of both sides"),
+    "sentence-transformers": (
+        "sentence-transformers",
+        "the cosine score, and models exported to that library",
+    ),
+    "transformers": ("transformers", "importing Marian, NLLB and M2M-100 models"),
+    "huggingface-hub": ("hub", "importing models of the hub by their names"),
+    "subword-nmt": ("bpe", "fairseq and OPUS-MT models with BPE codes"),
+    "openai": ("server", "the engine 'server': a language model behind an HTTP server"),
+    "mtdata": ("catalogue", "public corpora by catalogue id"),
+    "scikit-learn": ("evaluation", "transfer tasks, agreement of annotators"),
+}
+
+
+_ACTIVATE = f"source {Path(sys.prefix) / 'bin' / 'activate'}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the diagnosis; ``state`` is ok, missing (optional), broken (needed) or note."""
+
+    section: str
+    name: str
+    state: str
+    detail: str
+    remedy: str = ""
+
+
+def diagnose() -> list[Finding]:
+    """Look at packages, engines, devices and the machine; nothing is downloaded or written."""
+    return [*_machine(), *_packages(), *_engines(), *_parsers(), *_devices(), *_project()]
+
+
+def _machine() -> Iterator[Finding]:
+    version = platform.python_version()
+    supported = sys.version_info >= (3, 10)
+    yield Finding(
+        "machine", "python", "ok" if supported else "broken", version, "" if supported else "use 3.10 to 3.14"
+    )
+    yield Finding("machine", "cores", "ok", str(available_cores()))
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        gibibytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+        yield Finding("machine", "memory", "ok", f"{gibibytes:.1f} GiB")
+    free = shutil.disk_usage(Path.cwd()).free / 2**30
+    enough = free >= 2
+    remedy = "" if enough else "a run of the sample needs about 2 GiB"
+    yield Finding("machine", "free disk here", "ok" if enough else "note", f"{free:.1f} GiB", remedy)
+
+
+def _packages() -> Iterator[Finding]:
+    for name in NEEDED:
+        try:
+            yield Finding("packages", name, "ok", importlib.metadata.version(name))
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("packages", name, "broken", "not installed", install_command())
+    for name, (extra, purpose) in OPTIONAL.items():
+        try:
+            yield Finding("packages", name, "ok", importlib.metadata.version(name))
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("packages", name, "missing", f"for {purpose}", install_command(extra))
+
+
+def _attempt(
+    name: str, check: Callable[[], str], state: str, remedy: str, section: str = "engines"
+) -> Finding:
+    """Run a check that may fail in any way a foreign library can fail."""
+    try:
+        return Finding(section, name, "ok", check())
+    except ParaforgeError as error:
+        return Finding(section, name, state, str(error), remedy)
+    except Exception as error:
+        return Finding(section, name, state, f"{type(error).__name__}: {error}", remedy)
+
+
+def _parsers() -> Iterator[Finding]:
+    for name in parser_names():
+        yield _attempt(name, parser_module(name).describe, "missing", "", "parsers")
+
+
+def _engines() -> Iterator[Finding]:
+    yield _attempt("fake", lambda: "always works; for dry runs and tests", "broken", "")
+    yield _attempt("ctranslate2", _check_ctranslate2, "broken", "pip install --upgrade ctranslate2")
+    remedy = f"{install_command('fairseq')}; it needs a C++ compiler (Debian: g++ python3-dev)"
+    yield _attempt("fairseq", _check_fairseq, "missing", remedy)
+
+
+def _check_ctranslate2() -> str:
+    library = importlib.import_module("ctranslate2")
+    types = ", ".join(sorted(library.get_supported_compute_types("cpu")))
+    return f"{library.__version__}; compute types on the CPU: {types}"
+
+
+def _check_fairseq() -> str:
+    compatibility = importlib.import_module("paraforge.translation.models.fairseq_compat")
+    return f"{compatibility.import_fairseq().__version__}; trains models, reference decoder"
+
+
+def _devices() -> Iterator[Finding]:
+    try:
+        torch = importlib.import_module("torch")
+        ctranslate2 = importlib.import_module("ctranslate2")
+    except ImportError:
+        return  # named as broken above
+    if not torch.cuda.is_available():
+        yield Finding("devices", "cuda", "note", "torch sees no GPU: translation runs on the CPU")
+        return
+    for index in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(index)
+        yield Finding(
+            "devices", f"cuda:{index}", "ok", f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB"
+        )
+    seen = ctranslate2.get_cuda_device_count()
+    if seen == 0:
+        remedy = "its wheels need CUDA 12 libraries: pip install nvidia-cublas-cu12 nvidia-cudnn-cu12"
+        yield Finding("devices", "ctranslate2 on cuda", "missing", "CTranslate2 sees no GPU", remedy)
+    else:
+        yield Finding("devices", "ctranslate2 on cuda", "ok", f"{seen} devices")
+
+
+def _project() -> Iterator[Finding]:
+    if not Path("dvc.yaml").is_file():
+        yield Finding(
+            "project",
+            "dvc.yaml",
+            "note",
+            "not in a project directory",
+            "cd to the project to run 'dvc repro', or make one: paraforge init DIR",
+        )
+        return
+    from paraforge.interface.configuration import load_parameters
+
+    try:
+        load_parameters()
+        yield Finding("project", "params.yaml", "ok", "every value is allowed")
+    except ParaforgeError as error:
+        # The message says what to do; composing the file anew would undo what the user chose.
+        yield Finding("project", "params.yaml", "broken", str(error))
+    remedy = "a kill cut it off: 'paraforge doctor --repair' renames it, and finished work is found again"
+    for path, wrong in damaged().items():
+        yield Finding("project", str(path), "broken", wrong, remedy)
+    if shutil.which("dvc") is None:
+        yield Finding("project", "dvc on PATH", "note", "not found", _ACTIVATE)
+    # What dvc.yaml starts the stages with.
+    python = shutil.which("python")
+    if python is None or not Path(python).parent.samefile(Path(sys.executable).parent):
+        detail = f"{python or 'not found'}; stages would not run with {sys.executable}"
+        yield Finding("project", "python on PATH", "note", detail, _ACTIVATE)
+    data = os.environ.get("PARAFORGE_DATA")
+    if data and not Path(data).is_dir():
+        yield Finding(
+            "project", "PARAFORGE_DATA", "note", f"{data} is not a directory", "export the right one"
+        )

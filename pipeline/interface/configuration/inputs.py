@@ -1,0 +1,173 @@
+"""The user's files that parameters name: a link to each in ``inputs/STAGE``, so that ``dvc repro`` notices
+when one of them changes, and what is wrong with those that cannot be read.
+
+dvc.yaml lists a stage's dependencies, but only the parameters say which files a run reads: so each stage with
+such parameters depends on a directory of links. Their fields are marked with :class:`UserFile`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.store import index_path
+from paraforge.base.text.paths import UserFile, expand, files_of
+from paraforge.interface.configuration.parameters import Parameters
+
+INPUTS = Path("inputs")
+
+
+@dataclass(frozen=True)
+class NamedFile:
+    """A path that the parameters name.
+
+    key: where, as ``ingest.sources.0.path``. text: what the parameter says.
+    marker: what the field says of it.
+    """
+
+    key: str
+    text: str
+    marker: UserFile
+
+    def files(self) -> list[Path]:
+        """The files that are read, sorted by name within a directory or pattern. Raises InputError: there is
+        none, a variable is not set, or it is no file (a pipe, a device)."""
+        path = Path(expand(self.text))
+        if path.is_dir():
+            index = index_path(path)
+            # The index of shards has the SHA-256 of every shard.
+            files = [index] if index.is_file() else sorted(_below(path))
+            if not files:
+                raise InputError("this directory has no files", path)
+            return files
+        found = files_of(self.text)
+        beside = {other for pattern in self.marker.neighbours for other in path.parent.glob(pattern)}
+        return [*found, *sorted(other for other in beside - set(found) if other.is_file())]
+
+
+def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, root: Path = INPUTS) -> None:
+    """Make the links of some stages, or of all, what the parameters say; links to other files are removed.
+
+    A file that does not exist gets no link: the stage itself reports what is missing.
+
+    parameters: all of params.yaml.
+    stages: names of stages; those whose parameters can name no files have no links.
+    root: directory of the links.
+    """
+    linked = stages_with_files()
+    for stage in linked if stages is None else set(stages) & set(linked):
+        paths: list[Path] = []
+        for named in named_files(parameters, stage):
+            with contextlib.suppress(InputError):
+                paths += named.files()
+        _link(root / stage, paths)
+
+
+def stages_with_files() -> list[str]:
+    """The stages whose parameters can name files of the user's."""
+    fields = Parameters.model_fields
+    return [name for name, field in fields.items() if next(marked_fields(field.annotation), None)]
+
+
+def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
+    """The paths that a stage's parameters name, in the order of the fields."""
+    section = getattr(parameters, stage)
+    if stage == "embeddings":
+        # Models that are described, but not trained, read nothing.
+        section = section.model_copy(
+            update={"models": {name: section.models[name] for name in section.names}}
+        )
+    yield from _named(section, type(section), (), stage)
+
+
+def unreadable_files(parameters: Parameters) -> list[str]:
+    """What is wrong with the files that the parameters name: a line for each parameter, with its key."""
+    problems = []
+    for stage in stages_with_files():
+        for named in named_files(parameters, stage):
+            if named.text in named.marker.words or (named.marker.hub and _of_hub(named.text)):
+                continue
+            try:
+                named.files()
+            except InputError as error:
+                problems.append(f"{named.key}: {error}")
+    return problems
+
+
+def marked_fields(annotation: Any, key: str = "", above: tuple[type, ...] = ()) -> Iterator[str]:
+    """The keys of all fields below a type that are marked as files; `*` stands for any index or name. A type
+    within itself (encoders of encoders) is not entered again."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for name, field in annotation.model_fields.items() if annotation not in above else ():
+            inner = f"{key}.{name}" if key else name
+            if _marker(field.metadata) is not None:
+                yield inner
+            yield from marked_fields(field.annotation, inner, (*above, annotation))
+        return
+    kind, *metadata = typing.get_args(annotation) or [None]
+    if typing.get_origin(annotation) is typing.Annotated:
+        if _marker(metadata) is not None:
+            yield key
+        yield from marked_fields(kind, key, above)
+        return
+    inside = f"{key}.*" if typing.get_origin(annotation) in (list, dict) else key
+    for argument in typing.get_args(annotation):
+        yield from marked_fields(argument, inside, above)
+
+
+def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> Iterator[NamedFile]:
+    marker = _marker(metadata)
+    if marker is not None and isinstance(value, str | Path):
+        yield NamedFile(key, str(value), marker)
+    elif isinstance(value, BaseModel):  # of a union of models, the one that it is
+        for name, field in type(value).model_fields.items():
+            yield from _named(getattr(value, name), field.annotation, field.metadata, f"{key}.{name}")
+    elif typing.get_origin(annotation) is typing.Annotated:
+        kind, *inner = typing.get_args(annotation)
+        yield from _named(value, kind, inner, key)
+    elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        for argument in typing.get_args(annotation):
+            yield from _named(value, argument, metadata, key)
+    elif isinstance(value, list | dict) and typing.get_origin(annotation) is type(value):
+        # A filter has its name wherever params.yaml speaks of it, though they are kept in their order.
+        names = value if isinstance(value, dict) else [getattr(x, "reason", n) for n, x in enumerate(value)]
+        for name, one in zip(names, value.values() if isinstance(value, dict) else value, strict=True):
+            yield from _named(one, typing.get_args(annotation)[-1], (), f"{key}.{name}")
+
+
+def _marker(metadata: Iterable[Any]) -> UserFile | None:
+    return next((one for one in metadata if isinstance(one, UserFile)), None)
+
+
+def _of_hub(text: str) -> bool:
+    """Whether this is ORGANISATION/NAME of the hub, and cannot be meant as a path here."""
+    from paraforge.translation.models.hub import is_hub_name
+
+    return is_hub_name(text) and not Path(text).parent.is_dir()
+
+
+def _below(directory: Path) -> Iterator[Path]:
+    for path in directory.rglob("*"):
+        hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
+        if not hidden and path.is_file():
+            yield path
+
+
+def _link(directory: Path, paths: Iterable[Path]) -> None:
+    wanted = {f"{place:03d}-{path.name}": path.absolute() for place, path in enumerate(paths)}
+    directory.mkdir(parents=True, exist_ok=True)
+    for link in directory.iterdir():
+        if link.is_symlink() and wanted.get(link.name) != link.readlink():
+            link.unlink()
+    for name, path in wanted.items():
+        # Where there are no links (Windows without the right to make them), DVC sees the parameters alone.
+        with contextlib.suppress(FileExistsError, NotImplementedError, PermissionError):
+            (directory / name).symlink_to(path)

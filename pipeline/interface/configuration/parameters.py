@@ -1,0 +1,57 @@
+"""All of params.yaml as one typed object."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from paraforge.base.section import Section
+from paraforge.base.shards.resources import Resources
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.scoring.general import is_english
+from paraforge.corpus.scoring.parameters import ScoreParameters
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.statistics.parameters import StatisticsParameters
+from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ParagramParameters
+from paraforge.embeddings.unrolling.parameters import DecodersStageParameters
+from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.interface.report.parameters import ReportParameters
+from paraforge.products.lexicon.parameters import LexiconParameters
+from paraforge.products.paraphrasing.parameters import ParaphraserParameters
+from paraforge.products.triplets.parameters import TripletsParameters
+from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.training.parameters import NmtParameters
+
+
+class Parameters(Section):
+    """One section a stage, named as the stage, and ``resources``, which no result depends on."""
+
+    ingest: IngestParameters
+    nmt: NmtParameters
+    translate: TranslateParameters
+    paragram: ParagramParameters
+    score: ScoreParameters
+    select: SelectParameters
+    publish: PublishParameters
+    lexicon: LexiconParameters = Field(default_factory=LexiconParameters)
+    embeddings: EmbeddingsParameters = Field(default_factory=EmbeddingsParameters)
+    paraphraser: ParaphraserParameters = Field(default_factory=ParaphraserParameters)
+    triplets: TripletsParameters = Field(default_factory=TripletsParameters)
+    decoders: DecodersStageParameters = Field(default_factory=DecodersStageParameters)
+    statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
+    report: ReportParameters = Field(default_factory=ReportParameters)
+    resources: Resources = Field(default_factory=Resources)
+
+    @model_validator(mode="after")
+    def _scorer_of_the_language(self) -> Parameters:
+        languages = {"nmt.target_language": getattr(self.nmt, "target_language", None)}
+        for source in getattr(self.ingest, "sources", []):
+            name = f"the language of the references of source {source.name!r}"
+            named = source.columns if source.format == "tmx" else getattr(source, "languages", {})
+            languages[name] = named.get("reference")
+        for name, language in languages.items():
+            if self.paragram.uses_built_in and language and not is_english(language):
+                raise ValueError(
+                    f"paragram.built_in: the built-in scorer is English, {name} is {language!r}: choose "
+                    "paragram=corpus, or give paragram.vectors or paragram.model"
+                )
+        return self

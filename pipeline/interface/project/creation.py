@@ -1,0 +1,84 @@
+"""A new project: its files, its repository and its parameters."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError
+from paraforge.base.files import write_whole
+from paraforge.interface.configuration.choices import reconfigure
+from paraforge.interface.project.bitext import Bitext
+from paraforge.interface.project.files import MY_BITEXT, checksum, project_files, shipped, write_versions
+
+_MOST_NAMED = 5
+
+
+def make_project(directory: Path, bitext: Bitext | None = None) -> None:
+    """Make a directory a project of DVC, in a git repository where git is installed.
+
+    directory: that does not exist yet, or is empty but for git's files.
+    bitext: what the project begins with; the embedded sample where None.
+
+    Raises:
+        InputError: the directory has files.
+        MissingPackageError: DVC is not installed.
+        ParaforgeError: git or DVC failed.
+    """
+    if importlib.util.find_spec("dvc") is None:
+        raise MissingPackageError("dvc", "pipeline")
+    if directory.exists() and not directory.is_dir():
+        raise InputError("this is a file", directory)
+    others = (
+        sorted(path.name for path in directory.iterdir() if path.name != ".git") if directory.exists() else []
+    )
+    if others:
+        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+        raise InputError(
+            f"not empty: it has {', '.join(others[:_MOST_NAMED])}{more}",
+            directory,
+            remedy="Name a new directory; 'paraforge init --upgrade' brings a project up to date.",
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    _set_up_dvc(directory, ["--no-scm"] if shutil.which("git") is None else _set_up_git(directory))
+    files = project_files(directory.resolve().name)
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    write_versions(directory, {name: checksum(text) for name, text in files.items()})
+    if bitext is not None:
+        (directory / MY_BITEXT).write_text(bitext.yaml(directory), encoding="utf-8")
+    found = reconfigure(directory / "configs", bitext.choices if bitext else [], directory / "params.yaml")
+    write_whole(directory / "params.yaml", found.text)
+
+
+def _set_up_git(directory: Path) -> list[str]:
+    """Make it a repository unless it is inside one; what DVC is to be told of that."""
+    inside = subprocess.run(
+        ["git", "rev-parse", "--show-toplevel"], cwd=directory, capture_output=True, text=True, check=False
+    )
+    if inside.returncode == 0:
+        return [] if Path(inside.stdout.strip()).samefile(directory) else ["--subdir"]
+    _run(["git", "init", "--quiet"], directory)
+    return []
+
+
+def _set_up_dvc(directory: Path, options: list[str]) -> None:
+    _run([sys.executable, "-m", "dvc", "init", "--quiet", *options], directory)
+    settings = configparser.ConfigParser(interpolation=None)
+    for path in (directory / ".dvc" / "config", shipped(".dvc/config")):
+        settings.read(path, encoding="utf-8")
+    with (directory / ".dvc" / "config").open("w", encoding="utf-8") as file:
+        settings.write(file)
+
+
+def _run(command: list[str], directory: Path) -> None:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise ParaforgeError(f"'{' '.join(command[-3:])}' failed in {directory}: {said}")

@@ -1,0 +1,107 @@
+"""The files of a project, and which of them are as Paraforge wrote them."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from paraforge import versions
+from paraforge.base.errors import InputError
+from paraforge.base.files import read_json
+from paraforge.base.yaml_text import read_yaml_text
+from paraforge.interface.configuration.inputs import stages_with_files
+
+VERSIONS = Path("versions.yaml")
+"""Versions of the steps that the project was last brought up to, which DVC reads, and checksums of the files
+that were written for it. A clone has `pipeline/versions.py` in its place."""
+MY_BITEXT = "configs/corpus/my.yaml"
+_CLONES_VERSIONS = "pipeline/versions.py"
+_PACKAGE = Path(__file__).resolve().parents[2]
+_TEMPLATES = Path(__file__).parent / "templates"
+_KEEP_DIRECTORY = "/*\n!.gitignore\n"
+_KEEP_LINKS = "# Links to files of yours, made by the stage.\n*\n!.gitignore\n"
+
+
+def shipped(name: str) -> Path:
+    """A file or directory of the repository: inside an installed package, beside the package of a clone."""
+    inside = _PACKAGE / name
+    return inside if inside.exists() else _PACKAGE.parent / name
+
+
+def is_clone(project: Path) -> bool:
+    """Whether a project is the clone that this program runs from."""
+    return shipped("dvc.yaml").resolve() == (project / "dvc.yaml").resolve()
+
+
+def project_files(name: str) -> dict[str, str]:
+    """The text of every file of a new project but `params.yaml` and `versions.yaml`, by its path.
+
+    name: of the project, for its README.
+    """
+    configs = shipped("configs")
+    groups = {f"configs/{path.relative_to(configs).as_posix()}": path for path in configs.rglob("*.yaml")}
+    pages = {"inputs/README.md": shipped("inputs/README.md"), MY_BITEXT: _TEMPLATES / "my.yaml"}
+    pages |= {".gitignore": _TEMPLATES / "gitignore.txt", "README.md": _TEMPLATES / "README.md"}
+    # A clone may have a my.yaml of its user's.
+    found = {path: file.read_text(encoding="utf-8") for path, file in sorted({**groups, **pages}.items())}
+    found["README.md"] = found["README.md"].replace("NAME", name, 1)
+    stages = shipped("dvc.yaml").read_text(encoding="utf-8")
+    found["dvc.yaml"] = stages.replace(_CLONES_VERSIONS, str(VERSIONS))
+    found |= {f"{made}/.gitignore": _KEEP_DIRECTORY for made in ("data", "models")}
+    return found | {f"inputs/{stage}/.gitignore": _KEEP_LINKS for stage in stages_with_files()}
+
+
+def installed_versions() -> dict[str, int]:
+    """The number of each step of the program that runs."""
+    return {name: number for name, number in vars(versions).items() if isinstance(number, int)}
+
+
+def write_versions(project: Path, written: dict[str, str]) -> None:
+    """Write `versions.yaml`. written: checksums of the files that were written for the project, by path."""
+    content = {"paraforge": versions.__version__, **installed_versions(), "written": written}
+    title = "# Written by 'paraforge init', not to be edited: a stage runs again when its number changes.\n"
+    text = title + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=200)
+    (project / VERSIONS).write_text(text, encoding="utf-8")
+
+
+def read_versions(project: Path) -> tuple[str, dict[str, int], dict[str, str]] | None:
+    """The version of the program that a project was last brought up to, the steps' numbers, and the checksums
+    of the files written for it; None where there is no `versions.yaml`: in a clone. Raises InputError: the
+    file is damaged."""
+    path = project / VERSIONS
+    if not path.is_file():
+        return None
+    try:
+        content = read_yaml_text(path.read_text(encoding="utf-8"))
+        numbers = {key: value for key, value in content.items() if isinstance(value, int)}
+        return str(content["paraforge"]), numbers, dict(content["written"])
+    except (yaml.YAMLError, UnicodeDecodeError, LookupError, TypeError, AttributeError, ValueError) as error:
+        remedy = "Run 'paraforge init --upgrade' to write it again."
+        raise InputError("not as 'paraforge init' writes it", path, remedy=remedy) from error
+
+
+def check_versions(project: Path = Path()) -> None:
+    """Refuse to run a stage that DVC would record under the number of another version's step. Raises
+    InputError: that."""
+    found = read_versions(project)
+    if found is not None and found[1] != installed_versions():
+        raise InputError(
+            f"of paraforge {found[0]}; {versions.__version__} is installed and has other steps",
+            project / VERSIONS,
+            remedy="'paraforge doctor' shows which stages run again; 'paraforge init --upgrade' brings the "
+            "project up to date.",
+        )
+
+
+def checksum(text: str) -> str:
+    """Of a file that is written for a project; line ends do not count, which git may change."""
+    return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:16]
+
+
+@cache
+def former_checksums() -> dict[str, str]:
+    """Of the files as the last version wrote them that kept no checksums, by path."""
+    return dict(read_json(_TEMPLATES / "former.json"))

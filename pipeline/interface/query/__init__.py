@@ -1,0 +1,1 @@
+"""Asking a published corpus questions: SQL, random samples, and what differs between two corpora."""

@@ -1,0 +1,195 @@
+"""Turns counts of word pairs into the files of a lexicon: entries in both directions, scored and sorted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraforge.base.files import sha256_file
+from paraforge.base.shards.scheduler import Jobs
+from paraforge.corpus.publication.lexicon_layout import ROWS_PER_FILE, ROWS_PER_GROUP, SCHEMA, WORDS_SCHEMA
+from paraforge.products.lexicon.counting import PairCounts
+from paraforge.products.lexicon.encoding import Vocabulary, read_arrow
+from paraforge.products.lexicon.parameters import LexiconParameters
+from paraforge.products.lexicon.pmi import cross_pmi, ordinary_pmi
+
+
+def assemble(
+    counts: PairCounts, parameters: LexiconParameters, directory: Path, output: Path, jobs: Jobs
+) -> tuple[list[dict[str, Any]], npt.NDArray[np.int64]]:
+    """Turn cells into entries in both directions, sorted by word and rank.
+
+    Cells come in order of the rarer word's rank; entries are wanted in order of the word. So the words are
+    cut into ranges of about ``ROWS_PER_FILE`` entries, each block's cells are separated by range, and each
+    range is one file.
+
+    Returns the entry of each file in ``lexicon.json``, and how many entries each word has, by its rank.
+    """
+    vocabulary = counts.vocabulary
+    words = len(vocabulary)
+    degrees = np.zeros(words, np.int64)
+    for path in counts.cells:
+        table = read_arrow(path)
+        for side in ("u", "v"):
+            degrees += np.bincount(table[side].to_numpy(), minlength=words)
+    alphabetical = np.array(sorted(range(words), key=vocabulary.words.__getitem__), dtype=np.int64)
+    places = np.empty(words, np.int64)
+    places[alphabetical] = np.arange(words)
+    entries_before = np.cumsum(degrees[alphabetical]) - degrees[alphabetical]
+    ranges = np.empty(words, np.int64)
+    ranges[alphabetical] = entries_before // ROWS_PER_FILE
+    number = int(ranges.max()) + 1 if degrees.any() else 0
+
+    vocabulary.write(directory / "vocabulary.arrow")
+    np.save(directory / "places.npy", places, allow_pickle=False)
+    parted = [path.with_name(path.name.replace("cells-", "parted-")) for path in counts.cells]
+    jobs.results(
+        part_cells,
+        [(cells, path, ranges, number) for cells, path in zip(counts.cells, parted, strict=True)],
+        description="lexicon: sort",
+    )
+    arguments = [
+        (index, parted, directory, output / f"lexicon-{index:05d}.parquet", counts.pairs, parameters)
+        for index in range(number)
+    ]
+    kept = degrees.copy()
+    files = []
+    for record, limited in jobs.results(write_range, arguments, description="lexicon: write"):
+        files.append(record)
+        if limited is not None:
+            kept[limited[0]] = limited[1]
+    if not files:
+        path = output / "lexicon-00000.parquet"
+        _write_parquet(SCHEMA.empty_table(), path)
+        files = [_record(path, 0)]
+    return files, kept
+
+
+def part_cells(cells: Path, path: Path, ranges: npt.NDArray[np.int64], number: int) -> None:
+    """Write a block's cells in both directions, one record batch a range of words."""
+    table = read_arrow(cells)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    both = {name: np.concatenate([values, values]) for name, values in columns.items()}
+    both["u"] = np.concatenate([columns["u"], columns["v"]])
+    both["v"] = np.concatenate([columns["v"], columns["u"]])
+    of_word = ranges[both["u"]]
+    order = np.argsort(of_word, kind="stable")
+    bounds = np.searchsorted(of_word[order], np.arange(number + 1))
+    sorted_table = pa.table({name: values[order] for name, values in both.items()})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, sorted_table.schema) as writer:
+        for start, end in itertools.pairwise(bounds.tolist()):
+            part = sorted_table.slice(start, end - start)
+            batches = part.combine_chunks().to_batches()
+            writer.write_batch(batches[0] if batches else pa.RecordBatch.from_pylist([], sorted_table.schema))
+
+
+@lru_cache(maxsize=1)
+def _words_of(directory: Path) -> tuple[Vocabulary, Any, npt.NDArray[np.int64]]:
+    vocabulary = Vocabulary.read(directory / "vocabulary.arrow")
+    return vocabulary, pa.array(vocabulary.words, pa.string()), np.load(directory / "places.npy")
+
+
+Limited = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def write_range(
+    index: int, parted: Sequence[Path], directory: Path, path: Path, pairs: int, parameters: LexiconParameters
+) -> tuple[dict[str, Any], Limited | None]:
+    """Write one file of the lexicon; gives its record and, if entries were cut, how many each word kept."""
+    parts = []
+    for file in parted:
+        with pa.memory_map(str(file)) as source:
+            parts.append(pa.Table.from_batches([pa.ipc.open_file(source).get_batch(index)]))
+    cells = pa.concat_tables(parts).combine_chunks()
+    vocabulary, names, places = _words_of(directory)
+    word, paraphrase = cells["u"].to_numpy(), cells["v"].to_numpy()
+    count = {
+        name: cells[name].to_numpy().astype(np.int64)
+        for name in ("pairs", "cross", "reference", "translation")
+    }
+    sentences = vocabulary.sentences
+    cross = cross_pmi(count["cross"], sentences[word], sentences[paraphrase], pairs)
+    ordinary = ordinary_pmi(
+        (count["reference"], count["translation"]),
+        (vocabulary.references[word], vocabulary.translations[word]),
+        (vocabulary.references[paraphrase], vocabulary.translations[paraphrase]),
+        pairs,
+        parameters.smoothing,
+        parameters.pseudo_count,
+        parameters.smooth_all,
+    )
+    adjusted = (cross - ordinary).astype(np.float32)
+    # Without an adjusted PMI ('smoothing: none') an entry comes last. Ties: cross-sentence PMI, then the
+    # name.
+    key = np.where(np.isnan(adjusted), np.float32(np.inf), -adjusted)
+    order = np.lexsort((places[paraphrase], -cross.astype(np.float32), key, places[word]))
+    of_word = places[word][order]
+    first = np.flatnonzero(np.concatenate([[True], of_word[1:] != of_word[:-1]]))
+    rank = np.arange(1, len(order) + 1) - np.repeat(first, np.diff(np.append(first, len(order))))
+    limited: Limited | None = None
+    if parameters.maximum_paraphrases is not None:
+        within = rank <= parameters.maximum_paraphrases
+        order, rank = order[within], rank[within]
+        ids, number = np.unique(word[order], return_counts=True)
+        limited = (ids.astype(np.int64), number.astype(np.int64))
+    word, paraphrase = word[order], paraphrase[order]
+    table = pa.table(
+        [
+            names.take(pa.array(word)),
+            names.take(pa.array(paraphrase)),
+            pa.array(rank, pa.int32()),
+            pa.array(adjusted[order], from_pandas=True),
+            pa.array(cross[order].astype(np.float32)),
+            pa.array(ordinary[order].astype(np.float32), from_pandas=True),
+            *(count[name][order] for name in ("pairs", "cross", "reference", "translation")),
+            sentences[word],
+            sentences[paraphrase],
+        ],
+        schema=SCHEMA,
+    )
+    _write_parquet(table, path)
+    return _record(path, table.num_rows), limited
+
+
+def _write_parquet(table: pa.Table, path: Path) -> None:
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=3,
+        row_group_size=ROWS_PER_GROUP,
+        use_dictionary=["word", "paraphrase"],
+        write_statistics=True,
+        write_page_checksum=True,
+        write_page_index=True,
+        sorting_columns=pq.SortingColumn.from_ordering(
+            table.schema, [("word", "ascending"), ("rank", "ascending")]
+        ),
+    )
+
+
+def _record(path: Path, rows: int) -> dict[str, Any]:
+    return {"file": path.name, "rows": rows, "sha256": sha256_file(path)}
+
+
+def write_words(vocabulary: Vocabulary, entries: npt.NDArray[np.int64], path: Path) -> None:
+    """Write how often each word occurs and how many entries it has, in alphabetical order."""
+    order = np.array(sorted(range(len(vocabulary)), key=vocabulary.words.__getitem__), dtype=np.int64)
+    table = pa.table(
+        [
+            pa.array([vocabulary.words[index] for index in order.tolist()], pa.string()),
+            vocabulary.references[order],
+            vocabulary.translations[order],
+            entries[order],
+        ],
+        schema=WORDS_SCHEMA,
+    )
+    pq.write_table(table, path, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)

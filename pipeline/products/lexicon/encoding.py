@@ -1,0 +1,221 @@
+"""Pairs as word numbers: tokens, how often each occurs, its rank by frequency, sentences as sorted ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.base.files import atomic_path, read_json_or_none, write_json
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.text.idf import sentence_counts
+from paraforge.products.lexicon import pair_table
+from paraforge.products.lexicon.classes import build_classifier
+from paraforge.products.lexicon.pair_sources import Piece, select_pairs
+from paraforge.products.lexicon.parameters import LexiconParameters
+
+SIDES = ("reference", "translation")
+PIECES_PER_GROUP = 32
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words by falling frequency, with the number of sentences that contain each.
+
+    words: distinct words; a word's place is its rank. references: int64, references with the word.
+    translations: int64, translations with the word.
+    """
+
+    words: list[str]
+    references: npt.NDArray[np.int64]
+    translations: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def sentences(self) -> npt.NDArray[np.int64]:
+        """``#(u)``: sentences with the word on either side."""
+        return self.references + self.translations
+
+    def write(self, path: Path) -> None:
+        """Write the vocabulary as an Arrow file."""
+        write_arrow(
+            pa.table({"word": self.words, "reference": self.references, "translation": self.translations}),
+            path,
+        )
+
+    @staticmethod
+    def read(path: Path) -> Vocabulary:
+        """Read what :meth:`write` wrote."""
+        table = read_arrow(path)
+        return Vocabulary(
+            table["word"].to_pylist(), table["reference"].to_numpy(), table["translation"].to_numpy()
+        )
+
+
+def write_arrow(table: pa.Table, path: Path) -> None:
+    """Write a table as one uncompressed Arrow file, which is read without copying."""
+    with (
+        atomic_path(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+
+
+def read_arrow(path: Path) -> pa.Table:
+    """Map an Arrow file into memory."""
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def file_of(directory: Path, what: str, number: int, ending: str = "arrow") -> Path:
+    """A file of a piece: `tokens` until they have been numbered, `words` with their sentence counts, `ids`
+    (sentences as ranks), `report`, `numbers`; or of a group: `group` (its words), `ranks`."""
+    return directory / f"{what}-{number:06d}.{ending}"
+
+
+def encode_piece(
+    piece: Piece, index: int, columns: tuple[str, ...], parameters: LexiconParameters, directory: Path
+) -> dict[str, int]:
+    """Tokenise a piece and count its words' sentences; gives rows that are counted and dropped, by reason. A
+    piece that is done already is not done again."""
+    report_path = file_of(directory, "report", index, "json")
+    if done := read_json_or_none(report_path):
+        return done
+    selected = select_pairs(piece.read(columns), parameters.filters)
+    classify = build_classifier(parameters.classes, parameters.language, parameters.spacy_model)
+    sides = classify(selected.references, selected.translations)
+    vocabulary = sides[0].vocabulary
+    counts = [sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]
+    write_arrow(
+        pa.table({"word": vocabulary, "reference": counts[0], "translation": counts[1]}),
+        file_of(directory, "words", index),
+    )
+    # Offsets stay 64 bits wide, as a piece may be of any size.
+    lists = [pa.LargeListArray.from_arrays(pa.array(side.offsets), pa.array(side.ids)) for side in sides]
+    write_arrow(pa.table(lists, list(SIDES)), file_of(directory, "tokens", index))
+    report = {"counted": len(sides[0]), **selected.dropped}
+    write_json(report_path, report)
+    return report
+
+
+def group_of(piece: int) -> int:
+    """The group that a piece's words are merged in before all groups' are."""
+    return piece // PIECES_PER_GROUP
+
+
+def merge_group(directory: Path, group: int, pieces: int) -> None:
+    """Add up the words of a group of pieces; a first step that runs for many groups at once."""
+    if file_of(directory, "group", group).is_file():
+        return
+    first = group * PIECES_PER_GROUP
+    members = range(first, min(first + PIECES_PER_GROUP, pieces))
+    merged = _Merged()
+    for piece in members:
+        numbers = merged.add(read_arrow(file_of(directory, "words", piece)))
+        write_npy(numbers, file_of(directory, "numbers", piece, "npy"))
+    table = {"word": list(merged.numbers), "reference": merged.counts[0], "translation": merged.counts[1]}
+    write_arrow(pa.table(table), file_of(directory, "group", group))
+
+
+def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
+    """Add up the words of all groups, rank them by frequency, and write the ranks next to the groups.
+
+    A word in fewer than ``minimum`` sentences is left out: no pair of words that it is in can reach
+    ``minimum``, so every count that is asked for stays exact.
+    """
+    merged = _Merged()
+    groups = range(group_of(pieces - 1) + 1)
+    numbers = []
+    for group in groups:
+        check_interrupt()
+        numbers.append(merged.add(read_arrow(file_of(directory, "group", group))))
+    words = list(merged.numbers)
+    counts = merged.counts
+    total = counts.sum(axis=0)
+    kept = np.flatnonzero(total >= max(1, minimum)).tolist()
+    # Equally frequent words are ordered by name, so that ranks do not depend on how the input is cut.
+    kept.sort(key=lambda number: (-total[number], words[number]))
+    ranks = np.full(len(words), pair_table.DROPPED, np.uint32)
+    ranks[kept] = np.arange(len(kept), dtype=np.uint32)
+    for group in groups:
+        write_npy(ranks[numbers[group]], file_of(directory, "ranks", group, "npy"))
+    return Vocabulary([words[number] for number in kept], counts[0, kept], counts[1, kept])
+
+
+class _Merged:
+    """Words numbered in order of appearance, and the sums of their counts."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self._counts = np.zeros((2, 1 << 16), np.int64)
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        return self._counts[:, : len(self.numbers)]
+
+    def add(self, table: pa.Table) -> npt.NDArray[np.uint32]:
+        """Add words with their counts; gives their numbers."""
+        numbers = self.numbers
+        words = table["word"].to_pylist()
+        added = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.uint32, len(words))
+        if len(numbers) > self._counts.shape[1]:
+            wider = max(len(numbers), 2 * self._counts.shape[1]) - self._counts.shape[1]
+            self._counts = np.pad(self._counts, ((0, 0), (0, wider)))
+        self._counts[0, added] += table["reference"].to_numpy()
+        self._counts[1, added] += table["translation"].to_numpy()
+        return added
+
+
+def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]:
+    """Write a piece's sentences as distinct ascending ranks; gives the increments of each row of the counts.
+
+    Needs the ranks that :func:`merge_vocabulary` left. The piece's tokens are removed when this is done.
+    """
+    ids_path = file_of(directory, "ids", index)
+    if not ids_path.is_file():
+        ranks = np.load(file_of(directory, "ranks", group_of(index), "npy"))[
+            np.load(file_of(directory, "numbers", index, "npy"))
+        ]
+        table = read_arrow(file_of(directory, "tokens", index))
+        sides = []
+        for name in SIDES:
+            tokens = table[name].combine_chunks()
+            offsets, ids = pair_table.distinct_ranks(
+                tokens.values.to_numpy(), tokens.offsets.to_numpy(), ranks
+            )
+            sides.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)))
+        write_arrow(pa.table(dict(zip(SIDES, sides, strict=True))), ids_path)
+    file_of(directory, "tokens", index).unlink(missing_ok=True)
+    rows = np.zeros(words, np.int64)
+    pair_table.count_row_increments(*read_ids(ids_path), rows)
+    return rows
+
+
+PairTable = tuple[pair_table.Offsets, pair_table.Words, pair_table.Offsets, pair_table.Words]
+
+
+def read_ids(path: Path) -> PairTable:
+    """A piece's pair table as :mod:`paraforge.products.lexicon.pair_table` has it, without copying."""
+    table = read_arrow(path)
+    reference, translation = (_list_arrays(table[name]) for name in SIDES)
+    return (*reference, *translation)
+
+
+def _list_arrays(column: Any) -> tuple[pair_table.Offsets, pair_table.Words]:
+    if column.num_chunks == 0:
+        return np.zeros(1, np.int32), np.zeros(0, np.uint32)
+    lists = column.combine_chunks()
+    return lists.offsets.to_numpy(), lists.values.to_numpy()
+
+
+def write_npy(array: npt.NDArray[Any], path: Path) -> None:
+    """Write an array as one ``.npy`` file."""
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.save(file, array, allow_pickle=False)

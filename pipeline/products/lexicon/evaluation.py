@@ -1,0 +1,167 @@
+"""How good a lexicon is: correlation with human similarity judgements, agreement with PPDB (ParaNMT A.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paraforge.base.shards.store import open_parquet
+from paraforge.corpus.publication.lexicon_layout import WORDS
+from paraforge.embeddings.evaluation.correlation import spearman
+from paraforge.embeddings.evaluation.sets.sentence_pairs import free_name
+from paraforge.embeddings.evaluation.similarity.word_lists import (
+    Pair,
+    SimilarityList,
+    correlate,
+    read_similarity_lists,
+)
+from paraforge.products.lexicon.lookup import Lexicon, Score
+from paraforge.products.lexicon.reference_lexicon import ReferenceLexicon, read_reference_lexicon
+
+SCORES: tuple[Score, ...] = ("cross_pmi", "adjusted_pmi")
+
+
+def lexicon_scores(
+    lexicon: Lexicon, pairs: Iterable[Pair], minimum_pairs: int = 1
+) -> dict[str, dict[Pair, float]]:
+    """Scores of the pairs that the lexicon has, by score name, under the words as they are given. Where a
+    word has several classes (parts of speech), the pair has the highest of their scores."""
+    wanted = {order for first, second in pairs for order in ((first, second), (second, first))}
+    names = {word: lexicon.normalise(word) for word, _ in wanted}
+    known = sorted({name for several in names.values() for name in several})
+    entries = lexicon.entries(known, ["paraphrase", "pairs", *SCORES])
+    # Only the pairs asked for become Python objects: a frequent word has many thousand entries.
+    asked = pc.is_in(entries["paraphrase"], pa.array(known, pa.string()))
+    entries = entries.filter(pc.and_(asked, pc.greater_equal(entries["pairs"], minimum_pairs)))
+    keys = list(zip(entries["word"].to_pylist(), entries["paraphrase"].to_pylist(), strict=True))
+    result: dict[str, dict[Pair, float]] = {}
+    for score in SCORES:
+        of_classes = {
+            key: value
+            for key, value in zip(keys, entries[score].to_pylist(), strict=True)
+            if value is not None
+        }
+        found = {
+            (first, second): [
+                of_classes[key] for key in product(names[first], names[second]) if key in of_classes
+            ]
+            for first, second in wanted
+        }
+        result[score] = {pair: max(values) for pair, values in found.items() if values}
+    return result
+
+
+@dataclass(frozen=True)
+class Lists:
+    """What a lexicon is evaluated on, and compared with."""
+
+    judgements: list[SimilarityList]
+    references: list[ReferenceLexicon]
+
+
+def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = ()) -> Lists:
+    """Read similarity lists and reference lexicons. Raises InputError: a file is missing or malformed."""
+    references: list[ReferenceLexicon] = []
+    for path in reference_lexicons:
+        found = read_reference_lexicon(path)
+        names = {reference.name for reference in references}
+        references.append(replace(found, name=free_name(found.name, names)))
+    return Lists(read_similarity_lists(word_lists), references)
+
+
+def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[str, Any]:
+    """ParaNMT's Table 13: every score of the lexicon, and every reference lexicon, on every similarity list.
+
+    Returns for each list ``pairs``, ``found`` and Spearman's rho x 100 of each score, and for each reference
+    lexicon, under its file name, ``found`` and ``spearman``.
+    """
+    lexicon = Lexicon(path)
+    result: dict[str, Any] = {}
+    for judgements in lists.judgements:
+        scores = lexicon_scores(lexicon, judgements.pairs, minimum_pairs)
+        row: dict[str, Any] = {"pairs": len(judgements.pairs)}
+        for name in SCORES:
+            correlation = correlate(judgements, scores[name])
+            row["found"] = correlation.found
+            row[name] = correlation.spearman
+        for reference in lists.references:
+            correlation = correlate(judgements, reference.scores)
+            row[reference.name] = {"found": correlation.found, "spearman": correlation.spearman}
+        result[judgements.name] = row
+    return result
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far a lexicon and a reference lexicon have the same pairs.
+
+    reference_pairs: unordered pairs of the reference lexicon.
+    known: those whose words are both in the lexicon's vocabulary.
+    shared: those that the lexicon has as an entry.
+    precision_at: of the lexicon's k best entries of each word that both have, the share that the reference
+        lexicon has; by k.
+    spearman: over the shared pairs, Spearman's rho x 100 of each score of the lexicon with the reference
+        lexicon's; None where that has no scores, or either does not differ.
+    """
+
+    reference_pairs: int
+    known: int
+    shared: int
+    precision_at: dict[int, float]
+    spearman: dict[str, float | None]
+
+
+def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int] = (1, 5, 10)) -> Agreement:
+    """Compare a whole lexicon with a reference lexicon."""
+    pairs: dict[Pair, list[float]] = {}
+    for pair, score in reference.scores.items():
+        pairs.setdefault((min(pair), max(pair)), []).append(score)
+    listed = pa.array(sorted({word for pair in pairs for word in pair}), pa.string())
+    words = pq.read_table(lexicon.path / WORDS, columns=["word"])
+    vocabulary = set(words.filter(pc.is_in(words["word"], listed))["word"].to_pylist())
+    known = sum(first in vocabulary and second in vocabulary for first, second in pairs)
+    shared: dict[Pair, list[float | None]] = {}
+    hits = dict.fromkeys(ranks, 0)
+    shown = dict.fromkeys(ranks, 0)
+    for path in lexicon.files:
+        with open_parquet(path) as file:
+            for batch in file.iter_batches(columns=["word", "paraphrase", "rank", *SCORES]):
+                inside = batch.filter(pc.is_in(batch["word"], listed))
+                columns = (inside[name].to_pylist() for name in inside.schema.names)
+                for word, other, rank, *scores in zip(*columns, strict=True):
+                    pair = (min(word, other), max(word, other))
+                    if pair in pairs:
+                        # Both directions have the same scores; one may be beyond ``maximum_paraphrases``.
+                        shared.setdefault(pair, scores)
+                    for limit in ranks:
+                        if rank <= limit:
+                            shown[limit] += 1
+                            hits[limit] += pair in pairs
+    gold = np.array([sum(pairs[pair]) / len(pairs[pair]) for pair in shared])
+    scored = np.array(list(shared.values()), dtype=np.float64).reshape(-1, len(SCORES))
+    return Agreement(
+        len(pairs),
+        known,
+        len(shared),
+        {limit: round(hits[limit] / shown[limit], 4) if shown[limit] else 0.0 for limit in ranks},
+        {
+            name: _rho(gold, values) if reference.scored else None
+            for name, values in zip(SCORES, scored.T, strict=True)
+        },
+    )
+
+
+def _rho(reference: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) -> float | None:
+    """Of the pairs that have both."""
+    both = np.isfinite(scores)
+    rho = spearman(reference[both], scores[both])
+    return None if rho is None else round(rho, 2)

@@ -1,0 +1,268 @@
+"""Where the pairs to be counted come from, in pieces that can be read on their own.
+
+Row-aligned shard directories of the pipeline, a directory of Parquet files (a published corpus), one Parquet
+file, or text with one pair a line: reference, translation and, if there is one, the paraphrase score, tab
+between them (the form of the released ParaNMT-50M), plain or compressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json, sha256_file
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.column import holds_text
+from paraforge.base.shards.store import (
+    ShardView,
+    ShardWriter,
+    index_path,
+    open_parquet,
+    read_aligned,
+    row_groups,
+)
+from paraforge.base.text.compression import open_bytes, refuse_binary
+from paraforge.base.text.lines import Reading
+from paraforge.base.text.tokens import TokenColumn, tokenize_columns
+from paraforge.intake.bitext.block import Block
+from paraforge.intake.bitext.readers.tsv import read_tsv
+from paraforge.products.lexicon.parameters import LexiconFilters
+
+TEXT_COLUMNS = ("reference", "translation")
+# Columns that decide whether a pair is counted; those that an input does not have are not asked.
+DECIDING_COLUMNS = (
+    "paraphrase_score",
+    "reference_tokens",
+    "translation_tokens",
+    "rejected",
+    "failed",
+    "rank",
+)
+_NUMBERS = ("paraphrase_score", "reference_tokens", "translation_tokens", "rank")
+TEXT_SCHEMA = pa.schema(
+    [
+        ("reference", pa.string()),
+        ("translation", pa.string()),
+        ("paraphrase_score", pa.float32()),
+        ("rejected", pa.string()),
+    ]
+)
+_NO_SCORE = "no paraphrase scores, and pairs below a score are to be left out"
+_SCORE_REMEDY = "Score the pairs, or count all of them (minimum_score: null, or --all-scores)."
+
+REASONS = ("rejected", "failed", "rank", "no_score", "score", "tokens")
+"""Why a pair is not counted, in the order of asking."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows that are read together: row-aligned Parquet files, or some row groups of one file."""
+
+    paths: tuple[Path, ...]
+    rows: int
+    row_groups: tuple[int, ...] | None = None
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """The piece's rows."""
+        if self.row_groups is None:
+            return read_aligned(self.paths, columns)
+        with open_parquet(self.paths[0]) as file:
+            return file.read_row_groups(list(self.row_groups), columns=list(columns), use_threads=False)
+
+
+@dataclass(frozen=True)
+class PairSource:
+    """All pairs of an input.
+
+    pieces: in order. columns: columns to read. fingerprint: hash of the input's bytes.
+    """
+
+    pieces: tuple[Piece, ...]
+    columns: tuple[str, ...]
+    fingerprint: str
+
+    @property
+    def rows(self) -> int:
+        """Rows of all pieces."""
+        return sum(piece.rows for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A piece's pairs that are counted, as tokens over one vocabulary, and how many are not, by reason."""
+
+    references: TokenColumn
+    translations: TokenColumn
+    dropped: dict[str, int]
+
+
+def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -> PairSource:
+    """Find out what an input is and cut it into pieces.
+
+    inputs: row-aligned shard directories, or one directory or file of another kind.
+    scratch: directory where text is kept as Parquet while the run lasts.
+    filters: what will be asked of the pairs.
+
+    Raises InputError: no such input, an unknown kind, missing columns, a malformed line.
+    """
+    if not inputs:
+        raise InputError("no input is named")
+    # Workers on other hosts need paths that mean the same there.
+    inputs = [path.absolute() for path in inputs]
+    missing = [path for path in inputs if not path.exists()]
+    if missing:
+        raise InputError("no such file or directory", missing[0])
+    if all(index_path(path).is_file() for path in inputs):
+        return _shards(inputs, filters)
+    if len(inputs) > 1:
+        raise InputError(
+            "only shard directories can be read side by side",
+            next(p for p in inputs if not index_path(p).is_file()),
+        )
+    path = inputs[0]
+    if path.is_dir():
+        files = sorted(path.glob("*.parquet")) or sorted(path.glob("*/*.parquet"))
+        if not files:
+            raise InputError("no Parquet files in this directory", path)
+        return _parquet_files(files, filters)
+    with path.open("rb") as file:
+        if file.read(4) == b"PAR1":
+            return _parquet_files([path], filters)
+    return _text(path, scratch, filters)
+
+
+def _shards(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
+    view = ShardView(*inputs)
+    columns = _columns(view.column_names, filters, inputs[-1]) if len(view) else TEXT_COLUMNS
+    pieces = tuple(Piece(tuple(view.shard_paths(index)), rows) for index, rows in enumerate(view.rows))
+    fingerprint = hash_json(
+        [[record.sha256 for record in directory.records] for directory in view.directories]
+    )
+    return PairSource(pieces, columns, fingerprint)
+
+
+def _parquet_files(files: Sequence[Path], filters: LexiconFilters) -> PairSource:
+    pieces = []
+    columns: tuple[str, ...] = ()
+    for path in files:
+        with open_parquet(path) as file:
+            schema = file.schema_arrow
+            columns = _columns(schema.names, filters, path)
+            _check_types(schema, columns, path)
+            pieces += [Piece((path,), rows, groups) for groups, rows in row_groups(file)]
+    return PairSource(tuple(pieces), columns, hash_json([sha256_file(path) for path in files]))
+
+
+def _columns(names: Sequence[str], filters: LexiconFilters, path: Path) -> tuple[str, ...]:
+    for name in TEXT_COLUMNS:
+        if name not in names:
+            raise InputError(f"no column {name}; there are {', '.join(names)}", path)
+    if filters.minimum_score is not None and "paraphrase_score" not in names:
+        raise InputError(_NO_SCORE, path, remedy=_SCORE_REMEDY)
+    deciding = [name for name in DECIDING_COLUMNS if name in names]
+    return (*TEXT_COLUMNS, *deciding)
+
+
+def _check_types(schema: pa.Schema, columns: Sequence[str], path: Path) -> None:
+    for name in columns:
+        if schema.names.count(name) > 1:
+            raise InputError(f"more than one column {name!r}", path)
+        kind = schema.field(name).type
+        of_numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        wanted, right = ("numbers", of_numbers) if name in _NUMBERS else ("text", holds_text(kind))
+        if not right and not pa.types.is_null(kind):
+            raise InputError(f"column {name!r} is {kind}, not {wanted}", path)
+
+
+def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
+    refuse_binary(path)
+    columns = _text_columns(path)
+    if "score" not in columns and filters.minimum_score is not None:
+        raise InputError(_NO_SCORE, path, 1, _SCORE_REMEDY)
+    fingerprint = sha256_file(path)
+    directory = scratch / f"text-{fingerprint[:40]}"
+    if not index_path(directory).is_file():
+        writer = ShardWriter(directory, TEXT_SCHEMA)
+        for block in _blocks(path, columns):
+            check_interrupt()
+            texts = [pc.cast(block.texts[name], pa.string()) for name in TEXT_COLUMNS]
+            scores = pa.nulls(len(block), pa.float32()) if block.scores is None else block.scores
+            refused = pc.if_else(pa.array(block.codes != 0), "malformed", pa.scalar(None, pa.string()))
+            writer.write(pa.table([*texts, scores, refused], schema=TEXT_SCHEMA))
+        writer.close({"step": "lexicon-text"})
+    return _shards([directory], filters)
+
+
+def _blocks(path: Path, columns: dict[str, int | str]) -> Iterator[Block]:
+    try:
+        yield from read_tsv(path, columns, Reading())
+    except InputError as error:
+        # A remedy that names a parameter of ingest is none here.
+        remedy = None if "ingest." in (error.remedy or "") else error.remedy
+        raise InputError(error.message, error.path, error.line, remedy or "Correct the file.") from error
+
+
+def _text_columns(path: Path) -> dict[str, int | str]:
+    """Where reference, translation and score are, by the number of columns of the first line."""
+    with open_bytes(path) as stream:
+        first = stream.read(1 << 16).partition(b"\n")[0]
+    columns: dict[str, int | str] = {"reference": 0, "translation": 1}
+    tabs = first.count(b"\t")
+    if not tabs:
+        raise InputError(
+            "one column where reference and translation are expected, with a tab between them", path, 1
+        )
+    return columns if tabs == 1 else {**columns, "score": 2}
+
+
+def select_pairs(table: pa.Table, filters: LexiconFilters) -> Selected:
+    """The pairs that are counted, tokenised (ParaNMT A.1: score >= 0.35, both sides <= 30 tokens)."""
+    dropped = dict.fromkeys(REASONS, 0)
+    rows = table.num_rows
+    keep = np.ones(rows, dtype=bool)
+
+    def drop(reason: str, refused: Any) -> None:
+        refused = np.asarray(refused, dtype=bool) & keep
+        dropped[reason] += int(refused.sum())
+        keep[refused] = False
+
+    names = table.column_names
+    if "rejected" in names:
+        drop("rejected", table["rejected"].is_valid())
+    if "failed" in names:
+        drop("failed", table["failed"].is_valid())
+    drop("failed", pc.or_(table["reference"].is_null(), table["translation"].is_null()))
+    if "rank" in names:
+        drop("rank", pc.fill_null(pc.greater_equal(table["rank"], filters.ranks), False))
+    if filters.minimum_score is not None:
+        # Compared as the score is stored: 0.35 as a float32 is not less than the parameter 0.35.
+        scores = table["paraphrase_score"].cast(pa.float32()).to_numpy()
+        drop("no_score", np.isnan(scores))
+        drop("score", scores < np.float32(filters.minimum_score))
+    for name in ("reference_tokens", "translation_tokens"):
+        if name in names:
+            drop("tokens", pc.fill_null(pc.greater(table[name], filters.maximum_tokens), False))
+    # Arrow cannot filter strings of every layout.
+    texts = [table[name].cast(pa.large_string()) for name in TEXT_COLUMNS]
+    kept = pa.table(texts, list(TEXT_COLUMNS)).filter(pa.array(keep))
+    references, translations = tokenize_columns(kept["reference"], kept["translation"])
+    short = (references.lengths <= filters.maximum_tokens) & (translations.lengths <= filters.maximum_tokens)
+    dropped["tokens"] += int((~short).sum())
+    return Selected(_take(references, short), _take(translations, short), dropped)
+
+
+def _take(column: TokenColumn, rows: Any) -> TokenColumn:
+    """The rows of a token column where ``rows`` is True."""
+    if rows.all():
+        return column
+    lengths = column.lengths
+    ids = column.ids[np.repeat(rows, lengths)]
+    offsets = np.concatenate([[0], np.cumsum(lengths[rows])]).astype(np.int64)
+    return TokenColumn(ids, offsets, column.vocabulary)

@@ -1,0 +1,249 @@
+"""Counts rows of word pairs: dense, with a counter for each column, or sparse, listing increments first.
+
+Dense rows are for frequent words. Their increments go through small buffers, one a stretch of counters that
+fits the processor's cache, because one increment at a random place of a gigabyte costs as much as twenty in
+the cache. Sparse rows, for rare words, take less memory than a counter for each column.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from paraforge.base.compiled import compiled
+from paraforge.products.lexicon.pair_table import (
+    BOTH,
+    COUNTERS,
+    CROSS,
+    REFERENCE,
+    TRANSLATION,
+    Cells,
+    Counts,
+    Offsets,
+    Words,
+    longest,
+    shared_words,
+)
+
+# A stretch of 2^18 counters is 1 MiB, the second-level cache of a current core.
+STRETCH_BITS: Final = 18
+BUFFER_ENTRIES: Final = 2048
+
+
+@compiled
+def triangle(row: int) -> int:
+    """Cells in the rows before `row`: row u has u cells."""
+    return row * (row - 1) // 2
+
+
+@compiled
+def flush_stretch(counters: Words, buffer: Words, entries: int) -> None:
+    """Count the entries of one stretch's buffer."""
+    for entry in range(entries):
+        counters[buffer[entry]] += np.uint32(1)
+
+
+@compiled
+def flush_all(counters: Words, buffers: Words, filled: Counts) -> None:
+    """Count what is left in all buffers (stretches x BUFFER_ENTRIES)."""
+    for stretch in range(len(filled)):
+        flush_stretch(counters, buffers[stretch], filled[stretch])
+        filled[stretch] = 0
+
+
+@compiled
+def add_dense(
+    own: Words,
+    own_start: int,
+    own_end: int,
+    other: Words,
+    other_start: int,
+    other_end: int,
+    other_kind: int,
+    own_kind: int,
+    first: int,
+    last: int,
+    counters: Words,
+    buffers: Words,
+    filled: Counts,
+) -> None:
+    """Count one sentence's words as rows: its other sentence's words, then its own, as columns. A kind that
+    is negative is not counted."""
+    capacity = buffers.shape[1]
+    for position in range(own_end - 1, own_start - 1, -1):
+        row = int(own[position])
+        if row < first:
+            break
+        if row >= last:
+            continue
+        base = np.int64(COUNTERS) * (triangle(row) - triangle(first))
+        for columns in range(2):
+            if columns == 0:
+                kind, sentence, column, end = other_kind, other, other_start, other_end
+            else:
+                kind, sentence, column, end = own_kind, own, own_start, position
+            if kind < 0:
+                continue
+            while column < end and sentence[column] < row:
+                cell = base + np.int64(COUNTERS) * np.int64(sentence[column]) + kind
+                stretch = cell >> STRETCH_BITS
+                entries = filled[stretch]
+                buffers[stretch, entries] = np.uint32(cell)
+                entries += 1
+                if entries == capacity:
+                    flush_stretch(counters, buffers[stretch], entries)
+                    entries = 0
+                filled[stretch] = entries
+                column += 1
+
+
+@compiled
+def count_dense(
+    reference_offsets: Offsets,
+    references: Words,
+    translation_offsets: Offsets,
+    translations: Words,
+    first: int,
+    last: int,
+    counters: Words,
+    buffers: Words,
+    filled: Counts,
+) -> None:
+    """Count rows first to last - 1 of a pair table; what stays in the buffers is counted by `flush_all`.
+
+    counters: COUNTERS for each cell of the rows, one row after the other.
+    """
+    shared = np.empty(longest(reference_offsets), np.uint32)
+    for pair in range(len(reference_offsets) - 1):
+        r0, r1 = reference_offsets[pair], reference_offsets[pair + 1]
+        t0, t1 = translation_offsets[pair], translation_offsets[pair + 1]
+        # Ids ascend: a pair whose last words come before the block has nothing for it.
+        in_reference = r1 > r0 and references[r1 - 1] >= first
+        in_translation = t1 > t0 and translations[t1 - 1] >= first
+        if in_reference:
+            own, other = (references, r0, r1), (translations, t0, t1)
+            add_dense(*own, *other, CROSS, REFERENCE, first, last, counters, buffers, filled)
+        if in_translation:
+            own, other = (translations, t0, t1), (references, r0, r1)
+            add_dense(*own, *other, CROSS, TRANSLATION, first, last, counters, buffers, filled)
+        if in_reference and in_translation:
+            both = shared_words(references, r0, r1, translations, t0, t1, shared)
+            add_dense(shared, 0, both, shared, 0, 0, -1, BOTH, first, last, counters, buffers, filled)
+
+
+@compiled
+def cells_of_dense(counters: Words, first: int, last: int, minimum: int) -> Cells:
+    """The cells with at least `minimum` pairs: rows, columns, and their counters (cells x COUNTERS)."""
+    found = 0
+    for cell in range(len(counters) // COUNTERS):
+        if np.int64(counters[COUNTERS * cell + CROSS]) - counters[COUNTERS * cell + BOTH] >= minimum:
+            found += 1
+    rows = np.empty(found, np.uint32)
+    columns = np.empty(found, np.uint32)
+    counts = np.empty((found, COUNTERS), np.uint32)
+    found = 0
+    cell = 0
+    for row in range(first, last):
+        for column in range(row):
+            base = COUNTERS * cell
+            if np.int64(counters[base + CROSS]) - counters[base + BOTH] >= minimum:
+                rows[found] = row
+                columns[found] = column
+                counts[found] = counters[base : base + COUNTERS]
+                found += 1
+            cell += 1
+    return rows, columns, counts
+
+
+@compiled
+def add_sparse(
+    own: Words,
+    own_start: int,
+    own_end: int,
+    other: Words,
+    other_start: int,
+    other_end: int,
+    other_kind: int,
+    own_kind: int,
+    first: int,
+    last: int,
+    ends: Counts,
+    entries: Words,
+) -> None:
+    """As `add_dense`, but list the increments behind `ends[row - first]`, which moves on."""
+    for position in range(own_end - 1, own_start - 1, -1):
+        row = int(own[position])
+        if row < first:
+            break
+        if row >= last:
+            continue
+        end = ends[row - first]
+        if other_kind >= 0:
+            column = other_start
+            while column < other_end and other[column] < row:
+                entries[end] = np.uint32(COUNTERS) * other[column] + np.uint32(other_kind)
+                end += 1
+                column += 1
+        if own_kind >= 0:
+            for column in range(own_start, position):
+                entries[end] = np.uint32(COUNTERS) * own[column] + np.uint32(own_kind)
+                end += 1
+        ends[row - first] = end
+
+
+@compiled
+def list_sparse(
+    reference_offsets: Offsets,
+    references: Words,
+    translation_offsets: Offsets,
+    translations: Words,
+    first: int,
+    last: int,
+    ends: Counts,
+    entries: Words,
+) -> None:
+    """List the increments of rows first to last - 1; row u's are in `entries` up to `ends[u - first]`."""
+    shared = np.empty(longest(reference_offsets), np.uint32)
+    for pair in range(len(reference_offsets) - 1):
+        r0, r1 = reference_offsets[pair], reference_offsets[pair + 1]
+        t0, t1 = translation_offsets[pair], translation_offsets[pair + 1]
+        in_reference = r1 > r0 and references[r1 - 1] >= first
+        in_translation = t1 > t0 and translations[t1 - 1] >= first
+        if in_reference:
+            add_sparse(references, r0, r1, translations, t0, t1, CROSS, REFERENCE, first, last, ends, entries)
+        if in_translation:
+            add_sparse(
+                translations, t0, t1, references, r0, r1, CROSS, TRANSLATION, first, last, ends, entries
+            )
+        if in_reference and in_translation:
+            both = shared_words(references, r0, r1, translations, t0, t1, shared)
+            add_sparse(shared, 0, both, shared, 0, 0, -1, BOTH, first, last, ends, entries)
+
+
+@compiled
+def cells_of_sparse(
+    starts: Counts, ends: Counts, entries: Words, scratch: Words, first: int, minimum: int
+) -> Cells:
+    """Count the listed increments row by row; the same result as `cells_of_dense`, columns in no order.
+
+    scratch: COUNTERS zeros a word of the vocabulary, zeros again afterwards.
+    """
+    # A kept cell has at least `minimum` entries. Memory that is not written to is not taken.
+    bound = len(entries) // minimum
+    rows = np.empty(bound, np.uint32)
+    columns = np.empty(bound, np.uint32)
+    counts = np.empty((bound, COUNTERS), np.uint32)
+    found = 0
+    for row in range(len(starts)):
+        for entry in range(starts[row], ends[row]):
+            scratch[entries[entry]] += np.uint32(1)
+        for entry in range(starts[row], ends[row]):
+            base = np.int64(entries[entry]) & ~np.int64(COUNTERS - 1)
+            if np.int64(scratch[base + CROSS]) - scratch[base + BOTH] >= minimum:
+                rows[found] = first + row
+                columns[found] = base // COUNTERS
+                counts[found] = scratch[base : base + COUNTERS]
+                found += 1
+            scratch[base : base + COUNTERS] = 0
+    return rows[:found].copy(), columns[:found].copy(), counts[:found].copy()

@@ -1,0 +1,184 @@
+"""Opens whatever gives sentences vectors or compares them, by its name: a directory, a file, a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.base.devices import check_device, chosen_device
+from paraforge.base.errors import InputError
+from paraforge.base.word_vectors.cache import table_directory
+from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors
+from paraforge.corpus.scoring import general
+from paraforge.corpus.scoring.scorers.cross_encoder import CrossEncoderScore, is_cross_encoder
+from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
+from paraforge.embeddings.evaluation.baselines.lexical import BASELINES, make_baseline
+from paraforge.embeddings.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
+from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
+from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
+from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, CosineModel, Model, OpenedModel
+from paraforge.embeddings.unrolling.naming import is_decoder_model
+from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
+
+_TRAINED = "encoder.json"
+_SENTENCE_TRANSFORMERS = "modules.json"
+_PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
+_WITH_VECTORS = (
+    f"Give a trained model, a vector file, or a directory of word vectors ({TABLE_NAME}), of SIF "
+    f"({SIF_DESCRIPTION}) or of sentence-transformers ({_SENTENCE_TRANSFORMERS})"
+)
+_KNOWN = (
+    f"{_WITH_VECTORS}; what compares without vectors is a cross-encoder, {general.NAME} (the built-in "
+    f"scorer), {', '.join(BASELINES)}."
+)
+
+
+class SentenceTransformerEmbedder(CosineModel):
+    """A sentence-transformers model from a local directory."""
+
+    uses_threads = True
+
+    def __init__(self, directory: Path, device: str = "cpu") -> None:
+        """Load it; see :func:`~paraforge.corpus.scoring.scorers.sentence_transformer.load_model`."""
+        from paraforge.corpus.scoring.scorers.sentence_transformer import load_model
+
+        self._model: Any = load_model(directory, device)
+
+    @property
+    def dimension(self) -> int:
+        """Elements of a sentence's vector."""
+        return int(self._model.get_sentence_embedding_dimension())
+
+    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
+        """(texts, dimension) float32, or (dimension,) of a single text."""
+        if isinstance(texts, str):
+            return self.encode([texts])[0]
+        strings = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
+        vectors = self._model.encode(strings, batch_size=64, convert_to_numpy=True, show_progress_bar=False)
+        return np.asarray(vectors, dtype=np.float32)
+
+
+def load(name: str | Path, device: str = "cpu") -> Model:
+    """Open any model that gives sentences vectors; see :func:`paraforge.load`."""
+    model: Any = None if str(name) in BASELINES else open_model(str(name), device=device).model
+    if model is None or isinstance(model, WordScorer | CrossEncoderScore):
+        raise InputError(f"'{name}' compares sentences and gives no vectors", remedy=f"{_WITH_VECTORS}.")
+    opened: Model = model
+    return opened
+
+
+def load_any(name: str | Path, device: str = "cpu") -> Any:
+    """As :func:`load`, or a paraphraser; see :func:`paraforge.load`."""
+    return Paraphraser(Path(name), device) if is_paraphraser(Path(name)) else load(name, device)
+
+
+def load_fixed(name: str | Path, device: str = "cpu") -> Model:
+    """As :func:`load`, for a file that is read block by block: a model that learns from the texts which it
+    gets would be another one for each block.
+
+    Raises InputError: it is such a model; and what :func:`load` raises.
+    """
+    model = load(name, device)
+    if isinstance(model, Adaptive):
+        remedy = "Give it a component of its own: paraforge sif ... --fit SENTENCES."
+        raise InputError("SIF whose common component is that of each evaluated set", name, remedy=remedy)
+    return model
+
+
+def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
+    """Open a model by the name that a user gives.
+
+    name: a directory (a trained model, word vectors, SIF, sentence-transformers, a cross-encoder; told apart
+        by the file that describes it), a vector file, which is averaged, `general`, which is the built-in
+        scorer, or a name of `BASELINES`. Behind a directory of trained decoders may be what to read them by,
+        e.g. `@unrolled:3`.
+    sentences: what a TF-IDF baseline is fitted on.
+
+    Raises:
+        ConfigurationError: no such device. `auto` is chosen only where the model computes with torch, which
+            takes seconds to import.
+        InputError: nothing of the kind, or damaged; pickles are never opened.
+        MissingPackageError: a package that it needs is not installed.
+    """
+    if device != "auto":
+        check_device(device)
+    for baseline, kind in BASELINES.items():
+        if name == baseline:
+            return OpenedModel(name, kind, make_baseline(baseline, sentences))
+    path = general.DIRECTORY if name == general.NAME else Path(name)
+    if (path / DESCRIPTION).is_file():
+        return OpenedModel(name, "scorer of words", WordScorer.open(path))
+    if (path / _TRAINED).is_file():
+        return _open_trained(path, device)
+    if is_decoder_model(name):
+        return _open_decoders(name, device)
+    if (path / SIF_DESCRIPTION).is_file():
+        sif = open_sif(path)
+        average = sif.average if isinstance(sif, SifOfEachSet) else sif
+        return OpenedModel(name, describe_average(sif), sif, average.vectors)
+    if is_cross_encoder(path):
+        return OpenedModel(name, "cross-encoder", CrossEncoderScore(path, chosen_device(device)))
+    if (path / _SENTENCE_TRANSFORMERS).is_file():
+        return OpenedModel(
+            name, "sentence-transformers", SentenceTransformerEmbedder(path, chosen_device(device))
+        )
+    _refuse_pickle(path)
+    if (path / TABLE_NAME).is_file() or path.is_file():
+        vectors = WordVectors.open(table_directory(path))
+        return OpenedModel(name, "plain average of word vectors", WordAverage(vectors), vectors)
+    raise InputError("not a model" if path.exists() else "no such model", path, remedy=_KNOWN)
+
+
+def open_word_vectors(name: Path) -> WordVectors:
+    """The word vectors of a table's directory, of a vector file, or of a trained Word model.
+
+    Raises:
+        InputError: nothing of the kind, or a trained model that is more than the mean of its words' vectors.
+    """
+    _refuse_pickle(name)
+    if (name / DESCRIPTION).is_file():
+        remedy = (
+            "Give a file of vectors or a Word model; with paragram=corpus the stage paragram trains a table."
+        )
+        raise InputError("a scorer, which has no table of word vectors", name, remedy=remedy)
+    if not (name / _TRAINED).is_file():
+        return WordVectors.open(table_directory(name))
+    words = _open_trained(name, "cpu").words
+    if words is None:
+        raise InputError(
+            "this model is not the mean of its words' vectors", name, remedy="Give a model of kind average."
+        )
+    return words
+
+
+def _refuse_pickle(path: Path) -> None:
+    """Say what is the matter with a checkpoint of PyTorch's, rather than to read it as text."""
+    if path.suffix.lower() in _PICKLES and path.is_file():
+        raise InputError("pickles are never opened", path, remedy=_KNOWN)
+
+
+def _open_trained(path: Path, device: str) -> OpenedModel:
+    from paraforge.embeddings.inference.export import is_word_average, word_vectors
+    from paraforge.embeddings.trainer.model import SentenceModel
+
+    model = SentenceModel.open(path, chosen_device(device))
+    words = word_vectors(model) if is_word_average(model) else None
+    kind = f"trained {model.parameters.kind}, {model.dimension} dimensions"
+    return OpenedModel(str(path), kind, model, words)
+
+
+def _open_decoders(name: str, device: str) -> OpenedModel:
+    from paraforge.embeddings.unrolling.model import DecoderModel
+
+    model = DecoderModel.open(name, chosen_device(device))
+    network = model.parameters.network
+    kind = (
+        f"trained decoders, {network.encoder}-{network.decoder}, read by {model.representation}, "
+        f"{model.dimension} dimensions, {model.representation.similarity}"
+    )
+    return OpenedModel(name, kind, model)

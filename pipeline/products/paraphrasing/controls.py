@@ -1,0 +1,231 @@
+"""Controls of a paraphrase: what can be asked for, and the tags that ask for it in front of a source.
+
+A tag is a piece of the vocabulary of its own: ``⟦overlap1⟧`` is the lowest third of lexical overlap, the
+template ``(S (NP) (VP) (.))`` is ``⟦(S⟧⟦NP⟧⟦VP⟧⟦.⟧``, and the parse ``(S (NP) (VP (PP)) (.))`` is
+``⟦(S⟧⟦NP⟧⟦(VP⟧⟦PP⟧⟦)⟧⟦.⟧``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paraforge.base.errors import ConfigurationError, InputError, check_format, describing
+from paraforge.base.files import read_json
+from paraforge.base.parsing.brackets import template_of, top_two_levels
+
+CONTROLS_FILE = "controls.json"
+FORMAT = 1
+# In the order of the tags: the least and the greatest value that there can be.
+RANGES = {"similarity": (-1.0, 1.0), "overlap": (0.0, 1.0), "length": (0.0, float("inf"))}
+BUCKETED = tuple(RANGES)
+_OPEN, _CLOSE = "⟦", "⟧"
+_BRACKET = re.compile(r"\([^\s()]+|\)")
+_TAG = re.compile(f"{_OPEN}[^{_CLOSE}]*{_CLOSE}")
+_TAGGED = re.compile(f"^({_TAG.pattern})+ ")
+_PLAIN = str.maketrans({_OPEN: "[", _CLOSE: "]"})
+_NEAREST = 5
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What a paraphraser can be asked for.
+
+    edges: of ``similarity`` (paraphrase score), ``overlap`` (of unigrams) and ``length`` (tokens of the
+        paraphrase / tokens of the source): the values between the buckets, rising. A name that is
+        missing cannot be asked for.
+    templates: templates that were learnt, with the number of training outputs of each.
+    parser: name of the parser that they are of.
+    labels: of full parses, where sources were tagged with them; a parse generator makes one of a template.
+    """
+
+    edges: dict[str, list[float]] = field(default_factory=dict)
+    templates: dict[str, int] = field(default_factory=dict)
+    parser: str | None = None
+    labels: list[str] = field(default_factory=list)
+
+    def symbols(self) -> list[str]:
+        """Every tag."""
+        buckets = [
+            _bucket_tag(name, bucket)
+            for name, edges in self.edges.items()
+            for bucket in range(len(edges) + 1)
+        ]
+        labels = {tag for template in self.templates for tag in _TAG.findall(tree_tags(template))}
+        labels |= {f"{_OPEN}{begin}{label}{_CLOSE}" for label in self.labels for begin in ("", "(")}
+        return [*buckets, *sorted(labels), *([f"{_OPEN}){_CLOSE}"] if self.labels else [])]
+
+    def buckets(self, name: str, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The bucket of each value, from 0; -1 for NaN.
+
+        name: one of :data:`BUCKETED` that has edges. values: n.
+        """
+        found = np.searchsorted(self.edges[name], values, side="right")
+        return np.where(np.isnan(values), -1, found)
+
+    def bucket(self, name: str, asked: str) -> int:
+        """The bucket that a user means: ``low``, ``medium``, ``high``, its number from 1, or a value in it,
+        which has a decimal point and is in :data:`RANGES`.
+
+        Raises ConfigurationError: there is no such bucket, or the model knows none of them.
+        """
+        if name not in self.edges:
+            raise ConfigurationError([f"--{name}: this model cannot be asked for it"])
+        count = len(self.edges[name]) + 1
+        middle = {"medium": count // 2} if count % 2 else {}
+        named = {"low": 0, **middle, "high": count - 1}
+        numbered = {str(number): number - 1 for number in range(1, count + 1)}
+        if asked in named or asked in numbered:
+            return {**named, **numbered}[asked]
+        least, most = RANGES[name]
+        try:
+            value = float(asked)
+        except ValueError:
+            value = np.nan
+        # A whole number is a bucket's.
+        if least <= value <= most and np.isfinite(value) and not asked.strip().lstrip("+-").isdecimal():
+            return int(self.buckets(name, np.array([value]))[0])
+        values = f"from {least} to {most}" if np.isfinite(most) else f"from {least}"
+        raise ConfigurationError(
+            [f"--{name} {asked!r}: there are {', '.join(named)}, 1 to {count}, and values {values}"]
+        )
+
+    def known_template(self, text: str) -> str:
+        """A template as :func:`~paraforge.base.parsing.brackets.template_of` writes it.
+
+        text: brackets of any depth, with or without words.
+
+        Raises ConfigurationError: it has other brackets than a tree's, or the model has not learnt it.
+        """
+        try:
+            template = template_of(text)
+        except ValueError as error:
+            raise ConfigurationError([f"the template {text!r} does not parse: {error}"]) from error
+        if template in self.templates:
+            return template
+        if not self.templates:
+            raise ConfigurationError(["this model was trained without templates"])
+        nearest = ", ".join(self.nearest_templates(template))
+        raise ConfigurationError([f"the model has not learnt the template {template}. Nearest: {nearest}"])
+
+    def nearest_templates(self, template: str) -> list[str]:
+        """Learnt templates, the most alike first, of equally alike ones the most frequent."""
+        labels = top_two_levels(template).split()
+
+        def likeness(other: str) -> tuple[float, int]:
+            ratio = difflib.SequenceMatcher(None, labels, top_two_levels(other).split()).ratio()
+            return -ratio, -self.templates[other]
+
+        return sorted(self.templates, key=likeness)[:_NEAREST]
+
+    def prefix(self, wanted: Mapping[str, int], tree: str | None = None) -> str:
+        """The tags for buckets by name and for a template or a parse, which go in front of the text."""
+        tags = [_bucket_tag(name, wanted[name]) for name in BUCKETED if name in wanted]
+        return "".join([*tags, tree_tags(tree) if tree else ""])
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``controls.json`` holds."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def read(cls, directory: Path) -> Controls:
+        """Read ``controls.json`` of a model. Raises InputError: there is none, so it is no paraphraser; or it
+        is damaged or of a newer version."""
+        path = directory / CONTROLS_FILE
+        if not path.is_file():
+            raise InputError(
+                f"not a paraphraser: there is no {CONTROLS_FILE} in it"
+                if directory.is_dir()
+                else "no such model",
+                directory,
+                remedy="Give what the stage paraphraser made, e.g. models/paraphraser.",
+            )
+        content = read_json(path)
+        with describing(path):
+            check_format(content["format"], FORMAT, path)
+            edges = {name: [float(edge) for edge in content["edges"][name]] for name in content["edges"]}
+            templates = {str(name): int(count) for name, count in content["templates"].items()}
+            return cls(edges, templates, content["parser"], list(map(str, content.get("labels", []))))
+
+
+def plain(text: str) -> str:
+    """Text without the brackets of tags: nobody's sentence gives orders."""
+    return text.translate(_PLAIN)
+
+
+def tagged(prefix: str, text: str) -> str:
+    """A source as the model reads it; a blank one stays blank, whatever is asked."""
+    return f"{prefix} {plain(text)}" if prefix and text.strip() else plain(text)
+
+
+def untagged(source: str) -> str:
+    """The text of a source that :func:`tagged` gave."""
+    return _TAGGED.sub("", source)
+
+
+def bucket_edges(values: NDArray[np.float64], buckets: int) -> list[float]:
+    """Inner edges of buckets with equally many values in each; fewer of them where values are equal.
+
+    values: n, NaN where there is none. buckets: how many are wanted.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return []
+    # Each edge is one of the values, so that no bucket is empty.
+    edges = np.unique(np.quantile(finite, np.arange(1, buckets) / buckets, method="higher"))
+    # A value that is an edge is above it, so an edge at the smallest value would have nothing below it.
+    return [float(edge) for edge in edges[edges > finite.min()]]
+
+
+def learnt_templates(counts: Mapping[str, int], minimum: int, most: int) -> dict[str, int]:
+    """The most frequent templates with at least ``minimum`` outputs, by falling number."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {template: count for template, count in ordered[:most] if count >= minimum}
+
+
+def _bucket_tag(name: str, bucket: int) -> str:
+    return f"{_OPEN}{name}{bucket + 1}{_CLOSE}"
+
+
+def tree_tags(tree: str) -> str:
+    """A tree without words, as tags. A phrase without phrases in it is one tag; any other has a tag that
+    opens it and one that closes it, which is left out at the end of the tree.
+
+    tree: as :func:`~paraforge.base.parsing.brackets.skeleton` writes it.
+    """
+    pieces = _BRACKET.findall(tree)
+    tags = []
+    for place, piece in enumerate(pieces):
+        if piece == ")":
+            # Of a phrase that opened: one without phrases in it is a single tag.
+            if pieces[place - 1] == ")":
+                tags.append(piece)
+        else:
+            tags.append(piece[1:] if place and pieces[place + 1] == ")" else piece)
+    while tags and tags[-1] == ")":
+        tags.pop()
+    return "".join(f"{_OPEN}{tag}{_CLOSE}" for tag in tags)
+
+
+def tree_of_tags(tags: str) -> str:
+    """The tree that the tags of a text are of, such as a parse generator's; brackets that may be no
+    tree, where :func:`tree_tags` did not give them."""
+    text, depth = "", 0
+    for tag in _TAG.findall(tags):
+        piece = tag[1:-1]
+        opens = piece.startswith("(")
+        text += ")" if piece == ")" else f" {piece}" if opens else f" ({piece})"
+        depth += opens - (piece == ")")
+    return text.strip() + ")" * depth
+
+
+def labels_of(tree: str) -> set[str]:
+    """Labels of all phrases of a tree."""
+    return {piece[1:] for piece in _BRACKET.findall(tree) if piece != ")"}

@@ -1,0 +1,152 @@
+"""The stage paraphraser: ``models/paraphraser`` by training on the corpus, or a ready model, or none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paraforge import versions
+from paraforge.base.files import hash_json, read_json, sha256_file, write_digests, write_json
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.work import WorkDirectory, replaced_directory
+from paraforge.base.text.paths import expand
+from paraforge.corpus.scoring.general import is_english
+from paraforge.products.paraphrasing.controls import CONTROLS_FILE, Controls
+from paraforge.products.paraphrasing.curve import control_curve
+from paraforge.products.paraphrasing.pairs import prepare_pairs
+from paraforge.products.paraphrasing.parameters import NO_MODEL, TRAIN, ParaphraserParameters
+from paraforge.products.paraphrasing.paraphraser import PARSE_GENERATOR, Paraphraser, is_paraphraser
+from paraforge.translation.models.conversion import write_description
+from paraforge.translation.models.importing import import_model
+from paraforge.translation.models.model import MODEL_FILE
+from paraforge.translation.training.stage import publish, trained_model, training_key
+from paraforge.translation.training.training import with_precision, write_history
+
+STEP = "paraphraser"
+CURVE_SENTENCES = 200
+
+
+@dataclass(frozen=True)
+class ParaphraserReport:
+    """Metrics of the stage.
+
+    origin: trained, none, or what a ready model was. fingerprint: of weights and vocabulary.
+    bleu, chrf: on the held-out pairs, with their tags; None where none were held out.
+    controls: what the model can be asked for: buckets by name, and the number of templates.
+    pairs: what became of the corpus' pairs; None for a ready model.
+    curve: what a trained model gives for what is asked, on held-out pairs; see
+        :func:`~paraforge.products.paraphrasing.curve.control_curve`; empty where they are not English.
+    architecture: sizes.
+    trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
+    """
+
+    origin: str
+    fingerprint: str
+    bleu: float | None
+    chrf: float | None
+    controls: dict[str, int] = field(default_factory=dict)
+    pairs: Mapping[str, int] | None = None
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    architecture: dict[str, Any] = field(default_factory=dict)
+    trained_on: dict[str, Any] | None = None
+    seconds: float = 0.0
+
+
+def build_paraphraser(
+    parameters: ParaphraserParameters, corpus: Path, output: Path, plot: Path, resources: Resources
+) -> ParaphraserReport:
+    """Make ``output`` (``models/paraphraser``) as the parameters say; the training curve goes to ``plot``.
+
+    Raises InputError: the corpus or the ready model is not usable, or a parser or test file is missing;
+    WorkLockedError: another process is training in the same work directory; Interrupted: SIGTERM or Ctrl-C;
+    the same command resumes.
+    """
+    started = time.monotonic()
+    history: list[dict[str, float]] = []
+    pairs: Mapping[str, int] | None = None
+    curve: list[dict[str, Any]] = []
+    if parameters.model == NO_MODEL:
+        with replaced_directory(output) as temporary:
+            write_description(temporary, origin=NO_MODEL, languages=parameters.languages, entries={})
+    elif parameters.model == TRAIN:
+        history, pairs, curve = _train(parameters, corpus, output, resources)
+    else:
+        _import(expand(parameters.model), output, parameters.languages)
+        mark_paraphraser(output)
+        write_digests(output)
+    write_history(history, plot)
+    description = read_json(output / MODEL_FILE)
+    metrics = description["metrics"] or {}
+    controls = Controls() if parameters.model == NO_MODEL else Controls.read(output)
+    return ParaphraserReport(
+        origin=description["origin"],
+        fingerprint=description["fingerprint"],
+        bleu=metrics.get("bleu"),
+        chrf=metrics.get("chrf"),
+        controls={name: len(edges) + 1 for name, edges in controls.edges.items()}
+        | ({"templates": len(controls.templates)} if controls.templates else {}),
+        pairs=pairs,
+        curve=curve,
+        architecture=description["architecture"],
+        trained_on=description["trained_on"],
+        seconds=round(time.monotonic() - started, 1),
+    )
+
+
+def _train(
+    parameters: ParaphraserParameters, corpus: Path, output: Path, resources: Resources
+) -> tuple[list[dict[str, float]], Mapping[str, int], list[dict[str, Any]]]:
+    work = WorkDirectory(STEP, resources.work)
+    with work.lock():
+        pairs = prepare_pairs(corpus, work.path, parameters, resources)
+        training = with_precision(parameters.of_training(), resources)
+        controls = pairs.controls.as_json()
+        key = training_key(training, pairs.shards, STEP, versions.PARAPHRASER)
+        directory = work.path / hash_json([key, controls])[:32]
+        history = trained_model(
+            pairs.shards,
+            directory,
+            training,
+            resources,
+            symbols=pairs.controls.symbols(),
+            documents={CONTROLS_FILE: controls},
+        )
+        others = {}
+        if pairs.parses is not None:
+            own = directory / PARSE_GENERATOR
+            # Tags alone are too few pieces for a vocabulary of their own.
+            vocabulary = training.vocabulary.model_copy(update={"shared": True})
+            training = training.model_copy(update={"vocabulary": vocabulary})
+            trained_model(pairs.parses, own, training, resources, symbols=pairs.controls.symbols())
+            others[PARSE_GENERATOR] = own / "model"
+        publish(directory / "model", output, others)
+        file = directory / "curve.json"
+        if not file.is_file():  # of the finished model, measured once
+            english = is_english(parameters.language)
+            model = Paraphraser(output, "cpu", resources.thread_count())
+            write_json(file, control_curve(model, pairs.held_out_sources(CURVE_SENTENCES)) if english else [])
+        work.note_used([directory.name, pairs.shards.path.name])
+    return history, pairs.report, read_json(file)
+
+
+def _import(model: Path | str, output: Path, languages: tuple[str, str]) -> None:
+    """Import a ready model, with its parse generator if it needs one."""
+    source, target = languages
+    import_model(model, output, source_language=source, target_language=target)
+    if is_paraphraser(output) and Controls.read(output).labels:
+        generator = Path(model) / PARSE_GENERATOR
+        import_model(generator, output / PARSE_GENERATOR, source_language=source, target_language=target)
+
+
+def mark_paraphraser(model: Path) -> None:
+    """Say that a ready model paraphrases; one that has no controls gets none."""
+    file = model / CONTROLS_FILE
+    if file.is_file():
+        return
+    write_json(file, Controls().as_json())
+    description = read_json(model / MODEL_FILE)
+    description["files"][CONTROLS_FILE] = {"bytes": file.stat().st_size, "sha256": sha256_file(file)}
+    write_json(model / MODEL_FILE, description)

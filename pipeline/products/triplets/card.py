@@ -1,0 +1,90 @@
+"""The dataset card of triplets, with the front matter that the Hugging Face Hub and `datasets` read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from paraforge.base.files import write_whole
+from paraforge.base.markdown import code, escape, table
+from paraforge.base.yaml_text import read_yaml_text, yaml_text
+from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME, configs, size_category
+from paraforge.corpus.publication.datasets import Dataset
+from paraforge.corpus.publication.manifest import describe_columns
+from paraforge.products.triplets.layout import PARTS
+
+_USE = """## Use
+
+```python
+from datasets import load_dataset
+triplets = load_dataset("parquet", data_files="triplets-*.parquet", split="train")
+# or load_dataset(PATH, split="train"), a directory or a name on the Hub; name="lineage", name="clusters"
+```"""
+
+
+def write_card(
+    directory: Path, manifest: Mapping[str, Any], corpus: Dataset, schemas: Mapping[str, pa.Schema]
+) -> None:
+    """Write `_README.md` and `.huggingface.yaml`.
+
+    manifest: what `_triplets.json` says. corpus: that the triplets were mined in. schemas: of the files.
+    """
+    names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
+    files = {
+        name: ("train", f"{part}-*.parquet", describe_columns(schemas[part]))
+        for name, part in zip(names, PARTS, strict=True)
+    }
+    of_files = configs(files)
+    title = f"{corpus.manifest.name if corpus.manifest else corpus.directory.name}: triplets"
+    front = {
+        "pretty_name": title,
+        **_of_corpus(corpus.directory),
+        "size_categories": [size_category(manifest["triplets"])],
+        "task_categories": ["sentence-similarity", "feature-extraction"],
+        "tags": ["triplets", "hard-negatives", "sentence-transformers"],
+        **of_files,
+    }
+    metadata = yaml_text(front)
+    parts = [f"# {escape(title)}", _introduction(manifest, corpus), _USE, _counts(manifest)]
+    for name, (_, pattern, columns) in files.items():
+        rows = [[c["name"], c["type"], c["description"]] for c in columns]
+        heading = "Columns" if name == "default" else f"Columns of {name}"
+        parts.append(f"## {heading}\n\n`{pattern}`\n\n{table(['column', 'type', 'meaning'], rows)}")
+    body = "\n\n".join(parts)
+    write_whole(directory / CARD_NAME, f"---\n{metadata}---\n\n{body}\n")
+    write_whole(directory / CONFIGS_NAME, yaml_text(of_files))
+
+
+def _of_corpus(directory: Path) -> dict[str, Any]:
+    """Licence and languages that the corpus' own card names; nothing where it has none that can be read."""
+    try:
+        text = (directory / CARD_NAME).read_text(encoding="utf-8")
+        found = read_yaml_text(text.split("---\n")[1])
+        return {name: found[name] for name in ("license", "language") if name in found}
+    except (OSError, ValueError, IndexError, TypeError, yaml.YAMLError):
+        return {}
+
+
+def _introduction(manifest: Mapping[str, Any], corpus: Dataset) -> str:
+    parameters = manifest["parameters"]
+    signature = f"\n\nSignature of the corpus: {code(corpus.manifest.signature)}" if corpus.manifest else ""
+    return (
+        f"{manifest['triplets']:,} triplets: a sentence, its paraphrase, and {parameters['negatives']} of "
+        f"other clusters of paraphrases ({parameters['strategy']}, cosine below {1 - parameters['margin']:g} "
+        f"times that of the paraphrase), by {code(manifest['encoder'])}.{signature}"
+    )
+
+
+def _counts(manifest: Mapping[str, Any]) -> str:
+    rows = [["triplets", f"{manifest['triplets']:,}"]]
+    rows += [[f"left out: {reason}", f"{number:,}"] for reason, number in manifest["left_out"].items()]
+    rows += [
+        ["clusters of paraphrases", f"{manifest['clusters']:,}"],
+        ["pairs of the largest cluster", f"{manifest['largest_cluster']:,}"],
+    ]
+    text = f"Rows in = triplets + left out: {manifest['rows']:,}."
+    return f"## Counts\n\n{text}\n\n{table(['', 'pairs'], rows, right=[1])}"

@@ -1,0 +1,111 @@
+"""Clusters of paraphrases: pairs connected by a text, a foreign side or an image, over the whole corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paraforge.base.compiled import compiled
+from paraforge.base.files import atomic_path
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.groups import GroupRanker
+from paraforge.products.triplets.pieces import LINKS
+
+_BLOCK = 1 << 20
+Rows = NDArray[np.int64]
+
+
+def find_clusters(
+    keys: Iterable[NDArray[np.uint64]], rows: int, ranking: Path, output: Path, done: Callable[[int], None]
+) -> tuple[int, int]:
+    """Write the cluster of each row: the number of the first row that it is connected with.
+
+    Memory does not grow with the corpus; on disk it takes about 100 bytes a row while it runs.
+
+    keys: of blocks of rows, in order, as :func:`~paraforge.products.triplets.pieces.link_keys` makes them.
+    rows: of all blocks. ranking: directory of its own, for what is out of core.
+    output: file of int64, a number a row. done: called with rows that have been read.
+
+    Returns the number of clusters and the rows of the largest one.
+    """
+    ranker = GroupRanker(ranking, expected_rows=LINKS * rows)
+    if not ranker.finished:
+        if ranker.rows:  # added by a run that was killed
+            ranker.remove()
+            ranker = GroupRanker(ranking, expected_rows=LINKS * rows)
+        for block in keys:
+            check_interrupt()
+            flat = block.reshape(-1, 2)
+            linked = np.flatnonzero(flat.any(1))
+            ranker.add(flat[linked], ranker.rows + linked, ranker.rows + len(flat))
+            done(len(block))
+        ranker.finish()
+    with atomic_path(output) as temporary:
+        roots = _numbers(temporary, rows)
+        for first in range(0, rows, _BLOCK):
+            roots[first : first + _BLOCK] = np.arange(first, min(first + _BLOCK, rows))
+        for first in range(0, LINKS * rows, _BLOCK):
+            check_interrupt()
+            stop = min(first + _BLOCK, LINKS * rows)
+            earlier = ranker.ranks(first, stop)[1]
+            own = np.arange(first, stop)
+            linked = np.flatnonzero(earlier != own)
+            connect(roots, own[linked] // LINKS, earlier[linked] // LINKS)
+        flatten(roots)
+        sizes = _numbers(output.with_name(f"{output.name}.sizes"), rows)
+        found = count(roots, sizes)
+        del roots, sizes
+    output.with_name(f"{output.name}.sizes").unlink(missing_ok=True)
+    ranker.remove()
+    return found
+
+
+def _numbers(path: Path, rows: int) -> Rows:
+    """Zeros in a file, so that they need not all be in memory."""
+    if not rows:
+        path.write_bytes(b"")
+        return np.zeros(0, np.int64)
+    return np.memmap(path, np.int64, "w+", shape=(rows,))
+
+
+def read_clusters(path: Path, rows: int) -> Rows:
+    """What :func:`find_clusters` wrote, mapped."""
+    return np.memmap(path, np.int64, "r", shape=(rows,)) if rows else np.zeros(0, np.int64)
+
+
+@compiled
+def connect(roots: Rows, ones: Rows, others: Rows) -> None:
+    """Join rows pairwise; a root is the lowest row of what is joined."""
+    for place in range(len(ones)):
+        one, other = ones[place], others[place]
+        while roots[one] != one:
+            roots[one] = roots[roots[one]]
+            one = roots[one]
+        while roots[other] != other:
+            roots[other] = roots[roots[other]]
+            other = roots[other]
+        if one < other:
+            roots[other] = one
+        else:
+            roots[one] = other
+
+
+@compiled
+def flatten(roots: Rows) -> None:
+    """Have every row name its root; a row's parent is never after it."""
+    for row in range(len(roots)):
+        roots[row] = roots[roots[row]]
+
+
+@compiled
+def count(roots: Rows, sizes: Rows) -> tuple[int, int]:
+    """Number of clusters and rows of the largest, with sizes of zeros to count in."""
+    clusters, largest = 0, 0
+    for row in range(len(roots)):
+        sizes[roots[row]] += 1
+        clusters += roots[row] == row
+        largest = max(largest, sizes[roots[row]])
+    return clusters, largest

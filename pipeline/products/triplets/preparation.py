@@ -1,0 +1,107 @@
+"""What is kept of each piece while triplets are mined: vectors by cell, keys of what joins pairs, texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from paraforge.base.devices import torch_threads
+from paraforge.base.files import read_json_or_none, write_json
+from paraforge.base.shards.lineage import mixed
+from paraforge.products.lexicon.encoding import write_arrow, write_npy
+from paraforge.products.triplets.cells import nearest_cells
+from paraforge.products.triplets.encoder import Vectors, has_vector, open_encoder, unit_vectors
+from paraforge.products.triplets.pieces import (
+    KEPT,
+    REASONS,
+    SIDES,
+    Piece,
+    blank,
+    link_keys,
+    part,
+    same_sides,
+    write_array,
+)
+
+POSITIONS = ("anchor", "candidate")
+"""The reference of a pair that can give a triplet, and every translation that has a vector."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done with each piece. threads: of an encoder that computes with torch."""
+
+    encoder: str
+    device: str
+    threads: int
+    same_lines: tuple[str, ...]
+    seed: int
+    directory: Path
+
+
+def sample_piece(piece: Piece, index: int, share: float, setup: Preparation) -> None:
+    """Write the vectors of about this share (0 to 1) of a piece's translations, chosen by row."""
+    path = part(setup.directory, "sample", index, "npy")
+    if path.is_file():
+        return
+    numbers = np.arange(piece.first, piece.first + piece.rows, dtype=np.uint64)
+    drawn = mixed(numbers, f"triplets {setup.seed}").astype(np.float64) / 2.0**64 < share
+    texts = pc.fill_null(piece.read(SIDES)["translation"].filter(pa.array(drawn)), "")
+    vectors = _encoded(texts, setup)
+    write_npy(vectors[has_vector(vectors)], path)
+
+
+def prepare_piece(piece: Piece, index: int, setup: Preparation) -> int:
+    """Write a piece's files, unless that is done already; gives the number of its anchors."""
+    report = part(setup.directory, "piece", index, "json")
+    if done := read_json_or_none(report):
+        return int(done["anchor"])
+    wanted = (*SIDES, "source_text", "source", "line")
+    rows = piece.read([name for name in wanted if name in dict(piece.stored)])
+    keys = link_keys(rows, setup.same_lines)
+    texts = [pc.fill_null(rows[name], "") for name in SIDES]
+    empty = [blank(column) for column in texts]
+    vectors = [_encoded(column, setup) for column in texts]
+    there = [has_vector(one) & ~without for one, without in zip(vectors, empty, strict=True)]
+    reasons = np.select(
+        [empty[0] | empty[1], same_sides(keys), ~(there[0] & there[1])],
+        [REASONS.index(reason) for reason in ("blank", "same", "no_vector")],
+        KEPT,
+    ).astype(np.uint8)
+    chosen = {"anchor": reasons == KEPT, "candidate": there[1]}
+    centroids = np.load(setup.directory / "centroids.npy", allow_pickle=False)
+    counts = {}
+    for position, side in zip(POSITIONS, vectors, strict=True):
+        numbers = np.flatnonzero(chosen[position])
+        cells = nearest_cells(side[numbers], centroids)
+        order = numbers[np.argsort(cells, kind="stable")]
+        per_cell = np.bincount(cells, minlength=len(centroids)).astype(np.int32)
+        write_array(side[order], part(setup.directory, f"{position}-vectors", index))
+        write_array(order + piece.first, part(setup.directory, f"{position}-rows", index))
+        write_array(per_cell, part(setup.directory, f"{position}-cells", index))
+        counts[position] = len(numbers)
+        if position == "anchor":
+            write_array(_cosines(side[order], vectors[1][order]), part(setup.directory, "positives", index))
+    write_array(keys, part(setup.directory, "keys", index))
+    write_array(reasons, part(setup.directory, "reasons", index))
+    # Their offsets have 64 bits, as a piece may be of any size.
+    column = pc.cast(texts[1].combine_chunks(), pa.large_string())
+    write_arrow(pa.table({"text": column}), part(setup.directory, "texts", index, "arrow"))
+    write_json(report, counts)
+    return counts["anchor"]
+
+
+def _encoded(texts: pa.ChunkedArray, setup: Preparation) -> Vectors:
+    encoder = open_encoder(setup.encoder, setup.device)
+    with torch_threads(setup.threads if encoder.uses_threads else 1):
+        return unit_vectors(encoder, texts)
+
+
+def _cosines(ones: Vectors, others: Vectors) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = np.einsum("ij,ij->i", ones.astype(np.float32), others.astype(np.float32))
+    return found

@@ -1,0 +1,52 @@
+"""The device of a search: found by its name, made current in a thread, and what is fast on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paraforge.base.errors import InputError, require
+from paraforge.base.shards.resources import cpu_has_bfloat16
+from paraforge.translation.decoding.translator import Placement
+
+if TYPE_CHECKING:
+    import torch
+
+
+def device_of(placement: Placement) -> torch.device:
+    """The device by its number: of a mere ``cuda`` torch makes no current device. Raises InputError: there is
+    no such device."""
+    torch = require("torch", "")
+    name, number = placement.kind_and_number(torch.cuda.is_available)
+    if name == "cuda" and number >= torch.cuda.device_count():
+        raise InputError(
+            f"torch sees no device '{placement.device}'", remedy="Run paraforge doctor, or say cpu."
+        )
+    return torch.device(name, number) if name == "cuda" else torch.device(name)
+
+
+def make_current(device: torch.device) -> None:
+    """Make a GPU the thread's current device. What torch does of itself it does there, and not on the device
+    of its arguments."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+
+
+def prepare_thread(device: torch.device) -> None:
+    """Make a thread ready to search: one core, and the device as its current one."""
+    import torch
+
+    torch.set_num_threads(1)
+    make_current(device)  # each thread has one of its own
+
+
+def fast_type(device: torch.device) -> str:
+    """What is fast and close enough on a device: ``float32``, ``bfloat16`` or ``float16``."""
+    if device.type == "cpu":
+        return "bfloat16" if cpu_has_bfloat16() else "float32"
+    import torch
+
+    # torch.cuda.is_bf16_supported() is true of GPUs that can only imitate it: before Ampere.
+    generation = torch.cuda.get_device_capability(device)
+    return "bfloat16" if generation >= (8, 0) else "float16" if generation >= (7, 0) else "float32"

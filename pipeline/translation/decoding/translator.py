@@ -1,0 +1,235 @@
+"""What a translation engine is: options in, sentences in, hypotheses out, in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+from pydantic import Field, ValidationError, model_validator
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json
+from paraforge.base.section import Section
+from paraforge.translation.decoding.runaway import is_runaway
+
+ComputeType = Literal[
+    "auto",
+    "float32",
+    "float16",
+    "bfloat16",
+    "int16",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+]
+
+
+class DecodingOptions(Section):
+    """What a translation depends on, apart from model and sentence."""
+
+    beam: int = Field(12, ge=1, le=128, description="width of the beam (PN 3: 12)")
+    nbest: int = Field(
+        1, ge=1, le=127, description="hypotheses kept of a sentence, at most beam; each is a row"
+    )
+    length_penalty: float = Field(
+        1.0, ge=0, le=5, description="score = log-probability / length ** length_penalty"
+    )
+    compute_type: ComputeType = Field("float32", description="auto: what is fastest on the device")
+    maximum_source_tokens: int = Field(
+        1024, ge=2, description="a longer source is cut and marked; with end of sentence and language tags"
+    )
+    maximum_target_tokens: int = Field(
+        256, ge=2, description="a longer hypothesis is cut and marked; with end of sentence"
+    )
+
+    @model_validator(mode="after")
+    def _nbest_fits(self) -> DecodingOptions:
+        if self.nbest > self.beam:
+            raise ValueError(f"nbest is {self.nbest}, the beam only {self.beam}")
+        return self
+
+    def with_changes(self, **changes: Any) -> DecodingOptions:
+        """The same options but for some."""
+        return DecodingOptions.model_validate({**self.model_dump(), **changes})
+
+
+class EngineSettings(Section):
+    """Settings of one engine, in a section of its name; its module has a subclass."""
+
+    def changed(self) -> dict[str, Any]:
+        """The settings that are not as they are by default: what goes into fingerprints."""
+        return self.model_dump(exclude_defaults=True)
+
+    def check(self, options: DecodingOptions) -> None:
+        """Compare with the other options. Raises ValueError: they do not go together."""
+
+
+class VarietySettings(EngineSettings):
+    """How the engines torch and fairseq look for hypotheses; a translation depends on each of these."""
+
+    method: Literal["beam", "sampling"] = Field("beam", description="sampling: beam samples a sentence")
+    groups: int = Field(
+        1, ge=1, description="diverse beam search (Vijayakumar et al. 2016): groups that share the beam"
+    )
+    diversity: float = Field(
+        0.5,
+        ge=0,
+        description="what a token costs that an earlier group took at this step, in nats; not in the score",
+    )
+    temperature: float = Field(1.0, gt=0, description="sampling: logits are divided by it")
+    top_k: int = Field(0, ge=0, description="sampling: among this many most probable tokens; 0: all")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="sampling: among the fewest tokens that have this probability together"
+    )
+    seed: int = Field(1, description="sampling: another seed draws other translations")
+
+    def check(self, options: DecodingOptions) -> None:
+        """Compare groups with the beam. Raises ValueError: they do not go together."""
+        if options.beam % self.groups:
+            raise ValueError(f"a beam of {options.beam} cannot be shared by {self.groups} groups")
+        if self.groups > 1 and self.method == "sampling":
+            raise ValueError("groups are for method beam: samples have no groups")
+
+
+Settings = TypeVar("Settings", bound=EngineSettings)
+
+
+def settings_of(
+    kind: type[Settings], engine: str, values: dict[str, Any], options: DecodingOptions | None = None
+) -> Settings:
+    """Settings from names and values, compared with the other options if there are any. Raises InputError:
+    there is no such setting, or a value cannot be."""
+    unknown = sorted(set(values) - set(kind.model_fields))
+    if unknown:
+        raise InputError(
+            f"the engine '{engine}' has no setting {', '.join(unknown)}",
+            remedy=f"There are {', '.join(sorted(kind.model_fields))}.",
+        )
+    try:
+        settings = kind.model_validate(values)
+        if options is not None:
+            settings.check(options)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()
+        ]
+        raise InputError(f"engine {engine}: {'; '.join(problems)}") from error
+    except ValueError as error:
+        raise InputError(f"engine {engine}: {error}") from error
+    return settings
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where and with how much an engine runs; no hypothesis depends on it but by rounding.
+
+    device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: CPU threads.
+    batch_tokens: source tokens of a batch, padding included; 0 lets the engine choose.
+    graphs: whether the engine torch records its steps on a GPU as CUDA graphs.
+    """
+
+    device: str = "auto"
+    threads: int = 1
+    batch_tokens: int = 0
+    graphs: bool = False
+
+    def kind_and_number(self, sees_gpu: Callable[[], object]) -> tuple[str, int]:
+        """``cpu`` or ``cuda``, and the device's number; ``auto`` is a GPU where the engine sees one. Raises
+        InputError: no device has this name."""
+        name, _, number = self.device.partition(":")
+        if name == "auto":
+            return ("cuda" if sees_gpu() else "cpu"), 0
+        if name not in ("cpu", "cuda") or (number and not number.isdecimal()):
+            raise InputError(f"no device is called '{self.device}'", remedy="Say auto, cpu, cuda or cuda:0.")
+        return name, int(number or 0)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation of a sentence.
+
+    text: detokenised.
+    score: mean natural log-probability per target token, end-of-sentence in sum and length;
+        NaN if it is not finite or nothing was decoded.
+    tokens: target tokens, end-of-sentence included.
+    output_truncated: it ended at the cap, not at end-of-sentence.
+    non_finite: the engine's score was NaN or infinite.
+    runaway: it repeats itself as no text does; see :mod:`paraforge.translation.decoding.runaway`.
+    """
+
+    text: str
+    score: float
+    tokens: int
+    output_truncated: bool = False
+    non_finite: bool = False
+    runaway: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no text."""
+        return not self.text.strip()
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """What an engine gave for one sentence: hypotheses by falling score, or why there are none."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    source_truncated: bool = False
+    failed: str | None = None
+
+
+@dataclass
+class Usage:
+    """What a server counted; all 0 where it does not count tokens."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Translator(Protocol):
+    """An engine with a model, ready to translate."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of weights, vocabulary, engine and decoding options."""
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        """Translate a stream of sentences; one result a sentence, in their order.
+
+        A sentence that the engine cannot translate is a result with ``failed``, not an exception.
+
+        Raises Interrupted: SIGTERM or Ctrl-C arrived; the batch in hand is finished; EngineError: the engine
+        fails on whatever it is given.
+        """
+
+
+def fingerprint_of(
+    engine: str, weights: str, options: DecodingOptions, settings: dict[str, Any] | None = None
+) -> str:
+    """Fingerprint of a translator: engine's name, fingerprint of weights and vocabulary, options, and the
+    engine's own settings where they are not as by default."""
+    content = {"engine": engine, "weights": weights, "options": options.model_dump()}
+    return hash_json({**content, "settings": settings} if settings else content)
+
+
+def make_hypothesis(text: str, score: float, tokens: Sequence[object], ended: bool) -> Hypothesis:
+    """A hypothesis with its flags.
+
+    text: detokenised hypothesis. score: as the engine gave it, finite or not.
+    tokens: target tokens without end-of-sentence.
+    ended: whether the engine came to end-of-sentence by itself.
+    """
+    finite = math.isfinite(score)
+    return Hypothesis(
+        text=text,
+        score=score if finite else math.nan,
+        tokens=len(tokens) + ended,
+        output_truncated=not ended,
+        non_finite=not finite,
+        runaway=is_runaway(text, tokens, ended),
+    )

@@ -1,0 +1,212 @@
+"""CTranslate2, the production decoder: on the CPU several replicas of one thread, or one CUDA device."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from paraforge.base.errors import InputError, require
+from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.translation.decoding.pieces import SentencePieces
+from paraforge.translation.decoding.translator import (
+    DecodingOptions,
+    Hypotheses,
+    Hypothesis,
+    Placement,
+    fingerprint_of,
+    make_hypothesis,
+)
+from paraforge.translation.models.model import TranslationModel
+
+NAME = "ctranslate2"
+LIBRARIES: Final = ("ctranslate2",)
+_END = "</s>"
+_ISA = "CT2_FORCE_CPU_ISA"
+_AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
+# Measured (docs/results.md): on a CPU small batches stay in the cache, in int8 with a beam still smaller ones
+# are the fastest; a GPU wants to be filled.
+_CPU_BATCH_TOKENS = 512
+_CPU_INT8_BATCH_TOKENS = 128
+_CUDA_BATCH_TOKENS = 16_384
+# Best first; what "auto" takes is the first that the device has.
+_AUTOMATIC = {"cpu": ("int8", "float32"), "cuda": ("float16", "bfloat16", "float32")}
+
+
+def _library() -> Any:
+    # CTranslate2 leaves AVX-512 alone because old Intel processors slow down under it. AMD's do not: it makes
+    # them 4 % faster.
+    if _ISA not in os.environ and _amd_flags() >= _AVX512:
+        os.environ[_ISA] = "AVX512"
+    return require("ctranslate2", "")
+
+
+def _amd_flags() -> set[str]:
+    """Instruction sets of an AMD processor; none of another one's."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return set()
+    if not any(line.startswith("vendor_id") and "AuthenticAMD" in line for line in lines):
+        return set()
+    return set(next((line for line in lines if line.startswith("flags")), "").split())
+
+
+def _usual_batch_tokens(device: str, options: DecodingOptions) -> int:
+    if device != "cpu":
+        return _CUDA_BATCH_TOKENS
+    small = options.beam > 1 and options.compute_type.startswith("int8")
+    return _CPU_INT8_BATCH_TOKENS if small else _CPU_BATCH_TOKENS
+
+
+def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
+    """Replace compute type ``auto`` by the fastest of the device, and refuse one that it does not have.
+
+    Raises InputError: the device has no such compute type, or there is no such device."""
+    library = _library()
+    device, number = placement.kind_and_number(library.get_cuda_device_count)
+    try:
+        supported = library.get_supported_compute_types(device, number)
+    except (RuntimeError, ValueError) as error:
+        raise InputError(
+            f"CTranslate2 cannot use the device '{placement.device}': {error}", remedy="Run paraforge doctor."
+        ) from error
+    if options.compute_type == "auto":
+        chosen = next(kind for kind in _AUTOMATIC[device] if kind in supported)
+        return options.with_changes(compute_type=chosen)
+    if options.compute_type not in supported:
+        raise InputError(
+            f"compute type {options.compute_type} is not available on {device}",
+            remedy=f"There are auto, {', '.join(sorted(supported))}.",
+        )
+    return options
+
+
+class CTranslate2Translator:
+    """A :class:`~paraforge.translation.decoding.translator.Translator` over ``ctranslate2.Translator``."""
+
+    def __init__(
+        self,
+        model: TranslationModel,
+        options: DecodingOptions,
+        placement: Placement,
+        settings: dict[str, Any],
+    ) -> None:
+        """Load a model; there are no settings. Raises InputError: it is damaged, or of another kind."""
+        library = _library()
+        folder = model.folder(NAME)
+        device, number = placement.kind_and_number(library.get_cuda_device_count)
+        replicas = placement.threads if device == "cpu" else 1
+        self._pieces = SentencePieces(model, options)
+        try:
+            # Replicas of one thread: twice as fast as one replica of two threads, and the same bytes whatever
+            # their number, because no product is ever split between threads.
+            self._translator = library.Translator(
+                str(folder),
+                device=device,
+                device_index=number,
+                compute_type=options.compute_type,
+                inter_threads=replicas,
+                intra_threads=1,
+                max_queued_batches=-1,
+            )
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise InputError(f"CTranslate2 cannot open it: {error}", folder) from error
+        self._forced = list(model.target_prefix)
+        self._longest = options.maximum_target_tokens
+        self._length_penalty = options.length_penalty
+        self._arguments: dict[str, Any] = {
+            "beam_size": options.beam,
+            "num_hypotheses": options.nbest,
+            # As in fairseq, a hypothesis is more than end-of-sentence.
+            "min_decoding_length": 1 + len(model.target_prefix),
+            "length_penalty": options.length_penalty,
+            "max_decoding_length": options.maximum_target_tokens,
+            # The source is cut before it comes here, so that every engine cuts at the same place and says so.
+            "max_input_length": 0,
+            "return_scores": True,
+            "return_end_token": True,
+            "asynchronous": True,
+        }
+        self.fingerprint = fingerprint_of(NAME, model.fingerprint, options)
+        self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
+        # One in work and one waiting for each replica: none is ever idle while results are taken.
+        self.queued_batches = 2 * replicas + 1
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
+        return translate_in_batches(self, sentences)
+
+    def encode(self, sentences: list[str]) -> list[SourceTokens]:
+        """Tokenise, and cut what is too long."""
+        return self._pieces.encode(sentences)
+
+    def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+        """Put a batch in CTranslate2's queue."""
+        tokens = [source.tokens for source in batch]
+        prefixes = [self._forced] * len(batch)
+        found = self._translator.translate_batch(
+            tokens, prefixes if self._forced else None, **self._arguments
+        )
+        # CTranslate2 forbids an end-of-sentence by leaving it out of the softmax, which makes the first token
+        # more probable by 1 / (1 - p(end)). p(end), to take that back, costs one pass of the encoder.
+        ends = self._translator.score_batch(tokens, prefixes, max_input_length=0, asynchronous=True)
+
+        def wait() -> Decoded:
+            return [
+                self._hypotheses(one.result(), end.result().log_probs[-1])
+                for one, end in zip(found, ends, strict=True)
+            ]
+
+        return wait
+
+    def score(self, sentences: list[str], translations: list[str]) -> list[float]:
+        """Mean natural log-probability per token of given translations, end-of-sentence in sum and length.
+
+        A translation is scored in the pieces that its text has, which may be others than those it was decoded
+        in. NaN for an empty one.
+        """
+        sources = [source.tokens for source in self._pieces.encode(sentences)]
+        targets = self._pieces.encode_target(translations)
+        places = [place for place, (s, t) in enumerate(zip(sources, targets, strict=True)) if s and t]
+        found = self._translator.score_batch(
+            [sources[place] for place in places],
+            [[*self._forced, *targets[place]][: self._longest - 1] for place in places],
+            max_input_length=0,
+            max_batch_size=self.batch_tokens,
+            batch_type="tokens",
+        )
+        scores = [math.nan] * len(sentences)
+        for place, result in zip(places, found, strict=True):
+            logs = result.log_probs[len(self._forced) :]
+            scores[place] = math.fsum(logs) / len(logs)
+        return scores
+
+    def _hypotheses(self, result: Any, log_end: float) -> tuple[Hypothesis, ...]:
+        """Hypotheses with the definition's score: natural log, end-of-sentence in sum and in length.
+
+        result: what CTranslate2 gave for a sentence.
+        log_end: log-probability of end-of-sentence as the first token.
+        """
+        correction = math.log1p(-math.exp(log_end)) if log_end < 0 else math.nan
+        hypotheses = []
+        for tokens, score in zip(result.hypotheses, result.scores, strict=True):
+            ended = bool(tokens) and tokens[-1] == _END
+            # CTranslate2 leaves the tokens that it was made to begin with out of the sum, not of the length.
+            total = score * len(tokens) ** self._length_penalty + correction
+            length = len(tokens) - len(self._forced)
+            body = tokens[: len(tokens) - ended]
+            hypotheses.append(
+                make_hypothesis(
+                    self._pieces.decode(body),
+                    total / max(1, length) ** self._length_penalty,
+                    body[len(self._forced) :],
+                    ended,
+                )
+            )
+        return tuple(hypotheses)
+
+
+open_engine = CTranslate2Translator

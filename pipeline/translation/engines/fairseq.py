@@ -1,0 +1,195 @@
+"""fairseq's own beam search, the reference that the other engines are compared with."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import math
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from paraforge.base.errors import InputError
+from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.translation.decoding.pieces import SentencePieces
+from paraforge.translation.decoding.torch_device import device_of
+from paraforge.translation.decoding.translator import (
+    DecodingOptions,
+    Hypotheses,
+    Hypothesis,
+    Placement,
+    VarietySettings,
+    fingerprint_of,
+    make_hypothesis,
+    settings_of,
+)
+from paraforge.translation.models.model import TranslationModel
+
+NAME = "fairseq"
+LIBRARIES: Final = ("fairseq", "torch")
+SETTINGS = VarietySettings
+_CPU_BATCH_TOKENS = 1024
+_CUDA_BATCH_TOKENS = 8192
+
+
+def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
+    """The reference computes in float32 and in nothing else. Raises InputError: another compute type is asked
+    for."""
+    if options.compute_type not in ("auto", "float32"):
+        raise InputError(
+            f"the engine 'fairseq' has no compute type {options.compute_type}",
+            remedy="Say float32, or take the engine 'ctranslate2'.",
+        )
+    return options.with_changes(compute_type="float32")
+
+
+def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any, Any]:
+    """Task (with the dictionaries) and model of a folder with checkpoint and dictionaries."""
+    from paraforge.translation.models.fairseq_compat import import_fairseq
+
+    import_fairseq()
+    from fairseq import checkpoint_utils
+
+    checkpoint = folder / "checkpoint.pt"
+    for name in (source_language, target_language):
+        if not (folder / f"dict.{name}.txt").is_file():
+            raise InputError(
+                "no such file: a fairseq model needs its dictionaries", folder / f"dict.{name}.txt"
+            )
+    overrides = {"data": str(folder), "source_lang": source_language, "target_lang": target_language}
+    try:
+        # The model's builder prints, and warns of its own age; standard output is for translations.
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+    except (OSError, RuntimeError, KeyError, AssertionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"fairseq cannot build the model: {first}", checkpoint) from error
+    return task, models[0]
+
+
+def _strategy(settings: VarietySettings, dictionary: Any) -> Any:
+    """fairseq's search; None for its beam search."""
+    from fairseq import search
+
+    if settings.method == "sampling":
+        top_p = settings.top_p if settings.top_p < 1 else -1.0
+        return search.Sampling(dictionary, settings.top_k or -1, top_p)
+    if settings.groups > 1:
+        return search.DiverseBeamSearch(dictionary, settings.groups, settings.diversity)
+    return None
+
+
+class FairseqTranslator:
+    """A :class:`~paraforge.translation.decoding.translator.Translator` over fairseq's
+    ``SequenceGenerator``."""
+
+    def __init__(
+        self,
+        model: TranslationModel,
+        options: DecodingOptions,
+        placement: Placement,
+        settings: dict[str, Any],
+    ) -> None:
+        """Load a checkpoint. Raises InputError: it or a dictionary is missing or damaged;
+        MissingPackageError: fairseq is not installed."""
+        self._settings = settings_of(SETTINGS, NAME, settings, options)
+        task, network = _load(model.folder(NAME), model.source_language, model.target_language)
+        import torch
+        from fairseq.sequence_generator import SequenceGenerator
+
+        self._device = device_of(placement)
+        if self._device.type == "cpu":
+            torch.set_num_threads(max(1, placement.threads))
+        network.eval()
+        network.to(self._device)
+        self._source_dictionary = task.source_dictionary
+        self._target_dictionary = task.target_dictionary
+        self._left_pad = bool(task.cfg.left_pad_source)
+        longest = min(model.maximum_source_tokens, network.max_positions()[0])
+        self._pieces = SentencePieces(dataclasses.replace(model, maximum_source_tokens=longest), options)
+        self._nbest = options.nbest
+        self._length_penalty = options.length_penalty
+        # fairseq counts tokens without end-of-sentence, which it forces after the cap: a hypothesis with as
+        # many tokens did not end by itself.
+        self._cap = min(options.maximum_target_tokens, network.max_decoder_positions() - 1)
+        self._generator = SequenceGenerator(
+            [network],
+            self._target_dictionary,
+            beam_size=options.beam,
+            max_len_a=0,
+            max_len_b=self._cap,
+            normalize_scores=True,
+            len_penalty=options.length_penalty,
+            temperature=self._settings.temperature,
+            search_strategy=_strategy(self._settings, self._target_dictionary),
+        )
+        self.fingerprint = fingerprint_of(NAME, model.fingerprint, options, self._settings.changed())
+        self.batch_tokens = placement.batch_tokens or (
+            _CPU_BATCH_TOKENS if self._device.type == "cpu" else _CUDA_BATCH_TOKENS
+        )
+        self.queued_batches = 1
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
+        return translate_in_batches(self, sentences)
+
+    def encode(self, sentences: list[str]) -> list[SourceTokens]:
+        """Tokenise, and cut what is too long."""
+        return self._pieces.encode(sentences)
+
+    def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+        """A function that translates the batch when it is called."""
+        return lambda: self._decode(batch)
+
+    def _decode(self, batch: list[SourceTokens]) -> Decoded:
+        import torch
+        from fairseq.data import data_utils
+
+        index, end = self._source_dictionary.index, self._source_dictionary.eos()
+        # Piece by piece, not by encode_line: that would split a piece which holds an odd space.
+        rows = [torch.tensor([*map(index, source.tokens), end]) for source in batch]
+        tokens = data_utils.collate_tokens(
+            rows, self._source_dictionary.pad(), end, left_pad=self._left_pad
+        )  # batch x longest source
+        lengths = torch.tensor([len(row) for row in rows])
+        sample = {
+            "net_input": {"src_tokens": tokens.to(self._device), "src_lengths": lengths.to(self._device)}
+        }
+        with torch.inference_mode(), warnings.catch_warnings(), torch.random.fork_rng():
+            # What is drawn depends on the seed and the sentences of the batch, not on what came before.
+            torch.manual_seed(zlib.crc32(tokens.numpy().tobytes(), self._settings.seed))
+            warnings.simplefilter("ignore")  # of torch, about masks that fairseq passes to it
+            try:
+                found = self._generator.generate([], sample)
+            except AssertionError:
+                # No hypothesis is finished at the cap, because no score was finite.
+                if len(batch) > 1:
+                    raise
+                return [(make_hypothesis("", math.nan, [], ended=True),)]
+        return [self._ranked(one) for one in found]
+
+    def _ranked(self, found: list[dict[str, Any]]) -> tuple[Hypothesis, ...]:
+        # fairseq ranks what it cut with the end-of-sentence that it forced, which is no part of the score.
+        scored = [(self._score(one), one) for one in found]
+        scored.sort(key=lambda one: one[0] if math.isfinite(one[0]) else -math.inf, reverse=True)
+        return tuple(self._hypothesis(score, one) for score, one in scored[: self._nbest])
+
+    def _score(self, found: dict[str, Any]) -> float:
+        # SequenceGenerator's score is the definition's (natural log, end-of-sentence counted); only what
+        # fairseq-generate prints is in base 2.
+        length = len(found["tokens"]) - 1
+        if length < self._cap:
+            return float(found["score"])
+        # Without the end-of-sentence that was forced on it.
+        return float(found["positional_scores"][:-1].sum()) / length**self._length_penalty
+
+    def _hypothesis(self, score: float, found: dict[str, Any]) -> Hypothesis:
+        body = [self._target_dictionary[int(number)] for number in found["tokens"][:-1]]
+        return make_hypothesis(self._pieces.decode(body), score, body, ended=len(body) < self._cap)
+
+
+open_engine = FairseqTranslator

@@ -1,0 +1,80 @@
+"""Translations made elsewhere: the engine knows none itself, it names a set of the translation memory.
+
+What ``paraforge memory import`` has added under the name is found before any engine is asked; a sentence that
+is not in it fails here, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from pydantic import Field
+
+from paraforge.base.files import hash_json
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.scheduler import report_rows
+from paraforge.translation.decoding.translator import (
+    DecodingOptions,
+    EngineSettings,
+    Hypotheses,
+    Placement,
+    fingerprint_of,
+    settings_of,
+)
+from paraforge.translation.models.model import TranslationModel
+
+NAME = "imported"
+LIBRARIES: Final = ()
+MODEL_FREE = True
+
+
+class Imported(EngineSettings):
+    """Settings of the engine."""
+
+    name: str = Field("", description="name under which `paraforge memory import` added the translations")
+
+    def check(self, options: DecodingOptions) -> None:
+        """See that there is a name. Raises ValueError: there is none."""
+        if not self.name:
+            raise ValueError("the engine imported needs translate.imported.name")
+
+
+SETTINGS = Imported
+
+
+def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
+    """Nothing is computed, so any compute type is as good as ``float32``."""
+    return options.with_changes(compute_type="float32")
+
+
+def remembered_as(settings: dict[str, Any]) -> dict[str, Any]:
+    """What names the set of the memory, whatever the options: they were those of somebody else."""
+    return {NAME: settings_of(Imported, NAME, settings).name}
+
+
+def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
+    """SHA-256 of the name."""
+    return hash_json(remembered_as(settings))
+
+
+def open_engine(
+    model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
+) -> ImportedTranslator:
+    """The engine that fails on whatever is not in the memory."""
+    return ImportedTranslator(options, settings_of(Imported, NAME, settings))
+
+
+class ImportedTranslator:
+    """Fails on every sentence: one that is known is never asked for."""
+
+    def __init__(self, options: DecodingOptions, settings: Imported) -> None:
+        self.fingerprint = fingerprint_of(NAME, hash_json({NAME: settings.name}), options)
+        self._reason = f"not among the imported translations '{settings.name}'"
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        """One failure a sentence."""
+        for _ in sentences:
+            check_interrupt()
+            report_rows(1)
+            yield Hypotheses((), failed=self._reason)

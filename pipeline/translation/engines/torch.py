@@ -1,0 +1,304 @@
+"""Our own beam search in plain PyTorch, for GPUs and CPUs, over whatever CTranslate2 can convert."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from paraforge.base.errors import InputError
+from paraforge.translation.decoding.batching import WINDOW, Decoded, SourceTokens, translate_in_batches
+from paraforge.translation.decoding.pieces import SentencePieces
+from paraforge.translation.decoding.torch_device import device_of, fast_type, make_current, prepare_thread
+from paraforge.translation.decoding.translator import (
+    DecodingOptions,
+    Hypotheses,
+    Hypothesis,
+    Placement,
+    fingerprint_of,
+    make_hypothesis,
+    settings_of,
+)
+from paraforge.translation.models.model import TranslationModel
+from paraforge.translation.models.sentencepiece import check_pieces
+from paraforge.translation.models.subwords import open_subwords
+from paraforge.translation.torch_search.settings import SearchSettings
+
+if TYPE_CHECKING:
+    from paraforge.translation.torch_search.results import Findings, Found
+    from paraforge.translation.torch_search.search import Pace, Request, Search
+
+logger = logging.getLogger(__name__)
+
+NAME = "torch"
+LIBRARIES: Final = ("torch",)
+SETTINGS = SearchSettings
+# The form in which every model of the project is there.
+_FOLDER = "ctranslate2"
+# Measured (docs/engines.md): on a CPU small batches stay in the cache. Of GPUs nothing is measured: by the
+# arithmetic of docs/engines.md a step wants 512 to 1,024 sentences.
+_CPU_BATCH_TOKENS = 512
+_CUDA_BATCH_TOKENS = 16_384
+# Batches of a GPU are large, so more sentences are sorted together.
+_CUDA_WINDOW = 32_768
+_CUDA_BATCH_SIZES = (16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024)
+_SWITCH_SECONDS = 5e-4
+_COMPUTE_TYPES = ("float32", "bfloat16", "float16")
+
+
+def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
+    """Replace compute type ``auto`` by what is fast and close enough on the device. Raises InputError: the
+    device has no such compute type, or there is no such device."""
+    device = device_of(placement)
+    kind: str = options.compute_type
+    if kind == "auto":
+        kind = fast_type(device)
+    if kind not in _COMPUTE_TYPES:
+        raise InputError(
+            f"the engine 'torch' has no compute type {kind}",
+            remedy=f"There are auto, {', '.join(_COMPUTE_TYPES)}; the engine 'ctranslate2' has int8.",
+        )
+    if kind == "float16" and device.type == "cpu":
+        raise InputError("float16 is for GPUs", remedy="Say bfloat16 or float32.")
+    return options.with_changes(compute_type=kind)
+
+
+def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
+    """SHA-256 of what the engine reads, after checking that its parts belong together.
+
+    Raises InputError: the vocabulary is not that of the embeddings or of the SentencePiece model, or the
+    model has parts that the search does not have.
+    """
+    from paraforge.translation.models.model_file import ModelFile
+    from paraforge.translation.torch_search.vocabulary import open_vocabulary
+    from paraforge.translation.torch_search.weights import check_architecture
+
+    assert model is not None
+    folder = model.folder(_FOLDER)
+    file = ModelFile(folder)
+    check_architecture(file)
+    vocabulary = open_vocabulary(folder, file)
+    for types, path, language in (
+        (list(vocabulary.source), model.source_sentencepiece, model.source_language),
+        (vocabulary.target, model.target_sentencepiece, model.target_language),
+    ):
+        check_pieces(open_subwords(path, language), types, path)
+    return model.fingerprint
+
+
+class TorchTranslator:
+    """A :class:`~paraforge.translation.decoding.translator.Translator` over our own beam search.
+
+    On a CPU each of ``threads`` threads works at a batch of its own; a GPU has one thread that feeds it,
+    while the caller's thread tokenises what comes and detokenises what has come.
+
+    counts: how often something was out of the ordinary: ``halved`` batches (out of memory), ``recomputed``
+        batches and ``recomputed_sentences`` (not a number in half precision), ``unrecorded``: recordings of
+        steps that failed.
+    """
+
+    def __init__(
+        self,
+        model: TranslationModel,
+        options: DecodingOptions,
+        placement: Placement,
+        settings: dict[str, Any],
+    ) -> None:
+        """Load a model.
+
+        Raises InputError: it is damaged, has parts that the search does not have, or a setting cannot be.
+        """
+        from paraforge.translation.decoding.faults import BatchLimit
+        from paraforge.translation.models.model_file import ModelFile
+        from paraforge.translation.torch_search.rules import Rules
+        from paraforge.translation.torch_search.vocabulary import open_vocabulary
+
+        self._options = options
+        self._settings = settings_of(SearchSettings, NAME, settings, options)
+        self._device = device_of(placement)
+        make_current(self._device)
+        self._file = ModelFile(model.folder(_FOLDER))
+        self._vocabulary = open_vocabulary(model.folder(_FOLDER), self._file)
+        positions = self._file.shape("encoder/position_encodings/encodings")[0]
+        self._pieces = SentencePieces(
+            dataclasses.replace(model, maximum_source_tokens=min(model.maximum_source_tokens, positions)),
+            options,
+        )
+        self._tags = len(model.target_prefix)
+        self._prefix = self._forced(model)
+        self._rules = Rules(
+            beam=options.beam,
+            length_penalty=options.length_penalty,
+            start=self._vocabulary.start,
+            end=self._vocabulary.end,
+            banned=self._vocabulary.banned,
+            free=self._tags,
+            settings=self._settings,
+        )
+        self._graphs = placement.graphs and self._device.type == "cuda"
+        self._searches: dict[str, Search] = {}
+        self._recorded: list[Any] = []
+        self._lock = threading.Lock()
+        self._search(options.compute_type)
+        self._limit = BatchLimit()
+        self.counts = {"halved": 0, "recomputed": 0, "recomputed_sentences": 0, "unrecorded": 0}
+        self.fingerprint = fingerprint_of(NAME, model.fingerprint, options, self._settings.changed())
+        on_cpu = self._device.type == "cpu"
+        if not on_cpu:
+            # The thread that feeds the GPU waits so long for its turn while another makes text.
+            sys.setswitchinterval(_SWITCH_SECONDS)
+        self.batch_tokens = placement.batch_tokens or (_CPU_BATCH_TOKENS if on_cpu else _CUDA_BATCH_TOKENS)
+        threads = max(1, placement.threads) if on_cpu else 1
+        # One in work and one waiting for each thread, and one whose results are being taken.
+        self.queued_batches = 2 * threads + 1
+        # Within a thread torch uses one core: a batch a core needs no waiting for one another.
+        self._pool = ThreadPoolExecutor(threads, "torch-search", prepare_thread, (self._device,))
+
+    def _forced(self, model: TranslationModel) -> tuple[int, ...]:
+        pieces = list(model.target_prefix)
+        if self._settings.forced_prefix:
+            subwords = open_subwords(model.target_sentencepiece, model.target_language)
+            pieces += subwords.encode([self._settings.forced_prefix], out_type=str)[0]
+        numbers = {token: number for number, token in reversed(list(enumerate(self._vocabulary.target)))}
+        missing = [piece for piece in pieces if piece not in numbers]
+        if missing:
+            raise InputError(
+                f"hypotheses cannot begin with {' '.join(missing)}: not in the model's vocabulary",
+                model.path,
+            )
+        return tuple(numbers[piece] for piece in pieces)
+
+    def _search(self, compute_type: str) -> Search:
+        """The search in a compute type; the weights are loaded when it is first asked for."""
+        import torch
+
+        from paraforge.translation.torch_search.graphs import RecordedSteps
+        from paraforge.translation.torch_search.search import Search
+        from paraforge.translation.torch_search.weights import load_weights
+
+        with self._lock:
+            if compute_type not in self._searches:
+                loaded = load_weights(self._file, self._device, getattr(torch, compute_type))
+                search = Search(loaded, self._rules, self._pace())
+                if self._graphs:
+                    recorded = RecordedSteps(search)
+                    self._recorded.append(recorded)
+                    search = Search(loaded, self._rules, self._pace(), recorded.state, recorded.step)
+                self._searches[compute_type] = search
+            return self._searches[compute_type]
+
+    def _pace(self) -> Pace:
+        from paraforge.translation.torch_search.search import Pace
+
+        if self._device.type == "cpu":
+            return Pace()
+        return Pace(
+            look_every=4,
+            keep=0.75,
+            room=16,
+            doubling=True,
+            batch_sizes=_CUDA_BATCH_SIZES if self._graphs else (),
+            source_multiple=8,
+        )
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
+        return translate_in_batches(self, sentences, WINDOW if self._device.type == "cpu" else _CUDA_WINDOW)
+
+    def encode(self, sentences: list[str]) -> list[SourceTokens]:
+        """Tokenise, and cut what is too long."""
+        return self._pieces.encode(sentences)
+
+    def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+        """Put a batch in the queue of the threads; what can be done before and afterwards is done here."""
+        future = self._pool.submit(self._found, batch, [self._request(source) for source in batch])
+        # Samples and groups may find the same several times: then all are looked at.
+        varied = self._rules.sampling or self._settings.groups > 1
+        most = None if varied else self._options.nbest
+
+        def wait() -> Decoded:
+            found = future.result()
+            return [self._hypotheses(result) for findings in found for result in findings.results(most)]
+
+        return wait
+
+    def _found(self, batch: list[SourceTokens], requests: list[Request]) -> list[Findings]:
+        """What is found for a batch, in parts where it does not fit into memory."""
+        from paraforge.translation.decoding.faults import device_lost, is_device_lost, is_out_of_memory
+
+        found: list[Findings] = []
+        for part in self._limit.parts(batch):
+            there, requests = requests[: len(part)], requests[len(part) :]
+            try:
+                found += self._computed(there)
+                continue
+            except Exception as error:
+                if is_device_lost(error):
+                    raise device_lost(error, str(self._device)) from error
+                if not is_out_of_memory(error) or len(part) == 1:
+                    raise
+                self._limit.too_large(part)
+                self.counts["halved"] = self._limit.halvings
+            # Outside of the handler, whose exception holds on to what it was computing with.
+            self._free()
+            found += self._found(part, there)
+        return found
+
+    def _free(self) -> None:
+        import torch
+
+        for recorded in self._recorded:
+            recorded.forget()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _computed(self, requests: list[Request]) -> list[Findings]:
+        """Findings that together have each sentence once, in order."""
+        found = self._search(self._options.compute_type).find(requests)
+        self.counts["unrecorded"] = sum(recorded.failed for recorded in self._recorded)
+        bad = [] if self._options.compute_type == "float32" else found.non_finite()
+        if not bad:
+            return [found]
+        # Half precision ends at 65,504 (float16) or keeps three digits (bfloat16); float32 may do better.
+        with self._lock:
+            self.counts["recomputed"] += 1
+            self.counts["recomputed_sentences"] += len(bad)
+        kind = self._options.compute_type
+        logger.warning("%d sentences gave no number in %s: again in float32", len(bad), kind)
+        self._free()
+        again = self._search("float32").find([requests[place] for place in bad])
+        return [found.replaced(bad, again)]
+
+    def _request(self, source: SourceTokens) -> Request:
+        from paraforge.translation.torch_search.sampling import sentence_seed
+        from paraforge.translation.torch_search.search import Request
+
+        tokens = self._vocabulary.encode(source.tokens)
+        return Request(
+            tokens=tuple(tokens),
+            # As in CTranslate2 language tags count.
+            cap=max(2, self._settings.cap(len(tokens), self._options.maximum_target_tokens) - self._tags),
+            prefix=self._prefix,
+            seed=sentence_seed(self._settings.seed, tokens) if self._rules.sampling else 0,
+        )
+
+    def _hypotheses(self, result: list[Found]) -> tuple[Hypothesis, ...]:
+        from paraforge.translation.torch_search.results import chosen
+
+        best = chosen(result, self._options.nbest, self._settings.groups, self._rules.sampling)
+        if not best:
+            return (make_hypothesis("", math.nan, [], ended=True),)
+        hypotheses = []
+        for found in best:
+            tokens = [self._vocabulary.target[number] for number in found.tokens]
+            text = self._pieces.decode(tokens)
+            hypotheses.append(make_hypothesis(text, found.score, tokens[self._tags :], found.ended))
+        return tuple(hypotheses)
+
+
+open_engine = TorchTranslator

@@ -1,0 +1,1 @@
+"""Distinct sentences, and the memory that keeps the translation of each."""

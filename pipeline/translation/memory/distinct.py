@@ -1,0 +1,229 @@
+"""Distinct sentences of a corpus: each is translated once, and every row knows which one is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json, read_json, remove_directory, sha256_file, write_json
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
+from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.step import check_bytes
+from paraforge.base.shards.store import (
+    ShardDirectory,
+    ShardRecord,
+    ShardView,
+    shard_name,
+    write_index,
+    write_shard,
+)
+from paraforge.base.shards.work import replaced_directory
+
+_VERSION = 2
+_COMPLETE = "complete.json"
+
+PLACES = pa.schema([pa.field("sentence", pa.int64())])
+
+
+@dataclass
+class RowCounts:
+    """Rows of a corpus: ``rejected`` before, ``given`` with a translation, and ``waiting`` for one."""
+
+    rejected: int = 0
+    given: int = 0
+    waiting: int = 0
+
+
+@dataclass(frozen=True)
+class DistinctSentences:
+    """Files about the distinct sentences of a corpus, numbered from 0 in the order of their first rows.
+
+    path: directory of them all.
+    """
+
+    path: Path
+
+    @property
+    def places(self) -> Path:
+        """Shards aligned with the corpus: ``sentence``, null for a row that is not translated."""
+        return self.path / "places"
+
+    @property
+    def keys(self) -> NDArray[np.uint64]:
+        """Sentences x 2, mapped: the halves of each sentence's key (see
+        :mod:`paraforge.base.shards.keys`)."""
+        return mapped_array(self.path / "keys.bin", "<u8").reshape(-1, 2)
+
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """The row of the corpus in which each sentence is first, rising; mapped."""
+        return mapped_array(self.path / "first_rows.bin", "<i8")
+
+    def __len__(self) -> int:
+        return (self.path / "first_rows.bin").stat().st_size // 8
+
+    def row_counts(self) -> RowCounts:
+        """Rows of the corpus by what becomes of them."""
+        return RowCounts(**read_json(self.path / _COMPLETE)["rows"])
+
+    def texts(self, corpus: ShardDirectory, sentences: NDArray[np.int64]) -> Iterator[pa.Array]:
+        """Texts of the given sentences, whose numbers rise, shard by shard of the corpus."""
+        first_rows = self.first_rows
+        start = 0
+        for index, count in enumerate(corpus.rows):
+            check_interrupt()
+            begins = np.searchsorted(first_rows, (start, start + count))
+            low, high = np.searchsorted(sentences, begins)
+            if high > low:
+                column = corpus.read(index, ["source_text"]).column("source_text")
+                rows = np.asarray(first_rows[sentences[low:high]]) - start
+                yield column.take(pa.array(rows)).combine_chunks()
+            start += count
+
+
+def mapped_array(path: Path, kind: str) -> NDArray[Any]:
+    """A file of numbers of one kind, mapped to be read."""
+    # A file without a byte cannot be mapped.
+    return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
+
+
+def find_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences:
+    """Number the distinct sentences of a corpus, or reuse what an earlier run wrote and is undamaged.
+
+    A row is translated if it is not rejected and has no translation yet. Memory is that of a shard, whatever
+    the size of the corpus.
+
+    ingested: the corpus, with ``first_row`` (see :mod:`paraforge.base.shards.schema`).
+    root: directory under which the files are kept, one directory a corpus.
+    """
+    found = _distinct_of(ingested, root)
+    if _is_complete(found, ingested):
+        return found
+    if root.is_dir():
+        for old in root.iterdir():  # of another corpus: cheap to write again, and as large as that corpus
+            remove_directory(old)
+    with replaced_directory(found.path) as temporary:
+        _write(ingested, DistinctSentences(temporary))
+    return found
+
+
+def written_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences | None:
+    """What :func:`find_distinct` has written for a corpus; None where it has not, or it is damaged."""
+    found = _distinct_of(ingested, root)
+    return found if _is_complete(found, ingested) else None
+
+
+def _distinct_of(ingested: ShardDirectory, root: Path) -> DistinctSentences:
+    return DistinctSentences(
+        root / hash_json([_VERSION, [record.sha256 for record in ingested.records]])[:40]
+    )
+
+
+def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:
+    try:
+        digests = read_json(found.path / _COMPLETE)["files"]
+        places = ShardDirectory(found.places)
+        check_bytes(ShardView(found.places))
+        return (
+            all(sha256_file(found.path / name) == digest for name, digest in digests.items())
+            and places.rows == ingested.rows
+        )
+    except (InputError, OSError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _write(ingested: ShardDirectory, target: DistinctSentences) -> None:
+    target.places.mkdir(parents=True)
+    place_records: list[ShardRecord] = []
+    wanted = ["source_text", "first_row", "rejected"]
+    if "translation" in ingested.schema.names:
+        wanted.append("translation")
+    # Mapped, not held: row number and key of every distinct sentence so far.
+    first_rows, keys = target.path / "first_rows.bin", target.path / "keys.bin"
+    count, start = 0, 0
+    rows = RowCounts()
+    with (
+        first_rows.open("wb") as log,
+        keys.open("wb") as key_file,
+        progress(total=ingested.total_rows, unit="rows", description="distinct sentences") as bar,
+    ):
+        for index, table in enumerate(ingested.tables(wanted)):
+            check_interrupt()
+            own, before, first = _own_rows(table, start, first_rows, count)
+            own_rows = np.flatnonzero(own)
+            (own_rows + start).astype("<i8").tofile(log)
+            log.flush()
+            texts = pc.fill_null(table.column("source_text").take(pa.array(own_rows)), "")
+            text_keys(texts).astype("<u8").tofile(key_file)
+            numbers = _numbers(own, before, first, start, count)
+            places = pa.table([pa.array(numbers, mask=numbers < 0)], schema=PLACES)
+            place_records.append(write_shard(places, target.places / shard_name(index)))
+            rejected = table.num_rows - table.column("rejected").null_count
+            rows.rejected += rejected
+            rows.waiting += int((numbers >= 0).sum())
+            rows.given += table.num_rows - rejected - int((numbers >= 0).sum())
+            count += len(own_rows)
+            start += table.num_rows
+            bar.update(table.num_rows)
+    write_index(target.places, place_records, {"step": "places-of-sentences", "version": _VERSION})
+    files = {path.name: sha256_file(path) for path in (first_rows, keys)}
+    write_json(target.path / _COMPLETE, {"rows": asdict(rows), "files": files})
+
+
+def _own_rows(
+    table: pa.Table, start: int, log: Path, count: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+    """Which rows bring a new sentence, and where the others have theirs from.
+
+    Returns own (rows,): whether the row's sentence is new. earlier (rows,): number of a sentence that began
+    in an earlier shard, or -1. first (rows,): row of the corpus in which the sentence begins if that is in
+    this shard, or -1.
+    """
+    is_open = pc.is_null(table.column("rejected"))
+    if "translation" in table.column_names:
+        is_open = pc.and_(is_open, pc.is_null(table.column("translation")))
+    waits = is_open.combine_chunks().to_numpy(zero_copy_only=False)
+    rows = np.arange(start, start + table.num_rows)
+    first = pc.fill_null(table.column("first_row"), -1).to_numpy().copy()
+    first[first < 0] = rows[first < 0]
+    first[~waits] = -1
+    earlier = np.full(table.num_rows, -1, np.int64)
+    outside = np.flatnonzero(waits & (first < start))
+    if len(outside) and count:
+        known = np.memmap(log, "<i8", "r", shape=(count,))
+        places = np.minimum(np.searchsorted(known, first[outside]), count - 1)
+        hit = np.asarray(known[places]) == first[outside]
+        earlier[outside[hit]] = places[hit]
+    first[earlier >= 0] = -1
+    own = waits & (first == rows)
+    # A first row that is not translated itself, because it came with a translation, counts for nothing here:
+    # the first of the rows that name it takes its place.
+    inside = (first >= start) & (first < start + table.num_rows)
+    led = np.zeros(table.num_rows, np.bool_)
+    led[inside] = own[first[inside] - start]
+    stray = np.flatnonzero((first >= 0) & ~led)
+    if len(stray):
+        _, leaders, group = np.unique(first[stray], return_index=True, return_inverse=True)
+        own[stray[leaders]] = True
+        first[stray] = rows[stray[leaders]][group]
+    return own, earlier, first
+
+
+def _numbers(
+    own: NDArray[np.bool_], earlier: NDArray[np.int64], first: NDArray[np.int64], start: int, count: int
+) -> NDArray[np.int64]:
+    """Sentence number of each row; -1 for none."""
+    here = first >= start
+    number_of_own = count + np.cumsum(own) - 1
+    numbers = earlier.copy()
+    numbers[here] = number_of_own[first[here] - start]
+    return numbers

@@ -1,0 +1,237 @@
+"""The translation memory: whatever was translated, by sentence, in files that are only ever added.
+
+A memory is a directory. Each of its sets holds the translations of one model with one engine and one choice
+of options; a set only ever grows. It has *segments*, Parquet files, and *entries*, numbered JSON files that
+each name the segments of one run. A run claims the next number by making a file that must not exist yet, so
+several may add at the same time, from several hosts, without a lock. Where two entries have a sentence, the
+earlier one counts: what is known never changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import logging
+import os
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from paraforge.base.errors import InputError, check_format
+from paraforge.base.files import hash_json, read_json, read_json_or_none, sync_directory, write_json
+from paraforge.base.shards.store import read_parquet, write_shard
+from paraforge.translation.memory.hypotheses import REMEMBERED
+
+logger = logging.getLogger(__name__)
+
+SET_NAME = "set.json"
+# Sentences of a segment: what is lost with a damaged one, and read to find a sentence of it.
+SEGMENT_SENTENCES = 50_000
+_ENTRY = "[0-9]" * 8 + ".json"
+_FORMAT = 1
+# An entry may be read while another host is writing it.
+_READINGS, _PAUSE = 5, 0.1
+_LIBRARIES = "paraforge.libraries"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A file of translations.
+
+    path: Parquet file with the columns of ``REMEMBERED``. rows, sentences: hypotheses and sentences in it.
+    sha256: of the file.
+    libraries: versions of the libraries that translated, by distribution.
+    run: key of the run that translated, which is the same whenever it is resumed or repeated; empty for what
+        came otherwise.
+    """
+
+    path: Path
+    rows: int
+    sentences: int
+    sha256: str
+    libraries: dict[str, str]
+    run: str = ""
+
+    def keys(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
+        """First rows of its sentences, their keys (n x 2), and which of them have failed. Raises InputError:
+        it cannot be read, or is not what its entry says."""
+        table = read_parquet(self.path, ["key", "failed"])
+        key = table.column("key").combine_chunks()
+        heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))
+        if table.num_rows != self.rows or len(heads) != self.sentences or key.type != pa.binary(16):
+            raise InputError("not what its entry says", self.path)
+        data = b"".join(key.drop_null().to_pylist())
+        failed = table.column("failed").is_valid().to_numpy()[heads]
+        return heads, np.frombuffer(data, ">u8").astype(np.uint64).reshape(-1, 2), failed
+
+
+_FIELDS = tuple(field.name for field in fields(Segment))
+
+
+@dataclass(frozen=True)
+class MemorySet:
+    """What one model gave with one engine and one choice of options.
+
+    path: directory; it need not exist.
+    description: what the translations depend on beside the sentence.
+    """
+
+    path: Path
+    description: dict[str, Any]
+
+    def segments(self) -> list[Segment]:
+        """All segments, those that were added first before the others; a file that is missing is left out."""
+        found: dict[str, Segment] = {}
+        for entry in sorted(self.path.glob(_ENTRY)):
+            for segment in _segments_of(entry):
+                if segment.path.is_file():
+                    found.setdefault(segment.sha256, segment)
+        return list(found.values())
+
+    def add(self, tables: Iterable[tuple[pa.Table, Mapping[str, str]]], run: str = "") -> list[str]:
+        """Add translations: all of them, or none if the process is killed.
+
+        tables: as the engine gave them (``REMEMBERED``), and the versions of libraries that made them.
+        run: key of the run that translated.
+
+        Returns SHA-256 of the segments that have them now; one with the same bytes is not added again.
+        """
+        known = {segment.sha256 for segment in self.segments()}
+        self.begin()
+        added: list[Segment] = []
+        digests = []
+        temporary = self.path / f".{uuid.uuid4().hex}.tmp"
+        try:
+            for table, libraries in _of_segments(tables):
+                segment = self._written(table, libraries, run)
+                digests.append(segment.sha256)
+                if segment.sha256 in known:
+                    segment.path.unlink()
+                    continue
+                known.add(segment.sha256)
+                added.append(segment)
+            if added:
+                listed = [{**asdict(segment), "path": segment.path.name} for segment in added]
+                write_json(temporary, {"format": _FORMAT, "check": hash_json(listed), "segments": listed})
+        except BaseException:  # a wrong row, a full disk
+            for segment in added:
+                segment.path.unlink(missing_ok=True)
+            raise
+        if added:
+            self._enter(temporary)
+        return digests
+
+    def begin(self) -> None:
+        """Make the directory with the set's description, if it is not there. Raises InputError: nothing can
+        be written there."""
+        try:
+            if not (self.path / SET_NAME).is_file():
+                write_json(self.path / SET_NAME, {"format": _FORMAT, **self.description})
+            elif not os.access(self.path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise InputError(
+                f"nothing can be added to this translation memory: {error.strerror}",
+                self.path.parent,
+                remedy="Name another one in resources.translation_memory, and import what this one knows "
+                "with 'paraforge memory export' and 'import'.",
+            ) from error
+
+    def _written(self, table: pa.Table, libraries: Mapping[str, str], run: str) -> Segment:
+        # The same hypotheses of other versions are another segment.
+        table = table.replace_schema_metadata({_LIBRARIES: json.dumps(dict(sorted(libraries.items())))})
+        path = self.path / f"{uuid.uuid4().hex}.parquet"
+        record = write_shard(table, path)
+        sentences = table.num_rows - table.column("key").null_count
+        return Segment(path, record.rows, sentences, record.sha256, dict(libraries), run)
+
+    def _enter(self, temporary: Path) -> None:
+        """Give a written entry the next number; of several writers each gets one of its own."""
+        try:
+            number = 1 + max((int(path.stem) for path in self.path.glob(_ENTRY)), default=0)
+            while not _claimed(temporary, self.path / f"{number:08d}.json"):
+                number += 1
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_directory(self.path)
+
+
+def _claimed(source: Path, target: Path) -> bool:
+    """Give ``source`` the name ``target`` too, unless another process has; whether it was given."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        try:
+            with target.open("xb") as file:
+                file.write(source.read_bytes())
+                os.fsync(file.fileno())
+        except FileExistsError:
+            return False
+    return True
+
+
+def _segments_of(entry: Path) -> list[Segment]:
+    """What an entry names; nothing where it is damaged. Raises InputError: a newer version has written it."""
+    for _ in range(_READINGS):
+        content = read_json_or_none(entry) or {}
+        form, listed = content.get("format"), content.get("segments")
+        if isinstance(form, int):
+            check_format(form, _FORMAT, entry)
+        with contextlib.suppress(ValueError):  # what is damaged may have no hash
+            if listed and content.get("check") == hash_json(listed):
+                return [_segment(entry.parent, one) for one in listed]
+        time.sleep(_PAUSE)
+    logger.warning("%s is damaged: the sentences of its run are translated again", entry)
+    return []
+
+
+def _segment(directory: Path, one: dict[str, Any]) -> Segment:
+    # An entry names files of its own directory only, whoever has written it.
+    known = {name: one[name] for name in _FIELDS if name in one}
+    return Segment(**{**known, "path": directory / Path(str(one["path"])).name})
+
+
+def _of_segments(
+    tables: Iterable[tuple[pa.Table, Mapping[str, str]]],
+) -> Iterator[tuple[pa.Table, Mapping[str, str]]]:
+    """The same rows in tables of at least :data:`SEGMENT_SENTENCES`, each made with one set of versions."""
+    waiting: list[pa.Table] = []
+    versions: Mapping[str, str] = {}
+    sentences = 0
+    for table, libraries in tables:
+        if waiting and (libraries != versions or sentences >= SEGMENT_SENTENCES):
+            yield pa.concat_tables(waiting), versions
+            waiting, sentences = [], 0
+        waiting.append(table.select(REMEMBERED.names).cast(REMEMBERED))
+        sentences += table.num_rows - table.column("key").null_count
+        versions = libraries
+    if waiting:
+        yield pa.concat_tables(waiting), versions
+
+
+def open_set(root: Path, description: dict[str, Any]) -> MemorySet:
+    """The set for what translations depend on: model, engine, options, version of the step."""
+    return MemorySet(root / hash_json(description)[:40], description)
+
+
+def sets_of(root: Path) -> list[MemorySet]:
+    """All sets of a memory, by name of their directories."""
+    found = []
+    for path in sorted(root.glob(f"[!.]*/{SET_NAME}")):
+        try:
+            description = read_json(path)
+            description.pop("format")
+            found.append(MemorySet(path.parent, description))
+        except (InputError, OSError, KeyError, AttributeError, TypeError):
+            logger.warning("%s is damaged: its set is left out", path)
+    return found

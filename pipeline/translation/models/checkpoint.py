@@ -1,0 +1,179 @@
+"""fairseq checkpoints of weights alone: plain values, no optimiser, no paths; and their average."""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import atomic_path
+from paraforge.translation.models.fairseq_compat import load_checkpoint
+
+logger = logging.getLogger(__name__)
+
+# Copies that fairseq keeps for a kernel that current torch refuses; loading makes them anew.
+_COPIES = tuple(
+    f".{name}_{kind}" for name in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")
+)
+# Places of the machine that trained, and what they become.
+_PLACES = {
+    "data": ".",
+    "save_dir": "checkpoints",
+    "tensorboard_logdir": None,
+    "log_file": None,
+    "wandb_project": None,
+    "plasma_path": "/tmp/plasma",  # noqa: S108  fairseq's default; never used
+}
+
+
+def is_copy(name: str) -> bool:
+    """Whether a weight of this name is one of the copies that fairseq's encoder keeps of its weights."""
+    return ".layers." in name and name.endswith(_COPIES)
+
+
+def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a checkpoint (or of ``Trainer.state_dict()``) is needed to translate."""
+    import torch
+
+    model = {
+        # A buffer that is there for its type alone holds whatever was in memory.
+        name: torch.zeros(1) if name.endswith("._float_tensor") else tensor.detach().cpu().clone()
+        for name, tensor in sorted(state["model"].items())
+        if not is_copy(name)
+    }
+    # Tied matrices stay tied: one tensor, stored once.
+    for first in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"):
+        for name in ("decoder.embed_tokens.weight", "decoder.output_projection.weight"):
+            if name != first and first in model and name in model and model[name].equal(model[first]):
+                model[name] = model[first]
+    history = state.get("optimizer_history") or [{}]
+    return {
+        "args": _plain(state.get("args")),
+        "cfg": _plain(state.get("cfg")),
+        "model": model,
+        "criterion": None,
+        "optimizer_history": [
+            {
+                "criterion_name": _plain(history[-1].get("criterion_name", "")),
+                "optimizer_name": _plain(history[-1].get("optimizer_name", "")),
+                "lr_scheduler_state": {},
+                "num_updates": int(history[-1].get("num_updates", 0)),
+            }
+        ],
+        "task_state": {},
+        "extra_state": {"train_iterator": {"epoch": 1}, "val_loss": None},
+        "last_optimizer_state": None,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A configuration as dictionaries, lists, Namespaces and plain values, without places of this machine.
+
+    Equal strings become one object: pickle writes an object once, and what is the same object in a training
+    process is not in one that resumed.
+    """
+    if isinstance(value, argparse.Namespace):
+        return argparse.Namespace(**_plain(vars(value)))
+    if isinstance(value, Mapping):
+        return {
+            sys.intern(str(key)): _plain(_PLACES.get(str(key), item) if item is not None else None)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, enum.Enum):
+        return _plain(value.value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return sys.intern(str(value))
+
+
+def fairseq_languages(
+    checkpoint: Path, source_language: str | None = None, target_language: str | None = None
+) -> tuple[str, str]:
+    """Codes of source and target of a fairseq checkpoint: as its training named them, or as they are given.
+
+    A training that took them from its data names none; then the two dictionaries do, and the direction is the
+    user's, or into English.
+
+    checkpoint: beside its dictionaries, ``dict.LANGUAGE.txt``.
+    source_language, target_language: what the user says, if anything. The checkpoint has to agree, unless the
+        dictionaries that it names are missing because they were renamed.
+
+    Raises InputError: nothing says it, checkpoint and user disagree, or a dictionary is missing.
+    """
+    given = (source_language, target_language)
+    trained = _named_languages(load_checkpoint(checkpoint, mapped=True))
+    dictionaries = sorted(path.name[5:-4] for path in checkpoint.parent.glob("dict.?*.txt"))
+    if trained is not None and set(trained) <= set(dictionaries):
+        if any(mine not in (None, own) for mine, own in zip(given, trained, strict=True)):
+            raise InputError(
+                f"it translates from {trained[0]} to {trained[1]}, not from {given[0] or trained[0]} to "
+                f"{given[1] or trained[1]}",
+                checkpoint,
+                remedy=f"Give these languages (--from {trained[0]} --to {trained[1]}; nmt.source_language, "
+                "nmt.target_language), or another checkpoint.",
+            )
+        return trained
+    source, target = (mine or own for mine, own in zip(given, trained or (None, None), strict=True))
+    named = source or target
+    if len(dictionaries) == 2 and named in dictionaries and None in (source, target):
+        other = dictionaries[1 - dictionaries.index(named)]
+        source, target = source or other, target or other
+    elif len(dictionaries) == 2 and named is None and "en" in dictionaries:
+        source, target = sorted(dictionaries, key=lambda name: name == "en")
+        logger.warning("%s names no languages: used from %s to %s", checkpoint, source, target)
+    if source is None or target is None:
+        raise InputError(
+            "it does not say which languages it translates", checkpoint, remedy="Give them (--from, --to)."
+        )
+    for language in (source, target):
+        if language not in dictionaries:
+            raise InputError("no such dictionary", checkpoint.parent / f"dict.{language}.txt")
+    return source, target
+
+
+def _named_languages(state: Mapping[str, Any]) -> tuple[str, str] | None:
+    configuration = state.get("cfg") or {}
+    for found in (state.get("args"), configuration.get("task"), configuration.get("model")):
+        values = vars(found) if isinstance(found, argparse.Namespace) else found or {}
+        source, target = values.get("source_lang"), values.get("target_lang")
+        if source and target:
+            return str(source), str(target)
+    return None
+
+
+def write_checkpoint(state: Mapping[str, Any], path: Path) -> None:
+    """Write a checkpoint, whole or not at all."""
+    import torch
+
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        # A file object, because torch writes the name of a path into the archive.
+        torch.save(dict(state), file)
+
+
+def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
+    """The first checkpoint with the mean of all checkpoints' weights, summed in float64 and given in float32.
+    Raises InputError: the checkpoints do not have the same weights."""
+    import torch
+
+    state = load_checkpoint(paths[0])
+    sums = {name: tensor.double() for name, tensor in state["model"].items()}
+    for path in paths[1:]:
+        other = load_checkpoint(path)["model"]
+        if other.keys() != sums.keys() or any(other[name].shape != sums[name].shape for name in sums):
+            raise InputError("its weights are not those of the other checkpoints", path)
+        for name, tensor in other.items():
+            sums[name] += tensor
+    averaged = {
+        name: (total / len(paths)).to(torch.float32)
+        if state["model"][name].is_floating_point()
+        else state["model"][name]
+        for name, total in sums.items()
+    }
+    return weights_only_state({**state, "model": averaged})

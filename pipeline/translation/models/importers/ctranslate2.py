@@ -1,0 +1,151 @@
+"""CTranslate2 directories, and what every other format becomes: loading, and checking against subwords."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import mmap
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import InputError
+from paraforge.translation.models.languages import language_token
+from paraforge.translation.models.model import source_end
+from paraforge.translation.models.model_file import read_index, read_vocabulary
+from paraforge.translation.models.sentencepiece import check_pieces
+from paraforge.translation.models.subwords import copy_subwords, find_subwords, open_subwords, subwords_file
+
+Languages = tuple[str, str]
+FOLDER = "ctranslate2"
+# What conversion may raise on a model that is damaged or of a kind that CTranslate2 does not run.
+CONVERSION_ERRORS = (ValueError, KeyError, RuntimeError, NotImplementedError, AttributeError)
+
+
+ORIGIN = FOLDER
+WANTED = "model.bin (CTranslate2)"
+
+
+def recognises(path: Path) -> bool:
+    """Whether a path is a directory of CTranslate2."""
+    return (path / "model.bin").is_file()
+
+
+def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
+    """Copy a CTranslate2 model with its subwords to ``output``.
+
+    Returns entries of ``model.json``. Where its vocabulary names both languages, as those of NLLB and M2M-100
+    do, the tags are among them.
+
+    Raises InputError: a part is missing, or vocabulary, embeddings and subwords do not belong together.
+    """
+    files = [path / "model.bin", *sorted(path.glob("*vocabulary.*")), path / "config.json", path / "vmap.txt"]
+    if not any("vocabulary" in file.name for file in files):
+        raise InputError("no vocabulary beside model.bin: not a whole CTranslate2 model", path)
+    folder = output / FOLDER
+    folder.mkdir()
+    for file in files:
+        if file.is_file():
+            shutil.copyfile(file, folder / file.name)
+    take_subwords(path, output, languages)
+    check_embeddings(folder, path)
+    if not (folder / "config.json").is_file() and weight_shapes(folder / "model.bin", path):
+        raise InputError("no config.json beside model.bin: not a whole CTranslate2 model", path)
+    check_whole(output, path, languages)
+    tags = language_affixes(languages, vocabulary_of(folder, "target") or [])
+    return {"engines": {FOLDER: FOLDER}, "source_suffix": list(source_end(folder)), **tags}
+
+
+def language_affixes(languages: Languages, vocabulary: list[str]) -> dict[str, list[str]]:
+    """Tags for the two languages, as the form of the model's language tokens wants them.
+
+    ``>>eng<<`` and ``<2en>`` name the target before the source sentence; the others name the source there and
+    begin the translation with the target's. Empty for a model of one pair of languages.
+
+    Raises InputError: several tokens of the model fit a language.
+    """
+    words = set(vocabulary)
+    target = language_token(languages[1], words)
+    if target is not None and target.startswith((">>", "<2")):
+        return {"source_prefix": [target]}
+    source = language_token(languages[0], words) if target is not None else None
+    if source is None or target is None:
+        return {}
+    return {"source_prefix": [source], "target_prefix": [target]}
+
+
+def take_subwords(path: Path, output: Path, languages: Languages) -> None:
+    """Copy the subwords of both sides beside a model that is being imported. Raises InputError: there are
+    none, or they are damaged."""
+    for side, file, language in zip(
+        ("source", "target"), find_subwords(path, languages), languages, strict=True
+    ):
+        open_subwords(copy_subwords(file, output, side), language)
+
+
+def convert(converter: Any, path: Path, folder: Path) -> None:
+    """Run one of CTranslate2's converters on the model at ``path``; ``folder`` is replaced. Raises
+    InputError: the model is damaged, or of a kind that CTranslate2 does not run."""
+    try:
+        # Builders of models print; a pipe of sentences is no place for it.
+        with contextlib.redirect_stdout(io.StringIO()):
+            converter.convert(str(folder), force=True)
+    except CONVERSION_ERRORS as error:
+        raise InputError(f"CTranslate2 cannot convert this model: {last_line(error)}", path) from error
+
+
+def check_whole(output: Path, path: Path, languages: Languages) -> None:
+    """Load a converted model, and check that its vocabulary and the subwords belong together. Raises
+    InputError: it cannot be loaded, or they do not."""
+    import ctranslate2
+
+    folder = output / FOLDER
+    try:
+        ctranslate2.Translator(str(folder), device="cpu")
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"CTranslate2 cannot load this model: {last_line(error)}", path) from error
+    for side, language in zip(("source", "target"), languages, strict=True):
+        types = vocabulary_of(folder, side)
+        if types is not None:
+            check_pieces(open_subwords(subwords_file(output, side), language), types, path)
+
+
+def vocabulary_of(folder: Path, side: str) -> list[str] | None:
+    """Types of one side of a CTranslate2 model, by number; None where it has no file of them."""
+    return read_vocabulary(folder, side) if any(folder.glob("*vocabulary.*")) else None
+
+
+def check_embeddings(folder: Path, path: Path) -> None:
+    """Compare the embedding matrices' rows with the vocabularies: CTranslate2 itself does not, and reads on.
+    Raises InputError: they differ, or the file of weights ends too early."""
+    shapes = weight_shapes(folder / "model.bin", path)
+    for side, name in (("source", "encoder"), ("target", "decoder")):
+        types = vocabulary_of(folder, side)
+        keys = (f"{name}/embeddings/weight", f"{name}/embeddings_0/weight")
+        rows = next((shapes[key][0] for key in keys if key in shapes), None)
+        if types is not None and rows is not None and rows != len(types):
+            raise InputError(
+                f"the {name}'s embedding has {rows} rows, but the {side} vocabulary {len(types)} types",
+                path,
+                remedy="Give the vocabulary that the model was converted with.",
+            )
+
+
+def weight_shapes(file: Path, path: Path) -> dict[str, tuple[int, ...]]:
+    """Shape of every weight of ``model.bin``, aliases included; none for formats that name no shapes. Raises
+    InputError: it is no such file, or ends too early."""
+    try:
+        with file.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            _, _, variables = read_index(content)
+    except (struct.error, ValueError, IndexError) as error:
+        raise InputError(
+            "CTranslate2 cannot load this model: model.bin is damaged or truncated", path
+        ) from error
+    return {name: variable.shape for name, variable in variables.items()}
+
+
+def last_line(error: BaseException) -> str:
+    """What an error says last, in one line."""
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines else repr(error)

@@ -1,0 +1,164 @@
+"""Ready models to the layout of ``models/nmt``: from a path, an archive or the hub, in any known format."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import cache_directory, hash_json, read_json, remove_directory
+from paraforge.base.shards.work import replaced_directory
+from paraforge.translation.models.archives import is_archive, unpacked
+from paraforge.translation.models.conversion import write_description
+from paraforge.translation.models.hub import download, is_hub_name
+from paraforge.translation.models.importers import importer_for
+from paraforge.translation.models.importers.ctranslate2 import FOLDER, vocabulary_of
+from paraforge.translation.models.model import MODEL_FILE, can_open, check_files, files_fingerprint
+
+logger = logging.getLogger(__name__)
+
+AFFIXES = ("source_prefix", "source_suffix", "target_prefix")
+# Where neither the user nor the model says it.
+_LANGUAGES = ("cs", "en")
+
+
+def import_model(
+    source: Path | str,
+    output: Path,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    affixes: Mapping[str, Sequence[str] | None] | None = None,
+) -> dict[str, Any]:
+    """Give a ready model the layout of ``models/nmt``; ``output`` is replaced as a whole, or not at all.
+
+    source: a fairseq checkpoint or its directory (with both dictionaries and SentencePiece model or BPE
+        codes); a directory of CTranslate2, of OPUS-MT/Marian, of Transformers, or of this layout; a zip or
+        tar archive of one; or a model of the hub, ORGANISATION/NAME[@REVISION].
+    output: directory to write.
+    source_language, target_language: codes; for fairseq as in the dictionaries' names, for multilingual
+        models also as their language tokens. None: what a fairseq checkpoint says, otherwise cs and en.
+    affixes: tokens of ``source_prefix``, ``source_suffix`` and ``target_prefix`` that take the place of those
+        that the model's own tokeniser has; None leaves them.
+
+    Returns ``model.json``.
+
+    Raises:
+        InputError: no such model, a part of it is missing, or its parts do not belong together.
+        MissingPackageError: what the format needs is not installed.
+    """
+    given = {name: list(value) for name, value in (affixes or {}).items() if value is not None}
+    with _located(source, output.parent) as (path, name):
+        own = path.is_dir() and (path / MODEL_FILE).is_file()
+        logger.info("importing %s", name)
+        with replaced_directory(output) as temporary:
+            if own:
+                if given:
+                    raise InputError("it has its tags already", path, remedy="Import the original anew.")
+                return _copy(path, temporary)
+            importer = importer_for(path)
+            languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
+            languages_of = getattr(importer, "languages_of", None)
+            if languages_of is not None:
+                languages = languages_of(path, source_language, target_language)
+            try:
+                entries = {**importer.convert_model(path, temporary, languages), **given}
+                _check_affixes(temporary, entries, path)
+                _check_start(temporary, entries, path)
+            except InputError as error:  # the user knows the original, not what is made of it
+                raise error.renamed(temporary, path) from error
+            return write_description(
+                temporary, origin=importer.ORIGIN, languages=languages, entries=entries, imported_from=name
+            )
+
+
+def usable_model(source: Path | str, engine: str) -> Path:
+    """A directory that an engine opens: the model as it is, or converted into the user's cache.
+
+    A model is converted once; processes that want the same one at a time wait for the first.
+
+    source: see :func:`import_model`, but for models of the hub. engine: the engine that is going to read it.
+
+    Raises InputError: no such model, it cannot be converted, or it has several languages, which have to be
+    given to :func:`import_model`.
+    """
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise InputError("no such model", source)
+    if can_open(path, engine):
+        return path
+    files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
+    # The last values are those of options that are gone: models converted before keep their names.
+    key = hash_json([files_fingerprint(files), path.name, (None, None), None])[:40]
+    target = cache_directory("models") / key
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(target.with_suffix(".lock")):
+        if not (target / MODEL_FILE).is_file():
+            logger.warning("converting %s once into %s", path, target)
+            description = import_model(path, target)
+            tags = [tag for name in AFFIXES for tag in description[name] if tag != "</s>"]
+            if tags:
+                remove_directory(target)
+                raise InputError(
+                    f"it translates between several languages ({', '.join(tags)}), and none is given",
+                    path,
+                    remedy="Run 'paraforge model import MODEL DEST --from LANGUAGE --to LANGUAGE'.",
+                )
+    return target
+
+
+@contextmanager
+def _located(source: Path | str, beside: Path) -> Iterator[tuple[Path, str]]:
+    path = Path(source).expanduser()
+    if path.exists():
+        if is_archive(path):
+            with unpacked(path, beside) as folder:
+                yield folder, path.name
+        else:
+            yield path, path.name or path.resolve().name
+    elif is_hub_name(str(source)):
+        folder, name = download(str(source))
+        yield folder, name
+    else:
+        raise InputError(
+            "no such model",
+            source,
+            remedy="Give the path of a model, or ORGANISATION/NAME of the hub.",
+        )
+
+
+def _copy(path: Path, output: Path) -> dict[str, Any]:
+    description: dict[str, Any] = read_json(path / MODEL_FILE)
+    check_files(path, description["files"])
+    for name in [*description["files"], MODEL_FILE]:
+        if not (output / name).resolve().is_relative_to(output.resolve()):
+            raise InputError(f"{name!r} lies outside of the model's directory", path / MODEL_FILE)
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path / name, output / name)
+    return description
+
+
+def _check_start(output: Path, entries: Mapping[str, Any], path: Path) -> None:
+    """Refuse a decoder that is to begin with a language token where none is given: no sentence would do."""
+    configuration = output / FOLDER / "config.json"
+    values = read_json(configuration) if configuration.is_file() else {}
+    if values.get("decoder_start_token", "") is None and not entries.get("target_prefix"):
+        raise InputError(
+            "its decoder begins with a language token", path, remedy="Give it with --target-prefix."
+        )
+
+
+def _check_affixes(output: Path, entries: Mapping[str, Any], path: Path) -> None:
+    """Refuse tags that the model does not know: it would read them as unknown words."""
+    for name in AFFIXES:
+        side = "target" if name.startswith("target") else "source"
+        known = vocabulary_of(output / FOLDER, side)
+        unknown = [token for token in entries.get(name, ()) if known is not None and token not in known]
+        if unknown:
+            raise InputError(f"{name}: its vocabulary has no {', '.join(unknown)}", path)

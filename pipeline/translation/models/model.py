@@ -1,0 +1,196 @@
+"""Opening a translation model: the layout of ``models/nmt``, or a directory as others distribute them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import InputError, check_format, describing
+from paraforge.base.files import hash_json, read_json, sha256_file
+from paraforge.translation.models.checkpoint import fairseq_languages
+from paraforge.translation.models.subwords import find_subwords
+
+MODEL_FILE = "model.json"
+MODEL_FORMAT = 1
+NO_MODEL = "none"
+# Subwords that need no conversion.
+_READ_AS_THEY_ARE = {".spm", ".model", ".json"}
+# Engines that read another's form of a model.
+_SAME_FORM = {"torch": "ctranslate2"}
+
+
+@dataclass(frozen=True)
+class TranslationModel:
+    """Where the parts of a model lie, and what its input has to look like.
+
+    path: directory of the model.
+    folders: for each engine that can read it, the directory that it reads.
+    source_sentencepiece: SentencePiece model of the source language, or what takes its place (see
+        :mod:`paraforge.translation.models.subwords`).
+    target_sentencepiece: of the target language; the same file where they share one.
+    source_language: e.g. ``cs``. target_language: e.g. ``en``.
+    source_prefix: tokens before every source sentence (language tags). source_suffix: tokens after it.
+    target_prefix: tokens that every hypothesis begins with; not part of the text.
+    maximum_source_tokens: positions of the encoder, end-of-sentence included.
+    fingerprint: SHA-256 of weights and vocabulary.
+    """
+
+    path: Path
+    folders: dict[str, Path]
+    source_sentencepiece: Path
+    target_sentencepiece: Path
+    source_language: str
+    target_language: str
+    fingerprint: str
+    source_prefix: tuple[str, ...] = ()
+    source_suffix: tuple[str, ...] = ()
+    target_prefix: tuple[str, ...] = ()
+    maximum_source_tokens: int = 1024
+
+    def folder(self, engine: str) -> Path:
+        """The directory that an engine reads. Raises InputError: this model is not there in a form that the
+        engine reads."""
+        form = _SAME_FORM.get(engine, engine)
+        if form not in self.folders:
+            readers = [name for name, read in _SAME_FORM.items() if read in self.folders]
+            available = ", ".join([*self.folders, *readers]) or "none"
+            raise InputError(
+                f"the model is not there for the engine '{engine}'",
+                self.path,
+                remedy=f"Engines that can read it: {available}.",
+            )
+        return self.folders[form]
+
+
+def open_model(path: Path, engine: str | None = None, *, verify: bool = True) -> TranslationModel:
+    """Open a directory with a model.
+
+    A directory with ``model.json`` is what the stage ``nmt`` makes. Otherwise it may be a CTranslate2 model,
+    or a fairseq checkpoint with its dictionaries, each next to its SentencePiece model. Nothing is converted:
+    :func:`~paraforge.translation.models.importing.usable_model` does that for any other kind.
+
+    engine: the engine that is going to read it; None to look only.
+    verify: whether the files are compared with the SHA-256 that ``model.json`` names.
+
+    Raises InputError: no such directory, or a part of the model is missing, damaged or was changed.
+    """
+    if not path.is_dir():
+        raise InputError("no such directory with a model", path)
+    if (path / MODEL_FILE).is_file():
+        return _open_indexed(path, verify)
+    bare = _open_bare(path)
+    if bare is None or (engine is not None and _SAME_FORM.get(engine, engine) not in bare.folders):
+        raise InputError(
+            "not a model that can be used as it is"
+            if engine is None
+            else f"'{engine}' cannot read this model",
+            path,
+            remedy="Convert it with 'paraforge model import'.",
+        )
+    return bare
+
+
+def can_open(path: Path, engine: str) -> bool:
+    """Whether :func:`open_model` reads a directory for an engine without conversion. Raises InputError: a
+    part of the model is missing or damaged."""
+    if (path / MODEL_FILE).is_file():
+        return True
+    bare = _open_bare(path) if path.is_dir() else None
+    return bare is not None and _SAME_FORM.get(engine, engine) in bare.folders
+
+
+def _open_indexed(path: Path, verify: bool) -> TranslationModel:
+    index = read_json(path / MODEL_FILE)
+    with describing(path / MODEL_FILE, "damaged index"):
+        check_format(index["schema_version"], MODEL_FORMAT, path / MODEL_FILE)
+        if index["origin"] == NO_MODEL:
+            raise InputError(
+                "it says that there is no model, and there are sentences to translate",
+                path / MODEL_FILE,
+                remedy="Train one or name one under 'nmt' in params.yaml.",
+            )
+        model = TranslationModel(
+            path=path,
+            folders={str(engine): path / str(folder) for engine, folder in index["engines"].items()},
+            source_sentencepiece=path / index["sentencepiece"]["source"],
+            target_sentencepiece=path / index["sentencepiece"]["target"],
+            source_language=str(index["source_language"]),
+            target_language=str(index["target_language"]),
+            fingerprint=str(index["fingerprint"]),
+            source_prefix=tuple(index.get("source_prefix", ())),
+            source_suffix=tuple(index.get("source_suffix", ())),
+            target_prefix=tuple(index.get("target_prefix", ())),
+            maximum_source_tokens=int(index.get("maximum_source_tokens") or 1024),
+        )
+        files = dict(index["files"])
+    check_files(path, files, verify)
+    return model
+
+
+def check_files(path: Path, files: Mapping[str, Any], verify: bool = True) -> None:
+    """Compare a model's files with what ``model.json`` says of them: sizes and, to ``verify``, SHA-256.
+    Raises InputError: one is missing, or is not what it was."""
+    for name, expected in files.items():
+        file = path / name
+        if not file.is_file():
+            raise InputError("no such file: the model is not complete", file)
+        # A model that was changed after its fingerprint was taken would pass as the old one in every key.
+        changed = file.stat().st_size != expected["bytes"] or (
+            verify and sha256_file(file) != expected["sha256"]
+        )
+        if changed:
+            raise InputError(
+                f"it is not the file that {MODEL_FILE} names: it is damaged or was changed",
+                file,
+                remedy="Make the model again ('dvc repro'), or fetch it again.",
+            )
+
+
+def _open_bare(path: Path) -> TranslationModel | None:
+    names = {"model.bin": "ctranslate2", "checkpoint.pt": "fairseq"}
+    weights = next((path / name for name in names if (path / name).is_file()), None)
+    if weights is None:
+        return None
+    source, target = find_subwords(path)
+    if not {source.suffix, target.suffix} <= _READ_AS_THEY_ARE:
+        return None
+    engine = names[weights.name]
+    languages = ("", "")
+    suffix: tuple[str, ...] = ()
+    if engine == "ctranslate2":
+        vocabularies = sorted(path.glob("*vocabulary.*"))
+        if not vocabularies:
+            raise InputError("no vocabulary beside model.bin: not a complete CTranslate2 model", path)
+        parts = [path / "config.json", *vocabularies]
+        suffix = source_end(path)
+    else:
+        languages = fairseq_languages(weights)
+        parts = [path / f"dict.{language}.txt" for language in languages]
+    return TranslationModel(
+        path=path,
+        folders={engine: path},
+        source_sentencepiece=source,
+        target_sentencepiece=target,
+        source_language=languages[0],
+        target_language=languages[1],
+        fingerprint=files_fingerprint([weights, *parts, source, target]),
+        source_suffix=suffix,
+    )
+
+
+def source_end(ctranslate2: Path) -> tuple[str, ...]:
+    """End-of-sentence, where a CTranslate2 model wants it after a source and does not put it there itself.
+    Models converted from Transformers are such; older ones do not say, and none of those is."""
+    if not (ctranslate2 / "config.json").is_file():
+        return ()
+    configuration = read_json(ctranslate2 / "config.json")
+    if configuration.get("add_source_eos", True):
+        return ()
+    return (str(configuration.get("eos_token") or "</s>"),)
+
+
+def files_fingerprint(files: Iterable[Path]) -> str:
+    """SHA-256 of files by their names and contents; those that are missing do not count."""
+    return hash_json(sorted({(file.name, sha256_file(file)) for file in files if file.is_file()}))

@@ -1,0 +1,171 @@
+"""CTranslate2's model.bin as arrays: the one form in which every model of the project is there.
+
+Whatever was trained here or imported (fairseq, Marian, OPUS-MT, Transformers) has been converted to it, so
+the torch engine reads this and nothing else. The file is: version, name and revision of the specification;
+the variables, each with name, shape, type and bytes; then names of variables that are the same as others.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import read_json
+
+VERSION = 6
+_NAME = "TransformerSpec"
+# In the order of CTranslate2's numbering; bfloat16, which numpy lacks, as its bits.
+_TYPES = ("float32", "int8", "int16", "int32", "float16", "uint16")
+_BFLOAT16 = 5
+Buffer = bytes | mmap.mmap
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Where a variable is in the file: number of its type, shape, offset in bytes."""
+
+    kind: int
+    shape: tuple[int, ...]
+    offset: int
+
+
+def read_index(content: Buffer) -> tuple[int, str, dict[str, Variable]]:
+    """Format, name of the specification, and variables by name, aliases included, without their values.
+
+    Args:
+        content: of model.bin. Of a format before 6 (of before 2022) no variables are read.
+
+    Raises:
+        ValueError, struct.error, IndexError: it is no such file, or ends too early.
+    """
+    reader = _Reader(content)
+    version, name, _revision = reader.number("I"), reader.text(), reader.number("I")
+    variables: dict[str, Variable] = {}
+    if version < VERSION:
+        return version, name, variables
+    for _ in range(reader.number("I")):
+        variable = reader.text()
+        shape = tuple(reader.number("I") for _ in range(reader.number("B")))
+        kind, size = reader.number("B"), reader.number("I")
+        if np.dtype(_TYPES[kind]).itemsize * int(np.prod(shape, dtype=np.int64)) != size:
+            raise ValueError(f"{variable} has {size} bytes for the shape {shape}")
+        variables[variable] = Variable(kind, shape, reader.place)
+        reader.place += size
+    if reader.place > len(content):
+        raise ValueError("it ends too early")
+    for _ in range(reader.number("I")):
+        alias, variable = reader.text(), reader.text()
+        if variable not in variables:
+            raise ValueError(f"there is no variable {variable!r}")
+        variables[alias] = variables[variable]
+    return version, name, variables
+
+
+class _Reader:
+    def __init__(self, content: Buffer) -> None:
+        self._content = content
+        self.place = 0
+
+    def number(self, kind: str) -> int:
+        (value,) = struct.unpack_from(f"<{kind}", self._content, self.place)
+        self.place += struct.calcsize(kind)
+        return int(value)
+
+    def text(self) -> str:
+        length = self.number("H")
+        text = self._content[self.place : self.place + length - 1]
+        self.place += length
+        return text.decode("utf-8")
+
+
+class ModelFile:
+    """The variables of a model by name, read when they are asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the list of variables, not their values.
+
+        folder: directory with model.bin and config.json.
+
+        Raises InputError: a file is missing or damaged, or the model is no encoder-decoder transformer.
+        """
+        self.path = folder / "model.bin"
+        if not self.path.is_file():
+            raise InputError("no such file: not a complete CTranslate2 model", self.path)
+        configuration = folder / "config.json"
+        self.configuration: dict[str, Any] = read_json(configuration) if configuration.is_file() else {}
+        try:
+            with self.path.open("rb") as file:
+                self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            version, name, self.variables = read_index(self._bytes)
+        except (ValueError, struct.error, IndexError) as error:
+            raise InputError(f"not a model of CTranslate2, or damaged: {error}", self.path) from error
+        if version != VERSION or name != _NAME:
+            raise InputError(
+                f"a {name} in format {version}; the engine 'torch' reads {_NAME} in format {VERSION}",
+                self.path,
+                remedy="Take the engine 'ctranslate2' for it.",
+            )
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.variables
+
+    def names_under(self, prefix: str) -> list[str]:
+        """Names that begin with ``prefix``."""
+        return [name for name in self.variables if name.startswith(prefix)]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of a variable. Raises InputError: there is no such variable."""
+        return self._variable(name).shape
+
+    def array(self, name: str) -> NDArray[np.float32]:
+        """A variable as float32; one that is stored in 8 or 16 bits times its scale. Raises InputError: there
+        is no such variable."""
+        variable = self._variable(name)
+        values = self._raw(variable)
+        if variable.kind == _BFLOAT16:
+            return (values.astype(np.uint32) << 16).view(np.float32)
+        values = values.astype(np.float32)
+        if f"{name}_scale" in self.variables:
+            scale = self._raw(self._variable(f"{name}_scale")).astype(np.float32)
+            values /= scale[:, None] if scale.ndim else scale
+        return values
+
+    def scalar(self, name: str, default: float = 0.0) -> float:
+        """A variable of one number, or ``default`` where there is none."""
+        return float(self.array(name).reshape(-1)[0]) if name in self.variables else default
+
+    def is_flag(self, name: str) -> bool:
+        """Whether a variable is stored as yes or no, not as a number with a fraction."""
+        return name in self.variables and _TYPES[self.variables[name].kind] == "int8"
+
+    def _raw(self, variable: Variable) -> NDArray[Any]:
+        count = int(np.prod(variable.shape, dtype=np.int64))
+        return np.frombuffer(self._bytes, _TYPES[variable.kind], count, variable.offset).reshape(
+            variable.shape
+        )
+
+    def _variable(self, name: str) -> Variable:
+        if name not in self.variables:
+            raise InputError(f"the model has no {name}", self.path)
+        return self.variables[name]
+
+
+def read_vocabulary(folder: Path, side: str) -> list[str]:
+    """Tokens of ``source`` or ``target`` by identifier. Raises InputError: there is no vocabulary, or it is
+    no list."""
+    for name in (f"{side}_vocabulary", f"{side}_1_vocabulary", "shared_vocabulary"):
+        if (folder / f"{name}.json").is_file():
+            tokens = read_json(folder / f"{name}.json")
+            if not isinstance(tokens, list):
+                raise InputError("not a list of tokens", folder / f"{name}.json")
+            return [str(token) for token in tokens]
+        if (folder / f"{name}.txt").is_file():
+            return (folder / f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    raise InputError(f"no vocabulary of the {side} side beside model.bin", folder)

@@ -1,0 +1,224 @@
+"""Subwords of a model, whatever it was made with: SentencePiece, BPE after Moses, or a tokenizer.json."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from paraforge.base.errors import InputError, require
+from paraforge.base.text.units import load_processor
+from paraforge.translation.models.sentencepiece import SHARED_FILES, SOURCE_FILES, TARGET_FILES
+
+SENTENCEPIECE, BPE, TOKENIZERS = ".spm", ".bpe", ".tokenizer.json"
+# How a model's directory here names them: source.spm, target.bpe, ...
+KINDS = (SENTENCEPIECE, BPE, TOKENIZERS)
+_SOURCE_BPE = ("source.bpe", "bpe.source.codes")
+_TARGET_BPE = ("target.bpe", "bpe.target.codes")
+_SHARED_BPE = ("bpecodes", "bpe.codes", "codes", "code", "bpe.code")
+_TOKENIZER = "tokenizer.json"
+_JOINER = "@@"
+
+
+class Subwords(Protocol):
+    """What SentencePiece's processor does, as far as a translation needs it."""
+
+    def encode(self, sentences: list[str], out_type: type, num_threads: int = 1) -> list[list[str]]:
+        """Tokens of each sentence, without those that a model wants around them."""
+
+    def decode(self, tokens: list[str]) -> str:
+        """Text of tokens."""
+
+
+def open_subwords(path: Path, language: str) -> Subwords:
+    """Load the subwords of one side.
+
+    path: SentencePiece model, BPE codes (``.bpe``) or ``tokenizer.json``, told apart by the name.
+    language: code, for Moses' rules where there are BPE codes.
+
+    Raises:
+        InputError: the file is missing or damaged.
+        MissingPackageError: the package for this kind is not installed.
+    """
+    if path.name.endswith(BPE):
+        return MosesBpe(path, language)
+    if path.name.endswith(TOKENIZERS) or path.name == _TOKENIZER:
+        return Tokenizers(path)
+    processor: Subwords = load_processor(path)
+    return processor
+
+
+def libraries(path: Path) -> tuple[str, ...]:
+    """The distributions that cut text into the subwords of a file."""
+    if path.name.endswith(BPE):
+        return ("sacremoses", "subword-nmt")
+    return ("tokenizers",) if path.name.endswith(_TOKENIZER) else ("sentencepiece",)
+
+
+def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[Path, Path]:
+    """Files of the subwords of source and target as others distribute them; one file twice if shared.
+
+    folder: a model's directory.
+    languages: codes, for files that are named after their language.
+
+    Raises InputError: there is none, or only one side's.
+    """
+
+    def first(names: Sequence[str]) -> Path | None:
+        return next((folder / name for name in names if (folder / name).is_file()), None)
+
+    kinds = (
+        (SOURCE_FILES, TARGET_FILES, SHARED_FILES),
+        (("source.tokenizer.json",), ("target.tokenizer.json",), ()),
+        (
+            (*_SOURCE_BPE, f"bpecodes.{languages[0]}", f"code.{languages[0]}"),
+            (*_TARGET_BPE, f"bpecodes.{languages[1]}", f"code.{languages[1]}"),
+            _SHARED_BPE,
+        ),
+        ((), (), (_TOKENIZER,)),
+    )
+    for of_source, of_target, of_both in kinds:
+        shared = first(of_both)
+        source, target = first(of_source) or shared, first(of_target) or shared
+        if source is not None and target is not None:
+            return source, target
+    raise InputError(
+        "no SentencePiece model beside the weights",
+        folder,
+        remedy="Put sentencepiece.model there, or source.spm and target.spm (BPE: source.bpe and target.bpe; "
+        "Transformers: tokenizer.json).",
+    )
+
+
+def copy_subwords(file: Path, output: Path, side: str) -> Path:
+    """Copy the subwords of one side to ``output`` under the project's name, BPE codes in one form. What lies
+    there already under that name stays. Raises InputError: they are damaged."""
+    if file.parent == output and any(file.name == f"{side}{kind}" for kind in KINDS):
+        return file
+    if file.name == _TOKENIZER or file.name.endswith(TOKENIZERS):
+        target = output / f"{side}{TOKENIZERS}"
+    elif file.name in (*_SOURCE_BPE, *_TARGET_BPE, *_SHARED_BPE) or file.name.startswith(
+        ("bpecodes.", "code.")
+    ):
+        target = output / f"{side}{BPE}"
+        target.write_text(_plain_codes(file), encoding="utf-8")
+        return target
+    else:
+        target = output / f"{side}{SENTENCEPIECE}"
+    shutil.copyfile(file, target)
+    return target
+
+
+def subwords_file(folder: Path, side: str) -> Path:
+    """The subwords of one side in a directory of the project's layout."""
+    return next(
+        (folder / f"{side}{kind}" for kind in KINDS if (folder / f"{side}{kind}").is_file()),
+        folder / f"{side}{SENTENCEPIECE}",
+    )
+
+
+def _plain_codes(path: Path) -> str:
+    """Merges as subword-nmt reads them; fastBPE counts them in a third column and has no header."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError("not BPE codes: not UTF-8 text", path) from error
+    header = "#version: 0.2"
+    if lines and lines[0].startswith("#version:"):
+        header, lines = lines[0].strip(), lines[1:]
+    merges = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        parts = line.strip("\r\n ").split(" ")
+        if len(parts) not in (2, 3):
+            raise InputError("not a line of BPE codes ('left right', perhaps with a count)", path, number)
+        merges.append(f"{parts[0]} {parts[1]}")
+    if not merges:
+        raise InputError("no BPE codes in it", path)
+    return "\n".join([header, *merges, ""])
+
+
+class MosesBpe:
+    """Moses' tokeniser as OPUS-MT and fairseq use it (hyphens apart, escaped), then byte-pair encoding."""
+
+    name = "the file of BPE codes"
+    any_character = True  # whether or not a merge begins with it
+
+    def __init__(self, path: Path, language: str) -> None:
+        apply_bpe = require("subword_nmt.apply_bpe", "bpe")
+        from sacremoses import MosesDetokenizer, MosesTokenizer
+
+        if not path.is_file():
+            raise InputError("no such file of BPE codes", path)
+        with path.open(encoding="utf-8") as codes:
+            self._bpe: Any = apply_bpe.BPE(codes, separator=_JOINER)
+        short = language.replace("_", "-").partition("-")[0] or "en"
+        self._tokenizer = MosesTokenizer(lang=short)
+        self._detokenizer = MosesDetokenizer(lang=short)
+        # Most words of a text are frequent ones.
+        self._path = path
+        self._split = lru_cache(maxsize=1 << 18)(lambda word: tuple(self._bpe.segment_tokens([word])))
+
+    def encode(self, sentences: list[str], out_type: type = str, num_threads: int = 1) -> list[list[str]]:
+        """Tokens of each sentence."""
+        return [
+            [
+                piece
+                for word in self._tokenizer.tokenize(sentence, aggressive_dash_splits=True, escape=True)
+                for piece in self._split(word)
+            ]
+            for sentence in sentences
+        ]
+
+    def known_pieces(self) -> set[str]:
+        """What the merges give, in a word and at its end, and the characters that they begin with."""
+        pieces: set[str] = set()
+        for line in self._path.read_text(encoding="utf-8").split("\n"):
+            if line and not line.startswith("#version:"):
+                left, right = line.split(" ")
+                for piece in (left, right, left + right):
+                    bare = piece.removesuffix("</w>")
+                    pieces.update((bare, bare + _JOINER))
+        return pieces
+
+    def decode(self, tokens: list[str]) -> str:
+        """Text of tokens: words joined, escapes and hyphens undone, spaces as the language has them."""
+        words = f"{' '.join(tokens)} ".replace(f"{_JOINER} ", "").split()
+        return str(self._detokenizer.detokenize(words, unescape=True))
+
+
+class Tokenizers:
+    """The ``tokenizers`` library's own file, which Transformers writes beside newer models."""
+
+    name = "the tokenizer.json"
+
+    def __init__(self, path: Path) -> None:
+        # Threads of its own would fight with the engine's for the cores.
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        library = require("tokenizers", "transformers")
+        if not path.is_file():
+            raise InputError("no such file", path)
+        try:
+            self._tokenizer: Any = library.Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises Exception itself
+            raise InputError(f"not a tokenizer.json, or damaged: {error}", path) from error
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+
+    def encode(self, sentences: list[str], out_type: type = str, num_threads: int = 1) -> list[list[str]]:
+        """Tokens of each sentence."""
+        found = self._tokenizer.encode_batch(sentences, add_special_tokens=False)
+        return [one.tokens for one in found]
+
+    def known_pieces(self) -> set[str]:
+        """The whole vocabulary."""
+        return set(self._tokenizer.get_vocab())
+
+    def decode(self, tokens: list[str]) -> str:
+        """Text of tokens; those that are none of the vocabulary's are left out."""
+        numbers = [self._tokenizer.token_to_id(token) for token in tokens]
+        return str(self._tokenizer.decode([number for number in numbers if number is not None]))

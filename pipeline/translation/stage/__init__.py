@@ -1,0 +1,1 @@
+"""Distinct sentences, the translation memory, tasks, and the stage translate."""

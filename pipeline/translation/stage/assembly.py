@@ -1,0 +1,162 @@
+"""All hypotheses of a corpus in the order of its sentences: one memory-mapped file, made from the memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from paraforge.base.files import remove_directory
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.store import read_parquet
+from paraforge.base.text.ragged import ranges, text_bytes
+from paraforge.intake.bitext.cleaning import composed
+from paraforge.translation.memory.distinct import mapped_array
+from paraforge.translation.memory.hypotheses import HYPOTHESES
+from paraforge.translation.memory.recall import Recalled
+
+# Rows of a record batch: what is opened to fetch one row.
+_BATCH_ROWS = 65_536
+# Hypotheses that are put in order at a time; several blocks, where each has them from all over the memory,
+# because each of its segments is read again for the next.
+_BLOCK, _BLOCKS_TOGETHER = 250_000, 8
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """Hypotheses of sentences 0, 1, ... of a corpus.
+
+    path: Arrow IPC file with the columns of a hypothesis; next to it, for each sentence, the number of its
+        first row, and the number of all rows.
+    digest: SHA-256 of the content.
+    """
+
+    path: Path
+    digest: str
+
+    def fetch(self, sentences: NDArray[np.int64]) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Rows of the given sentences, which rise, and how many each of them has. Only the pages that hold
+        them are read."""
+        starts = mapped_array(self.path.with_suffix(".starts"), "<i8")
+        left = np.asarray(starts[sentences])
+        counts = np.asarray(starts[sentences + 1]) - left
+        rows = ranges(left, counts)
+        cuts = np.flatnonzero(np.diff(rows // _BATCH_ROWS)) + 1
+        with pa.memory_map(str(self.path)) as source, pa.ipc.open_file(source) as reader:
+            taken = [
+                reader.get_batch(int(part[0]) // _BATCH_ROWS).take(pa.array(part % _BATCH_ROWS))
+                for part in np.split(rows, cuts)
+                if len(part)
+            ]
+        return pa.Table.from_batches(taken, HYPOTHESES).combine_chunks(), counts
+
+
+def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
+    """Write the hypotheses of all sentences, which have to be known.
+
+    Memory does not grow with the corpus. Segments whose sentences are in the corpus' order are read once, and
+    those of a corpus in another order once for every two million hypotheses.
+
+    recalled: where the memory has each sentence. nbest: hypotheses of a sentence, at most.
+    directory: for the files; what is in it is removed.
+    """
+    remove_directory(directory)
+    directory.mkdir(parents=True)
+    path = directory / "hypotheses.arrow"
+    digest = hashlib.sha256()
+    rows = 0
+    size = max(1, _BLOCK // nbest)
+    at_once = size * (_BLOCKS_TOGETHER if _is_scattered(recalled, size) else 1)
+    with (
+        pa.OSFile(str(path), "wb") as sink,
+        pa.ipc.new_file(sink, HYPOTHESES) as writer,
+        path.with_suffix(".starts").open("wb") as starts,
+    ):
+        pending: list[pa.Table] = []
+        for places in recalled.blocks(at_once):
+            table, counts = _block(recalled, places, nbest)
+            # The digest is in keys: it must not depend on how the memory has the sentences.
+            cuts = np.append(0, np.cumsum(counts))[[*range(0, len(counts), size), len(counts)]]
+            for begin, end in pairwise(cuts.tolist()):
+                _digest_into(digest, table.slice(begin, end - begin))
+            (rows + np.cumsum(counts) - counts).astype("<i8").tofile(starts)
+            rows += table.num_rows
+            pending = _write_full(writer, [*pending, table])
+        for table in pending:
+            writer.write_table(table.combine_chunks())
+        np.array([rows], "<i8").tofile(starts)
+    return Hypotheses(path, digest.hexdigest())
+
+
+def _is_scattered(recalled: Recalled, size: int) -> bool:
+    """Whether blocks of so many sentences would have segments read more than twice, on average."""
+    blocks = read = 0
+    for places in recalled.blocks(size):
+        blocks += 1
+        read += len(np.unique(np.searchsorted(recalled.bases, places % max(1, recalled.rows), "right")))
+    return read > blocks + 2 * len(recalled.segments)
+
+
+def _write_full(writer: pa.RecordBatchFileWriter, pending: list[pa.Table]) -> list[pa.Table]:
+    """Write whole record batches; gives what is left."""
+    table = pa.concat_tables(pending)
+    whole = table.num_rows // _BATCH_ROWS * _BATCH_ROWS
+    if whole:
+        writer.write_table(table.slice(0, whole).combine_chunks(), max_chunksize=_BATCH_ROWS)
+    return [table.slice(whole)] if whole < table.num_rows else []
+
+
+def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Hypotheses of a block of sentences in their order, and how many each has."""
+    first = places % max(1, recalled.rows)
+    order = np.argsort(first, kind="stable")
+    cuts = np.searchsorted(first[order], recalled.bases)
+    tables, counts = [], np.zeros(len(places), np.int64)
+    for number in np.flatnonzero(np.diff(cuts)):
+        check_interrupt()
+        here = order[cuts[number] : cuts[number + 1]]
+        table = read_parquet(recalled.segments[number].path, ["key", *HYPOTHESES.names])
+        known = table.column("key").is_valid().to_numpy()
+        heads = np.append(np.flatnonzero(known), table.num_rows)
+        left = first[here] - recalled.bases[number]
+        # An imported set may have more hypotheses than are asked for.
+        counts[here] = np.minimum(heads[np.searchsorted(heads, left) + 1] - left, nbest)
+        tables.append(table.drop_columns("key").take(pa.array(ranges(left, counts[here]))))
+    # From the order of the memory to that of the sentences.
+    sorted_counts = counts[order]
+    begins = np.empty(len(places), np.int64)
+    begins[order] = np.cumsum(sorted_counts) - sorted_counts
+    merged = pa.concat_tables(tables).cast(HYPOTHESES).combine_chunks()
+    # In the Unicode form of the references, or equal words would not be: an engine may have another.
+    texts = composed(merged["translation"].combine_chunks(), Counter())
+    merged = merged.set_column(
+        merged.column_names.index("translation"), HYPOTHESES.field("translation"), texts
+    )
+    return merged.take(pa.array(ranges(begins, counts))), counts
+
+
+def _digest_into(digest: hashlib._Hash, table: pa.Table) -> None:
+    """Add the content of a table, however it is laid out in memory."""
+    for block in _blocks(table):
+        for column in block.columns:
+            null = column.is_null().to_numpy()
+            digest.update(np.packbits(null).tobytes())
+            if pa.types.is_string(column.type):
+                texts = pc.fill_null(column, "").combine_chunks()
+                digest.update(pc.binary_length(texts).to_numpy().tobytes())
+                digest.update(text_bytes(texts)[0].data)
+            else:
+                digest.update(pc.fill_null(column, pa.scalar(0).cast(column.type)).to_numpy().tobytes())
+
+
+def _blocks(table: pa.Table, rows: int = 4096) -> Iterator[pa.Table]:
+    for begin in range(0, table.num_rows, rows):
+        yield table.slice(begin, rows)

@@ -1,0 +1,96 @@
+"""Section ``translate`` of params.yaml: the engine and how it searches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, create_model, model_validator
+
+from paraforge.base.section import Section
+from paraforge.translation.decoding.translator import DecodingOptions, EngineSettings
+from paraforge.translation.engines import ENGINES, engine_settings, is_model_free
+
+
+class QuantisationParameters(Section):
+    """Whether weights of 8 or 16 bits are good enough, found out on a sample; see docs/engines.md."""
+
+    check: Literal["fallback", "error", "skip"] = Field(
+        "fallback",
+        description="before anything is translated in int8 or int16, a sample is translated in it and in "
+        "float32. Unless it shows that less than maximum_loss is lost: fallback translates in float32, error "
+        "stops. skip: no sample",
+    )
+    maximum_loss: float = Field(
+        0.02,
+        gt=0,
+        description="nats a token by which the float32 model may find its own translations more probable; "
+        "the upper bound of a 95 % interval has to be below",
+    )
+    sentences: int = Field(
+        1000, ge=200, le=100_000, description="of the sample, and at most one in 40 of the corpus"
+    )
+
+
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    # What there is to choose from is known when the modules of engines have been looked for.
+    EngineName = Literal[tuple(ENGINES)]
+
+
+class _Section(DecodingOptions):
+    engine: EngineName = "ctranslate2"
+    quantisation: QuantisationParameters = Field(default_factory=QuantisationParameters)
+    memory: bool = Field(
+        True,
+        description="take the translations of known sentences from the translation memory; false translates "
+        "all sentences again",
+    )
+    sentences_per_task: int = Field(
+        4000,
+        ge=1,
+        le=1_000_000,
+        description="distinct sentences that are translated and saved together: the most that a kill loses",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> _Section:
+        for engine in engine_settings():
+            settings: EngineSettings = getattr(self, engine)
+            if engine == self.engine:
+                settings.check(self)
+            elif settings.changed() and not is_model_free(engine):
+                raise ValueError(
+                    f"settings of the engine {engine} are given, but the engine is {self.engine}"
+                )
+        return self
+
+    def options(self) -> DecodingOptions:
+        """What a translation depends on."""
+        return DecodingOptions(**{name: getattr(self, name) for name in DecodingOptions.model_fields})
+
+    def settings(self) -> dict[str, Any]:
+        """The engine's own settings."""
+        settings: EngineSettings | None = getattr(self, self.engine, None)
+        if settings is None:
+            return {}
+        # An engine without a model has its settings in place of weights.
+        return settings.model_dump() if is_model_free(self.engine) else settings.changed()
+
+
+if TYPE_CHECKING:
+
+    class TranslateParameters(_Section):
+        """Section ``translate``: with one of each engine that has settings of its own."""
+
+        fake: EngineSettings = EngineSettings()
+        torch: EngineSettings = EngineSettings()
+
+else:
+    TranslateParameters = create_model(
+        "TranslateParameters",
+        __base__=_Section,
+        __module__=__name__,
+        __doc__="Section ``translate``.",
+        **{name: (kind, Field(default_factory=kind)) for name, kind in engine_settings().items()},
+    )

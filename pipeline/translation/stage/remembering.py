@@ -1,0 +1,312 @@
+"""Translating what the memory does not know, in tasks that survive a kill, and adding it to the memory."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import hash_json, read_json, read_json_or_none, remove_directory, write_json
+from paraforge.base.shards.begun import SUFFIX
+from paraforge.base.shards.libraries import Versions, described, installed, is_made_otherwise, merged
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import StepReport, check_bytes, run_step, shard_keys
+from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
+from paraforge.base.shards.work import WorkDirectory, replaced_directory
+from paraforge.translation.decoding.translator import Hypotheses
+from paraforge.translation.memory.distinct import DistinctSentences
+from paraforge.translation.memory.hypotheses import HypothesisRows
+from paraforge.translation.memory.inventory import note_run, note_use
+from paraforge.translation.memory.memory import MemorySet, Segment, open_set
+from paraforge.translation.memory.recall import Recalled, recall
+from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.stage.sentences import SET_METADATA, EngineChoice, Workplace, sentences_step
+
+logger = logging.getLogger(__name__)
+
+_SENTENCES = pa.schema([pa.field("source_text", pa.string())])
+_TASKS, _STATE = "tasks", "tasks.json"
+# A segment may be found damaged, or be removed, while the rest is translated.
+_ROUNDS = 3
+
+
+@dataclass
+class Tasks:
+    """What a run translates; a run that was killed finds it here, and resumes with the same tasks.
+
+    key: what it is for: corpus, model, engine, options, size of a task.
+    unknown: sentences that the memory did not know. tasks: into how many tasks they were cut.
+    segments: SHA-256 of the segments of the memory that have them now.
+    translating: whether there are tasks whose result is not in the memory yet.
+    finished: whether the corpus has been written.
+    """
+
+    key: str
+    unknown: int = 0
+    tasks: int = 0
+    segments: list[str] = field(default_factory=list)
+    translating: bool = False
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """The memory when it knows every sentence, and how it came to.
+
+    recalled: where it has each.
+    from_memory, translated, failed: sentences that were known before, and what became of the others.
+    known_before: sentences that other runs translated. Unlike ``from_memory`` it does not change when this
+        run is killed, repeated, or has to translate again what was damaged.
+    tasks: into how many tasks they were cut, whether this process translated them or an earlier one.
+    translated_now: like ``translated``, without what an earlier process of the same run had finished.
+    step: the tasks of this process.
+    """
+
+    recalled: Recalled
+    from_memory: int
+    translated: int
+    failed: int
+    known_before: int
+    tasks: int
+    translated_now: int
+    step: StepReport
+
+    def versions(self) -> dict[str, list[str]]:
+        """Versions of the libraries that translated."""
+        return merged(segment.libraries for segment in self.recalled.needed())
+
+
+def open_memory(choice: EngineChoice, resources: Resources) -> MemorySet:
+    """The set of the translation memory for an engine with its options and model."""
+    return open_set(resources.memory_directory().resolve(), choice.description())
+
+
+def translate_unknown(
+    choice: EngineChoice,
+    corpus: ShardDirectory,
+    distinct: DistinctSentences,
+    parameters: TranslateParameters,
+    workplace: Workplace,
+    resources: Resources,
+    work: Path,
+) -> Remembered:
+    """Translate the sentences of a corpus that the memory does not know, and add them to it.
+
+    choice: engine with options and model. corpus: ingested shards.
+    parameters: whether the memory is asked, and the size of a task. workplace, resources: where to run.
+    work: directory for the tasks; the caller holds its lock. The caller says when the corpus is written, with
+        :func:`finish_tasks`.
+
+    Raises:
+        InputError: other versions of libraries made a part of what is known, and what to do was not said.
+        IncompleteError: a task failed, or sentences have no result.
+    """
+    memory = open_memory(choice, resources)
+    key = hash_json([distinct.path.name, memory.path.name, parameters.sentences_per_task, parameters.memory])
+    results = WorkDirectory("translate-sentences", resources.work)
+    tasks = _read_state(work)
+    report = StepReport(0, 0, 0, 0.0)
+    note_run(memory, work.parent)
+    if tasks is None or tasks.key != key or tasks.finished:
+        _adopt(results, memory.path.parent, key)
+        segments = usable_segments(memory, choice, resources) if parameters.memory else []
+        recalled = recall(distinct.keys, segments, [], work / "recall")
+        check_versions(recalled, choice, resources)
+        if parameters.memory and not len(recalled.unknown):
+            # Whatever another run has left here is void, and is not continued.
+            _write_state(work, Tasks(key, finished=True))
+            return _remembered(recalled, Tasks(key), 0, report)
+        memory.begin()
+        tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters.sentences_per_task)
+        logger.info(
+            "%d sentences: %d are in the translation memory, %d are translated",
+            len(distinct),
+            len(distinct) - tasks.unknown,
+            tasks.unknown,
+        )
+    now = 0
+    for _ in range(_ROUNDS):
+        if tasks.translating:
+            step = sentences_step(choice, workplace)
+            report = run_step(step, [work / _TASKS], None, resources, workplace.workers)
+            view = ShardView(work / _TASKS)
+            now = round(view.total_rows * (1 - report.reused / report.shards))
+            keys = shard_keys(step, view)
+            tasks.segments += memory.add(_tables(results, keys), key)
+            tasks.translating = False
+            _write_state(work, tasks)
+        _discard_all(results)
+        segments = usable_segments(memory, choice, resources)
+        if not parameters.memory:
+            segments = [segment for segment in segments if segment.sha256 in tasks.segments]
+        recalled = recall(distinct.keys, segments, tasks.segments, work / "recall")
+        if not len(recalled.unknown):
+            return _remembered(recalled, tasks, now, report)
+        logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
+        tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters.sentences_per_task)
+    raise IncompleteError(f"translate: {len(recalled.unknown)} sentences have no result")
+
+
+def finish_tasks(work: Path, memory: MemorySet | None, remembered: Remembered | None) -> None:
+    """Note that the corpus is written and what it uses; what has failed is tried again by the next run."""
+    if memory is not None and remembered is not None:
+        note_use(memory, work.parent, remembered.recalled.needed())
+    tasks = _read_state(work)
+    if tasks is not None:
+        tasks.finished = True
+        _write_state(work, tasks)
+    for name in (_TASKS, "recall", "hypotheses"):
+        remove_directory(work / name)
+
+
+def remember(choice: EngineChoice, resources: Resources, answers: Mapping[str, Hypotheses]) -> None:
+    """Add what was translated outside of a run, by sentence."""
+    rows = HypothesisRows()
+    good = {sentence: result for sentence, result in answers.items() if result.failed is None}
+    for result in good.values():
+        rows.add(result)
+    if good:
+        table = rows.table(pa.array(list(good), pa.string()))
+        open_memory(choice, resources).add([(table, _versions(choice))])
+
+
+def usable_segments(memory: MemorySet, choice: EngineChoice, resources: Resources) -> list[Segment]:
+    """The segments that ``resources.other_versions`` allows, those that count before others first."""
+    wanted = _versions(choice)
+    segments = memory.segments()
+    if resources.other_versions == "reuse":
+        return segments
+    others = [segment for segment in segments if is_made_otherwise(segment.libraries, wanted)]
+    same = [segment for segment in segments if segment not in others]
+    return same if resources.other_versions == "redo" else same + others
+
+
+def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
+    """What the next run will find: segments of the memory, and finished tasks that are not in it yet."""
+    memory = open_memory(choice, resources)
+    known = usable_segments(memory, choice, resources)
+    results = WorkDirectory("translate-sentences", resources.work)
+    for key in _finished(results).get(json.dumps(memory.description).encode(), []):
+        keys = pq.read_table(results.file(key), columns=["key"]).column("key")
+        digest = str(read_json(results.file(key).with_suffix(".json"))["sha256"])
+        sentences = len(keys) - keys.null_count
+        known.append(Segment(results.file(key), len(keys), sentences, digest, results.made_with(key)))
+    return known
+
+
+def check_versions(recalled: Recalled, choice: EngineChoice, resources: Resources) -> None:
+    """See that translations of other versions of libraries are not mixed unasked.
+
+    What was all made by the same versions, with nothing missing, is no mixture. Raises InputError: they would
+    be, and ``resources.other_versions`` is ``stop``.
+    """
+    if resources.other_versions != "stop":
+        return
+    wanted = _versions(choice)
+    needed = recalled.needed()
+    others = [segment.libraries for segment in needed if is_made_otherwise(segment.libraries, wanted)]
+    alike = len({json.dumps(one, sort_keys=True) for one in others}) == 1 and len(others) == len(needed)
+    if not others or (alike and not len(recalled.unknown)):
+        return
+    raise InputError(
+        f"a part of the sentences in the translation memory were translated with {described(others, wanted)}",
+        remedy="Set resources.other_versions to reuse (they are kept, and the manifest names both versions) "
+        "or to redo (they are translated again), or install the other version.",
+    )
+
+
+def _versions(choice: EngineChoice) -> Versions:
+    """Versions of the libraries that decide a translation: not of the one that writes it down."""
+    libraries = choice.libraries()
+    return {name: version for name, version in installed(libraries).items() if name in libraries}
+
+
+def _remembered(recalled: Recalled, tasks: Tasks, translated_now: int, step: StepReport) -> Remembered:
+    count, failed, unknown = len(recalled.places), recalled.failed, tasks.unknown
+    return Remembered(
+        recalled=recalled,
+        from_memory=count - unknown,
+        translated=unknown - failed,
+        failed=failed,
+        known_before=count - recalled.made_by(tasks.key),
+        tasks=tasks.tasks,
+        translated_now=translated_now,
+        step=step,
+    )
+
+
+def _read_state(work: Path) -> Tasks | None:
+    """What a run left; None where there was none, or the files of its tasks are damaged."""
+    try:
+        tasks = Tasks(**(read_json_or_none(work / _STATE) or {}))
+        if tasks.translating:
+            check_bytes(ShardView(work / _TASKS))
+        return tasks
+    except (InputError, TypeError):
+        return None
+
+
+def _write_state(work: Path, tasks: Tasks) -> None:
+    write_json(work / _STATE, asdict(tasks))
+
+
+def _write_tasks(
+    work: Path,
+    before: Tasks,
+    corpus: ShardDirectory,
+    distinct: DistinctSentences,
+    recalled: Recalled,
+    sentences_per_task: int,
+) -> Tasks:
+    """Cut the unknown sentences into tasks, in the order of the corpus."""
+    (work / _STATE).unlink(missing_ok=True)
+    with replaced_directory(work / _TASKS) as temporary:
+        writer = ShardWriter(temporary, _SENTENCES, sentences_per_task)
+        for texts in distinct.texts(corpus, recalled.unknown):
+            writer.write(pa.table([pc.fill_null(texts, "")], schema=_SENTENCES))
+        written = writer.close({"step": "unknown-sentences"})
+    tasks = Tasks(
+        before.key,
+        before.unknown + len(recalled.unknown),
+        before.tasks + len(written),
+        before.segments,
+        translating=True,
+    )
+    _write_state(work, tasks)
+    return tasks
+
+
+def _tables(results: WorkDirectory, keys: Iterable[str]) -> Iterator[tuple[pa.Table, Versions]]:
+    for key in keys:
+        yield read_parquet(results.file(key)), results.made_with(key)
+
+
+def _adopt(results: WorkDirectory, root: Path, run: str) -> None:
+    """Add to the memory what a killed run left that is not continued, because something has changed."""
+    for description, keys in _finished(results).items():
+        logger.info("%d tasks of a run that was not finished are added to the memory", len(keys))
+        open_set(root, json.loads(description)).add(_tables(results, keys), run)
+    _discard_all(results)
+
+
+def _finished(results: WorkDirectory) -> dict[bytes, list[str]]:
+    """Keys of finished tasks, by the set of the memory to which they belong."""
+    found: dict[bytes, list[str]] = {}
+    for path in sorted(results.path.glob("*.parquet")):
+        if results.find(path.stem) is not None:
+            description = (pq.read_metadata(path).metadata or {}).get(SET_METADATA)
+            if description is not None:
+                found.setdefault(description, []).append(path.stem)
+    return found
+
+
+def _discard_all(results: WorkDirectory) -> None:
+    for path in [*results.path.glob("*.parquet"), *results.path.glob(f"*{SUFFIX}")]:
+        results.discard(path.stem)

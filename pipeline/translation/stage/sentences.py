@@ -1,0 +1,249 @@
+"""Translating shards of distinct sentences: the step that costs the time."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import hash_json
+from paraforge.base.shards.cluster import has_gpu_workers, is_numbered, worker_number, worker_threads
+from paraforge.base.shards.libraries import own_versions
+from paraforge.base.shards.resources import Resources, available_cores
+from paraforge.base.shards.step import Step, unfinished_file
+from paraforge.translation.decoding.finished_batches import kept_batches
+from paraforge.translation.decoding.positions import limited_options
+from paraforge.translation.decoding.translator import DecodingOptions, Placement, Translator
+from paraforge.translation.engines import (
+    EngineModule,
+    engine_module,
+    is_model_free,
+    is_remote,
+    open_translator,
+    recorded_settings,
+)
+from paraforge.translation.memory.hypotheses import HypothesisRows
+from paraforge.translation.models.model import TranslationModel, open_model
+from paraforge.translation.models.subwords import libraries as subword_libraries
+from paraforge.versions import TRANSLATE
+
+# In the footer of a finished task: which set of the memory it belongs to.
+SET_METADATA = b"paraforge.translations"
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """An engine with all that its result depends on.
+
+    engine: its name. options: how it searches; nothing in them is ``auto``.
+    settings: its own settings; of the engine torch those that are not as they are by default.
+    weights: SHA-256 of weights and vocabulary. model: directory of the model; None for an engine without one.
+    """
+
+    engine: str
+    options: DecodingOptions
+    settings: dict[str, Any]
+    weights: str
+    model: Path | None
+
+    def parameters(self) -> dict[str, Any]:
+        """What the result depends on beside the weights."""
+        settings = recorded_settings(self.engine, self.settings) if self.settings else {}
+        return {
+            "engine": self.engine,
+            **self.options.model_dump(),
+            **({"settings": settings} if settings else {}),
+        }
+
+    def description(self) -> dict[str, Any]:
+        """All that a translation depends on beside its sentence: what names a set of the memory."""
+        remembered_as = getattr(engine_module(self.engine), "remembered_as", None)
+        if remembered_as is not None:
+            named: dict[str, Any] = remembered_as(self.settings)
+            return named
+        return {"version": TRANSLATE, "model": self.weights, **self.parameters()}
+
+    def open(self, placement: Placement) -> Translator:
+        """The engine with its model, loaded."""
+        model = None if self.model is None else open_model(self.model, self.engine, verify=False)
+        return open_translator(self.engine, model, self.options, placement, self.settings)
+
+    def libraries(self) -> tuple[str, ...]:
+        """The distributions whose version decides the result."""
+        found = {*engine_module(self.engine).LIBRARIES}
+        if self.model is not None:
+            model = open_model(self.model, self.engine, verify=False)
+            for file in (model.source_sentencepiece, model.target_sentencepiece):
+                found.update(subword_libraries(file))
+        return tuple(sorted(found))
+
+
+def choose_engine(
+    engine: str, model: Path, options: DecodingOptions, settings: dict[str, Any], resources: Resources
+) -> EngineChoice:
+    """Check that engine, model and device go together, before any work.
+
+    Raises:
+        InputError: they do not.
+        MissingPackageError: the engine's package is not installed.
+    """
+    module = engine_module(engine)
+    options = _resolved(module, options, resources, engine)
+    opened: TranslationModel | None = None if is_model_free(engine) else open_model(model, engine)
+    if opened is not None:
+        opened.folder(engine)
+        # Here, not by each worker: how long a hypothesis may be is in the key of its shard.
+        options = limited_options(options, opened)
+    weights = hash_json(settings) if opened is None else opened.fingerprint
+    if (own_weights := getattr(module, "weights", None)) is not None:
+        weights = own_weights(opened, settings)
+    return EngineChoice(engine, options, settings, weights, None if opened is None else opened.path.resolve())
+
+
+def _resolved(
+    module: EngineModule, options: DecodingOptions, resources: Resources, engine: str
+) -> DecodingOptions:
+    """Options without ``auto``, after a look at every device."""
+    devices = devices_of(resources, engine)
+    if len({device.startswith("cuda") for device in devices}) > 1:
+        raise InputError(
+            f"devices are {', '.join(devices)}", remedy="Name GPUs or the CPU in resources.devices, not both."
+        )
+    if resources.scheduler is None:
+        found = {device: module.resolve(options, Placement(device)) for device in devices}
+        if len(set(found.values())) > 1:
+            kinds = ", ".join(f"{one.compute_type} of {device}" for device, one in found.items())
+            raise InputError(
+                f"what is fastest differs: {kinds}", remedy="Name one of them in translate.compute_type."
+            )
+        return found[devices[0]]
+    # Workers of a cluster may have devices that this machine lacks: they check for themselves.
+    if options.compute_type != "auto":
+        return options
+    try:
+        return module.resolve(options, Placement(devices[0]))
+    except InputError as error:
+        raise InputError(
+            f"compute type auto is chosen on this machine, and {error.message}",
+            remedy="Name the type that the workers are to use in translate.compute_type.",
+        ) from error
+
+
+def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
+    """The devices to use: those named, or every GPU that the engine sees, or the CPU. Of a cluster: `cuda`,
+    the one that each of its GPU workers sees, where a worker declares one."""
+    if is_remote(engine):
+        return ["cpu"]
+    if resources.devices != ["auto"]:
+        return list(resources.devices)
+    if resources.scheduler is not None:
+        return ["cuda" if not is_model_free(engine) and has_gpu_workers(resources) else "cpu"]
+    if engine == "torch":
+        import torch
+
+        count = torch.cuda.device_count()
+    else:
+        import ctranslate2
+
+        count = ctranslate2.get_cuda_device_count()
+    return [f"cuda:{number}" for number in range(count)] or ["cpu"]
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Processes for translation and what each of them uses; no result depends on it.
+
+    workers: processes; None leaves it to the cluster. devices: worker n takes device n modulo their number.
+    threads: CPU threads of a process; 0 for all that a worker of a cluster was started with.
+    batch_tokens: source tokens of a batch; 0 lets the engine choose.
+    graphs: whether the engine torch uses CUDA graphs.
+    """
+
+    workers: int | None
+    devices: tuple[str, ...]
+    threads: int
+    batch_tokens: int
+    graphs: bool = False
+
+    def placement(self, device: str) -> Placement:
+        """Where and with how much the engine of one process runs."""
+        return Placement(device, self.threads or worker_threads(), self.batch_tokens, self.graphs)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether workers have to hold a GPU."""
+        return self.devices[0].startswith("cuda")
+
+
+def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workplace:
+    """One process a GPU; on a CPU one process with all cores as threads, which holds the model once."""
+    devices = tuple(devices_of(resources, engine))
+    if resources.scheduler is not None:
+        return Workplace(None, devices, resources.threads, resources.batch_tokens, resources.cuda_graphs)
+    if devices[0].startswith("cuda"):
+        threads = resources.threads or 1
+        return Workplace(len(devices), devices, threads, resources.batch_tokens, resources.cuda_graphs)
+    cores = available_cores()
+    workers = resources.workers or (cores if is_model_free(engine) else 1)
+    if is_remote(engine) or sentences <= resources.in_process_rows:
+        workers = 1
+    threads = resources.threads or max(1, cores // workers)
+    return Workplace(workers, devices, threads, resources.batch_tokens)
+
+
+def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
+    """The step from shards of ``source_text`` to shards of what is remembered of each sentence."""
+    return Step(
+        name="translate-sentences",
+        version=TRANSLATE,
+        parameters=choice.parameters(),
+        fingerprints={"model": choice.weights},
+        build=build_translation,
+        arguments={"choice": choice, "workplace": workplace},
+        columns=["source_text"],
+        aligned=False,
+        device="cuda" if workplace.on_gpu else "cpu",
+        libraries=choice.libraries(),
+        # To read, tokenise and write a task takes a tenth of the time that a large GPU is at it, and a
+        # server is not kept busy by the last sentences of a task.
+        at_once=2 if is_remote(choice.engine) or (workplace.on_gpu and choice.engine == "torch") else 1,
+    )
+
+
+def device_of_worker(workplace: Workplace) -> str:
+    """The device of this process, by its number among the workers. Raises InputError: there are several
+    devices, and nothing tells this worker from others."""
+    if len(workplace.devices) > 1 and not is_numbered():
+        raise InputError(
+            f"this worker has no number, and {len(workplace.devices)} devices are named",
+            remedy="Give each worker one device in CUDA_VISIBLE_DEVICES, and say resources.devices: [cuda].",
+        )
+    return workplace.devices[worker_number() % len(workplace.devices)]
+
+
+def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
+    """Load the model on this worker's device; gives the function from sentences to hypotheses."""
+    translator = choice.open(workplace.placement(device_of_worker(workplace)))
+    versions = own_versions(choice.libraries())
+    if workplace.on_gpu:
+        # Nothing that is there now is ever garbage, and looking through it takes a tenth of a second.
+        gc.freeze()
+
+    def translate_shard(table: pa.Table) -> pa.Table:
+        sentences = table.column("source_text").to_pylist()
+        rows = HypothesisRows()
+        with kept_batches(unfinished_file(), libraries=versions):
+            for result in translator.translate(sentences):
+                rows.add(result)
+        if rows.sentences != len(sentences):
+            raise IncompleteError(f"{len(sentences)} sentences gave {rows.sentences} results")
+        remembered = rows.table(table.column("source_text").combine_chunks())
+        return remembered.replace_schema_metadata({SET_METADATA: json.dumps(choice.description())})
+
+    return translate_shard

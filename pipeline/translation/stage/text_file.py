@@ -1,0 +1,112 @@
+"""Translating a text file or a pipe, line by line, into a TSV of hypotheses."""
+
+from __future__ import annotations
+
+import codecs
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import text_output
+from paraforge.base.progress import progress
+from paraforge.base.text.compression import compression_of
+from paraforge.base.text.lines import MAX_LINE_BYTES, line_blocks
+from paraforge.base.text.text_blocks import PIPE
+from paraforge.translation.decoding.translator import Hypotheses, Translator
+
+_MARKS = ("output_truncated", "empty", "non_finite", "runaway")
+
+
+def read_sentences(path: Path) -> Iterator[str]:
+    """Lines of a file (plain, gz, bz2, xz, zst) or, for ``-``, of standard input.
+
+    The first line is read at once, so that a wrong path is an error before a model is loaded. Raises
+    InputError: no such file, empty, damaged, not UTF-8, or a line of over a megabyte; with the line.
+    """
+    if path != PIPE:
+        compression_of(path)  # there is such a file, and it is not empty
+    lines = _pipe_lines() if path == PIPE else _file_lines(path)
+    try:
+        first = next(lines)
+    except StopIteration:
+        raise InputError("there is nothing to translate", path) from None
+    return chain([first], lines)
+
+
+def _file_lines(path: Path) -> Iterator[str]:
+    for block in line_blocks(path):
+        if block.faults.any():  # UTF-8 is checked by the reader
+            number = int(block.numbers[block.faults.argmax()])
+            raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
+        yield from block.lines.to_pylist()
+
+
+def _pipe_lines() -> Iterator[str]:
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8: {error.reason}", "standard input", number) from error
+
+
+def translate_lines(
+    translator: Translator, sentences: Iterable[str], output: Path, doing: str = "translate"
+) -> Counter[str]:
+    """Translate sentences and write a TSV: input line from 1, rank, score, text.
+
+    The file appears under its name when it is complete; until then, and if the run is stopped, what has been
+    translated is in ``OUTPUT.part``.
+
+    translator: an open engine. sentences: one a line, in order.
+    output: file to write (``.gz``: compressed), or ``-``.
+
+    Returns how many sentences, hypotheses, failures and marks of each kind.
+
+    Raises:
+        IncompleteError: sentences failed; the others are written.
+        Interrupted: SIGTERM or Ctrl-C.
+    """
+    counts: Counter[str] = Counter()
+    with (
+        text_output(None if output == PIPE else output, keep=True) as file,
+        progress(total=None, unit="sentences", description=doing) as bar,
+    ):
+        for result in translator.translate(sentences):
+            counts["sentences"] += 1
+            file.writelines(_rows(counts["sentences"], result))
+            _count(counts, result)
+            bar.update(1)
+    _say(counts)
+    if counts["failed"]:
+        raise IncompleteError(
+            f"{counts['failed']} of {counts['sentences']} sentences failed; see the warnings"
+        )
+    return counts
+
+
+def _rows(line: int, result: Hypotheses) -> Iterator[str]:
+    if not result.hypotheses:
+        yield f"{line}\t0\t\t\n"
+    for rank, hypothesis in enumerate(result.hypotheses):
+        score = "" if math.isnan(hypothesis.score) else f"{hypothesis.score:.6f}"
+        yield f"{line}\t{rank}\t{score}\t{' '.join(hypothesis.text.split())}\n"
+
+
+def _count(counts: Counter[str], result: Hypotheses) -> None:
+    counts["hypotheses"] += len(result.hypotheses)
+    counts["failed"] += result.failed is not None
+    counts["source_truncated"] += result.source_truncated
+    for mark in _MARKS:
+        counts[mark] += sum(getattr(hypothesis, mark) for hypothesis in result.hypotheses)
+
+
+def _say(counts: Counter[str]) -> None:
+    marked = [f"{counts[mark]} {mark}" for mark in ("source_truncated", *_MARKS) if counts[mark]]
+    text = f"{counts['sentences']} sentences, {counts['hypotheses']} hypotheses"
+    print(", ".join([text, *marked]), file=sys.stderr)

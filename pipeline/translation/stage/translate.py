@@ -1,0 +1,259 @@
+"""Stage translate: distinct sentences are translated once, then every row gets its hypotheses."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from paraforge.base.errors import IncompleteError
+from paraforge.base.files import hash_json
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import run_step
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.work import WorkDirectory
+from paraforge.translation.memory.distinct import RowCounts, find_distinct
+from paraforge.translation.stage.assembly import Hypotheses, assemble
+from paraforge.translation.stage.calibration.check import Calibration, calibrated
+from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.stage.remembering import Remembered, finish_tasks, open_memory, translate_unknown
+from paraforge.translation.stage.rows import rows_step
+from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
+
+logger = logging.getLogger(__name__)
+
+# Reasons of failures that the report counts separately.
+_REASONS = 20
+_FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
+
+
+@dataclass(frozen=True)
+class SentenceRun:
+    """The translation of distinct sentences, without what was there already.
+
+    key: see :func:`translation_key`. sentences: translated now. sentences_per_task: in a shard.
+    devices: that shared them. in_process: whether no other process was started. seconds: that it took.
+    """
+
+    key: str
+    sentences: int
+    sentences_per_task: int
+    devices: int
+    in_process: bool
+    seconds: float
+
+
+@dataclass
+class TranslationReport:
+    """What the stage did: ``rows`` = ``translated`` + ``given`` + ``rejected`` + ``failed``.
+
+    engine, compute_type, beam, nbest: how. model: SHA-256 of weights and vocabulary.
+    rows: rows of the corpus. translated: rows with at least one hypothesis.
+    given: rows that came with a translation. rejected: rows that ingest refused.
+    failed: rows without a hypothesis, by reason. hypotheses: rows written; more than ``rows`` with n-best.
+    sentences: distinct sentences: the sum of the next three.
+    sentences_from_memory: known before this run, which a kill does not end.
+    sentences_translated, sentences_failed: what became of the others. marks: hypotheses with each flag.
+    mean_score: mean translation score of the best hypotheses.
+    reused_tasks, tasks: tasks that were finished before the run was killed, and all of them.
+    seconds: time of the stage. sentences_per_second: of the sentences translated in this run.
+    calibration: what a sample said of a quantised compute type; None where it was not asked. Then
+        ``compute_type`` is what followed from it.
+    run: what was translated in this run, to compare a plan with; None where nothing was, or where the size of
+        the cluster is not known.
+    """
+
+    engine: str
+    compute_type: str
+    beam: int
+    nbest: int
+    model: str
+    rows: int
+    translated: int = 0
+    given: int = 0
+    rejected: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    hypotheses: int = 0
+    sentences: int = 0
+    sentences_from_memory: int = 0
+    sentences_translated: int = 0
+    sentences_failed: int = 0
+    marks: dict[str, int] = field(default_factory=dict)
+    mean_score: float | None = None
+    reused_tasks: int = 0
+    tasks: int = 0
+    seconds: float = 0.0
+    sentences_per_second: float | None = None
+    calibration: Calibration | None = None
+    run: SentenceRun | None = None
+
+
+def translate(
+    parameters: TranslateParameters, ingested: Path, model: Path, output: Path, resources: Resources
+) -> TranslationReport:
+    """Translate the rows of a corpus that have no translation, and publish complete rows.
+
+    No sentence that the translation memory knows is translated. A killed run resumes where it was; at most
+    ``sentences_per_task`` sentences are translated again. The result does not depend on ``resources``, but
+    for the rounding that ``batch_tokens`` and the device bring with them.
+
+    parameters: section ``translate``. ingested: shards with the columns that ingest writes.
+    model: directory of the model; not looked at where there is nothing to translate.
+    output: directory to publish, replaced as a whole: the columns of ``ingested`` and those of hypotheses.
+    resources: where to run.
+
+    Raises:
+        InputError: no such model, or engine, model and device do not go together.
+        IncompleteError: a shard failed, or counts do not add up.
+        WorkLockedError: another process translates into the same work directory.
+        Interrupted: SIGTERM or Ctrl-C.
+    """
+    started = time.monotonic()
+    corpus = ShardDirectory(ingested)
+    work = WorkDirectory("translation", resources.work.resolve())
+    with work.lock():
+        distinct = find_distinct(corpus, work.path / "distinct")
+        sentences = len(distinct)
+        choice = _choice(parameters, model, resources, sentences)
+        found: Remembered | None = None
+        hypotheses: Hypotheses | None = None
+        run: SentenceRun | None = None
+        calibration: Calibration | None = None
+        if sentences:
+            workplace = plan_workplace(choice.engine, resources, sentences)
+            quantisation = parameters.quantisation
+            choice, calibration = calibrated(choice, corpus, sentences, quantisation, workplace, resources)
+            found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
+            run = _run(choice, corpus, resources, workplace.workers, found, parameters.sentences_per_task)
+            hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses")
+        step = rows_step(choice, hypotheses, found)
+        run_step(step, [ingested, distinct.places], output, resources)
+        finish_tasks(work.path, open_memory(choice, resources) if found else None, found)
+        work.note_used(["calibration", "distinct", "tasks"])
+    report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
+    report.sentences = sentences
+    report.calibration, report.run = calibration, run
+    if found is not None:
+        report.sentences_from_memory = found.from_memory
+        report.sentences_translated, report.sentences_failed = found.translated, found.failed
+        report.tasks = max(found.tasks, found.step.shards)
+        report.reused_tasks = report.tasks - (found.step.shards - found.step.reused)
+        if found.translated_now:
+            report.sentences_per_second = round(found.translated_now / max(found.step.seconds, 1e-3), 1)
+    report.seconds = round(time.monotonic() - started, 3)
+    _log(report)
+    return report
+
+
+def translation_key(corpus: ShardDirectory, choice: EngineChoice) -> str:
+    """Hash of what is translated and with what: the corpus, the engine with its options, the model."""
+    digests = [record.sha256 for record in corpus.records]
+    return hash_json([digests, choice.parameters(), choice.weights])
+
+
+def _run(
+    choice: EngineChoice,
+    corpus: ShardDirectory,
+    resources: Resources,
+    workers: int | None,
+    found: Remembered,
+    sentences_per_task: int,
+) -> SentenceRun | None:
+    if workers is None or not found.translated_now:
+        return None
+    tasks = found.step.shards - found.step.reused
+    return SentenceRun(
+        key=translation_key(corpus, choice),
+        sentences=found.translated_now,
+        sentences_per_task=sentences_per_task,
+        devices=min(workers, tasks),
+        in_process=resources.scheduler is None
+        and (workers == 1 or tasks == 1 or found.step.rows <= resources.in_process_rows),
+        seconds=found.step.seconds,
+    )
+
+
+def _choice(
+    parameters: TranslateParameters, model: Path, resources: Resources, sentences: int
+) -> EngineChoice:
+    if not sentences:  # every row came with its translation
+        return EngineChoice("none", parameters.options(), {}, "none", None)
+    return choose_engine(parameters.engine, model, parameters.options(), parameters.settings(), resources)
+
+
+def _report(
+    published: ShardDirectory, choice: EngineChoice, rows: int, expected: RowCounts
+) -> TranslationReport:
+    """Count what is published; rows in and rows out have to be the same, of every kind. Raises
+    IncompleteError: they are not."""
+    options = choice.options
+    report = TranslationReport(
+        engine=choice.engine,
+        compute_type=options.compute_type,
+        beam=options.beam,
+        nbest=options.nbest,
+        model=choice.weights,
+        rows=rows,
+    )
+    failed: Counter[str] = Counter()
+    report.marks = dict.fromkeys(_FLAGS, 0)
+    total, scored, done = 0.0, 0, 0
+    for table in published.tables(["rank", "rejected", "failed", "translation_score", *_FLAGS]):
+        report.hypotheses += table.num_rows
+        best = table.filter(pc.equal(table.column("rank"), 0))
+        open_rows = best.filter(pc.is_null(best.column("rejected")))
+        report.rejected += best.num_rows - open_rows.num_rows
+        reasons = open_rows.column("failed")
+        failed.update(reasons.drop_null().to_pylist())
+        done += reasons.null_count
+        for name in _FLAGS:
+            report.marks[name] += pc.sum(table.column(name)).as_py() or 0
+        scores = open_rows.column("translation_score")
+        total += pc.sum(scores).as_py() or 0.0
+        scored += len(scores) - scores.null_count
+    report.failed = _by_reason(failed)
+    report.mean_score = round(total / scored, 6) if scored else None
+    report.given = expected.given
+    report.translated = done - expected.given
+    waiting = report.translated + failed.total()
+    accounted = report.rejected + report.given + waiting
+    if accounted != rows or report.rejected != expected.rejected or waiting != expected.waiting:
+        raise IncompleteError(
+            f"translate: {rows} rows came in, {expected.rejected} of them rejected before, "
+            f"{expected.given} with a translation and {expected.waiting} to translate; "
+            f"{report.rejected} are rejected, {report.translated} translated and {failed.total()} failed"
+        )
+    return report
+
+
+def _by_reason(failed: Counter[str]) -> dict[str, int]:
+    """Counts by reason; where reasons are many, because they quote the sentence, by kind of error."""
+    if len(failed) > _REASONS:
+        kinds: Counter[str] = Counter()
+        for reason, count in failed.items():
+            kinds[reason.partition(":")[0]] += count
+        failed = kinds
+    return dict(sorted(failed.items()))
+
+
+def _log(report: TranslationReport) -> None:
+    logger.info(
+        "%d rows: %d translated, %d came with a translation, %d rejected before, %d failed; "
+        "%d sentences, %d of them from the translation memory",
+        report.rows,
+        report.translated,
+        report.given,
+        report.rejected,
+        sum(report.failed.values()),
+        report.sentences,
+        report.sentences_from_memory,
+    )
+    for reason, rows in report.failed.items():
+        logger.warning("%d rows failed: %s", rows, reason)
+    for mark, rows in report.marks.items():
+        if rows:
+            logger.info("%d hypotheses are marked %s", rows, mark)

@@ -1,0 +1,227 @@
+"""The weights of a model file as the layers that the search computes with."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from paraforge.base.errors import InputError
+from paraforge.translation.models.model_file import ModelFile
+from paraforge.translation.torch_search.layers import (
+    CrossAttention,
+    DecoderLayer,
+    Embedding,
+    EncoderLayer,
+    FeedForward,
+    Linear,
+    Norm,
+    SelfAttention,
+    Weights,
+)
+
+# The vocabulary is filled up to a multiple of this: matrix units want multiples of 8, the search for the best
+# candidates wants chunks of equal size.
+VOCABULARY_MULTIPLE = 64
+_EPSILON = 1e-5
+# By CTranslate2's numbers.
+_ACTIVATIONS: dict[int, Callable[[Tensor], Tensor]] = {
+    0: functional.relu,
+    1: lambda x: functional.gelu(x, approximate="tanh"),
+    2: functional.silu,
+    3: functional.gelu,
+    4: lambda x: x * torch.sigmoid(1.702 * x),
+    5: torch.tanh,
+    6: torch.sigmoid,
+}
+# Read, or without a meaning for the search.
+_KNOWN_SCALARS = {
+    *("activation", "num_heads", "pre_norm", "scale_embeddings", "start_from_zero_embedding"),
+    *("alignment_heads", "alignment_layer", "embeddings_merge"),
+}
+# What a model must not have: the architectures that it would mean are not those of translation models.
+_MUST_BE_ZERO = {"alibi", "alibi_use_positive_positions", "scale_alibi", "multi_query_attention"}
+
+
+class _Loader:
+    def __init__(self, file: ModelFile, device: torch.device, dtype: torch.dtype) -> None:
+        self.file = file
+        self._device, self._dtype = device, dtype
+        self._made: dict[tuple[int, int], Tensor] = {}
+        epsilon = file.configuration.get("layer_norm_epsilon")
+        self.epsilon = _EPSILON if epsilon is None else float(epsilon)
+
+    def tensor(self, name: str, factors: Tensor | None = None, rows: int = 1) -> Tensor:
+        """A variable, its rows times ``factors``, filled up with zeros to a multiple of ``rows`` rows."""
+        values = torch.from_numpy(self.file.array(name).copy())
+        if factors is not None:
+            values *= factors[:, None] if factors.ndim and values.ndim == 2 else factors
+            return values.to(self._device, self._dtype)
+        # What lies at one place in the file (tied embeddings) is one tensor on the device too.
+        key = (self.file.variables[name].offset, rows)
+        if key not in self._made:
+            values = functional.pad(values, (0, 0) * (values.ndim - 1) + (0, -len(values) % rows))
+            self._made[key] = values.to(self._device, self._dtype)
+        return self._made[key]
+
+    def linear(self, name: str, factors: Tensor | None = None) -> Linear:
+        bias = self.tensor(f"{name}/bias", factors) if f"{name}/bias" in self.file else None
+        return Linear(self.tensor(f"{name}/weight", factors), bias)
+
+    def norm(self, name: str) -> Norm:
+        return Norm(self.tensor(f"{name}/gamma"), self.tensor(f"{name}/beta"), self.epsilon)
+
+    def optional_norm(self, name: str) -> Norm | None:
+        return self.norm(name) if f"{name}/gamma" in self.file else None
+
+    def self_attention(self, name: str, head_width: int) -> SelfAttention:
+        width = self.file.shape(f"{name}/linear_0/weight")[0] // 3
+        # Queries are scaled here, once for all: by 1 / sqrt(width of a head).
+        factors = torch.ones(3 * width)
+        factors[:width] = head_width**-0.5
+        joint = self.linear(f"{name}/linear_0", factors)
+        return SelfAttention(self.norm(f"{name}/layer_norm"), joint, self.linear(f"{name}/linear_1"))
+
+    def cross_attention(self, name: str, head_width: int) -> CrossAttention:
+        return CrossAttention(
+            self.norm(f"{name}/layer_norm"),
+            self.linear(f"{name}/linear_0", torch.tensor(head_width**-0.5)),
+            self.linear(f"{name}/linear_2"),
+        )
+
+    def feed_forward(self, name: str) -> FeedForward:
+        return FeedForward(
+            self.norm(f"{name}/layer_norm"), self.linear(f"{name}/linear_0"), self.linear(f"{name}/linear_1")
+        )
+
+    def embedding(self, side: str, tokens: str) -> Embedding:
+        weight = self.tensor(f"{tokens}/weight", rows=VOCABULARY_MULTIPLE)
+        return Embedding(
+            tokens=weight,
+            positions=self.tensor(f"{side}/position_encodings/encodings"),
+            scale=self._scale(side, tokens, weight.shape[1]),
+            norm=self.optional_norm(f"{side}/layernorm_embedding"),
+        )
+
+    def _scale(self, side: str, tokens: str, width: int) -> float:
+        for name in (f"{side}/scale_embeddings", f"{tokens}/multiply_by_sqrt_depth"):
+            if name in self.file:
+                # Yes or no, or the scale itself.
+                value = self.file.scalar(name)
+                return (math.sqrt(width) if value else 1.0) if self.file.is_flag(name) else value
+        return math.sqrt(width)
+
+
+def layers_of(file: ModelFile, side: str) -> int:
+    """Number of layers of ``encoder`` or ``decoder``."""
+    found = (re.match(r"layer_(\d+)$", name.split("/")[1]) for name in file.names_under(f"{side}/"))
+    return 1 + max((int(match[1]) for match in found if match), default=-1)
+
+
+def check_architecture(file: ModelFile) -> None:
+    """Check that the search can run a model, from the list of its variables alone. Raises InputError: it has
+    parts that the search does not have."""
+    for name in file.variables:
+        last = name.rpartition("/")[2]
+        strange = last in _MUST_BE_ZERO and file.scalar(name) != 0
+        known = last in (*_KNOWN_SCALARS, *_MUST_BE_ZERO, "gamma", "beta", "encodings", "bias", "weight")
+        known = known or last in ("weight_scale", "multiply_by_sqrt_depth")
+        parts = ("linear_0_noact", "project_in", "project_out", "q_norm", "k_norm", "embeddings_1")
+        if strange or not known or any(part in name.split("/") for part in parts):
+            raise InputError(
+                f"the engine 'torch' has no {name}", file.path, remedy="Take the engine 'ctranslate2'."
+            )
+    for side in ("encoder", "decoder"):
+        if f"{side}/position_encodings/encodings" not in file:
+            raise InputError(
+                f"the engine 'torch' needs the {side}'s positions in the file",
+                file.path,
+                remedy="Take the engine 'ctranslate2'.",
+            )
+        if int(file.scalar(f"{side}/activation")) not in _ACTIVATIONS:
+            raise InputError("its activation function is not known", file.path)
+    widths = [file.shape(f"{name}/weight")[1] for name in ("encoder/embeddings_0", "decoder/embeddings")]
+    if widths[0] != widths[1]:
+        raise InputError(
+            f"the encoder has a width of {widths[0]}, the decoder of {widths[1]}",
+            file.path,
+            remedy="Take the engine 'ctranslate2'.",
+        )
+    for name in ("num_heads", "pre_norm", "activation"):
+        if file.scalar(f"encoder/{name}") != file.scalar(f"decoder/{name}"):
+            raise InputError(f"encoder and decoder differ in {name}", file.path)
+
+
+def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> Weights:
+    """Load a model's weights.
+
+    file: as :class:`~paraforge.translation.models.model_file.ModelFile` has opened it. device: where to put
+    them.
+    dtype: type in which products are computed: float32, bfloat16 or float16.
+
+    Raises InputError: a weight is missing, or the model has parts that the search does not have.
+    """
+    check_architecture(file)
+    loader = _Loader(file, device, dtype)
+    heads = int(file.scalar("encoder/num_heads"))
+    head_width = file.shape("encoder/embeddings_0/weight")[1] // heads
+    decoder_layers = range(layers_of(file, "decoder"))
+    with torch.no_grad():
+        memories = [loader.linear(f"decoder/layer_{n}/attention/linear_1") for n in decoder_layers]
+        return Weights(
+            heads=heads,
+            pre_norm=bool(file.scalar("encoder/pre_norm")),
+            activation=_ACTIVATIONS[int(file.scalar("encoder/activation"))],
+            source=loader.embedding("encoder", "encoder/embeddings_0"),
+            encoder=[
+                EncoderLayer(
+                    loader.self_attention(f"encoder/layer_{n}/self_attention", head_width),
+                    loader.feed_forward(f"encoder/layer_{n}/ffn"),
+                )
+                for n in range(layers_of(file, "encoder"))
+            ],
+            encoder_norm=loader.optional_norm("encoder/layer_norm"),
+            target=loader.embedding("decoder", "decoder/embeddings"),
+            decoder=[
+                DecoderLayer(
+                    loader.self_attention(f"decoder/layer_{n}/self_attention", head_width),
+                    loader.cross_attention(f"decoder/layer_{n}/attention", head_width),
+                    loader.feed_forward(f"decoder/layer_{n}/ffn"),
+                )
+                for n in decoder_layers
+            ],
+            decoder_norm=loader.optional_norm("decoder/layer_norm"),
+            memory=_joined(memories),
+            projection=_projection(loader),
+            start_from_zero=bool(file.scalar("decoder/start_from_zero_embedding")),
+            unbiased=_unbiased(file),
+        )
+
+
+def _joined(parts: list[Linear]) -> Linear:
+    biases = [part.bias for part in parts if part.bias is not None]
+    if biases and len(biases) != len(parts):
+        raise InputError("some layers have biases and others have none")
+    return Linear(torch.cat([part.weight for part in parts]), torch.cat(biases) if biases else None)
+
+
+def _projection(loader: _Loader) -> Linear:
+    weight = loader.tensor("decoder/projection/weight", rows=VOCABULARY_MULTIPLE)
+    real = loader.file.shape("decoder/projection/weight")[0]
+    bias = torch.zeros(len(weight), device=weight.device)
+    if "decoder/projection/bias" in loader.file:
+        bias[:real] = torch.from_numpy(loader.file.array("decoder/projection/bias").copy())
+    # What fills the vocabulary up has probability 0.
+    bias[real:] = -math.inf
+    return Linear(weight, bias.to(weight.dtype))
+
+
+def _unbiased(file: ModelFile) -> int | None:
+    name = "decoder/projection/bias"
+    if name in file and file.array(name).any():
+        return None
+    return file.shape("decoder/projection/weight")[0]

@@ -1,0 +1,132 @@
+"""The end of a training: the best or the averaged weights, converted and described."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paraforge import versions
+from paraforge.base.files import write_json
+from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
+from paraforge.translation.models.conversion import write_description, write_fairseq_model
+from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.training.binarisation import PreparedBitext
+from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.training import TrainingResult
+from paraforge.translation.training.validation import Scores, evaluate
+
+logger = logging.getLogger(__name__)
+
+
+def finish_model(
+    directory: Path,
+    output: Path,
+    parameters: NmtParameters,
+    result: TrainingResult,
+    threads: int,
+    documents: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Pick the best or the averaged weights by BLEU on the held-out rows, and write the model to ``output``.
+
+    directory: of the training. output: empty directory. parameters: of the training.
+    result: what the training gave. threads: CPU threads of the validation.
+    documents: JSON files that belong to the model, by name.
+
+    Returns ``model.json``.
+    """
+    languages = (parameters.source_language, parameters.target_language)
+    state, chosen, scores = _choose_weights(directory, parameters, result.history, threads)
+    entries = write_fairseq_model(
+        state,
+        {language: directory / f"dict.{language}.txt" for language in languages},
+        {side: directory / f"{side}.spm" for side in ("source", "target")},
+        output,
+        languages,
+    )
+    for name, document in (documents or {}).items():
+        write_json(output / name, document)
+    last = result.history[-1]
+    prepared = result.prepared
+    return write_description(
+        output,
+        origin="trained",
+        languages=languages,
+        entries=entries,
+        trained_on={
+            "signature": training_signature(parameters, prepared, int(last["update"]), directory.name),
+            "pairs": prepared.trained,
+            "held_out": prepared.held_out,
+            "set_aside": prepared.set_aside,
+            "too_long": prepared.too_long,
+            "updates": int(last["update"]),
+            "epochs": last["epoch"],
+            "target_tokens": int(last["target_tokens"]),
+            "ended_by": result.reason,
+            "weights": chosen,
+            "seed": parameters.training.seed,
+            **({} if prepared.teacher is None else {"teacher": prepared.teacher}),
+        },
+        metrics={
+            "rows": prepared.held_out,
+            "beam": parameters.validation.final_beam,
+            "bleu": round(scores.bleu, 4),
+            "chrf": round(scores.chrf, 4),
+            "bleu_signature": scores.bleu_signature,
+            "chrf_signature": scores.chrf_signature,
+        },
+    )
+
+
+def training_signature(parameters: NmtParameters, prepared: PreparedBitext, updates: int, key: str) -> str:
+    """A line that says what a model was trained on and how, in the manner of sacreBLEU."""
+    shape, vocabulary = parameters.architecture, parameters.vocabulary
+    kind = "lstm-" if shape.kind == "lstm" else ""
+    return "|".join(
+        [
+            f"key:{key[:8]}",
+            f"pairs:{prepared.trained}",
+            f"spm:{vocabulary.kind}-{vocabulary.size}-{'shared' if vocabulary.shared else 'separate'}",
+            f"arch:{kind}{shape.encoder_layers}+{shape.decoder_layers}x{shape.width}",
+            f"updates:{updates}",
+            f"seed:{parameters.training.seed}",
+            *([] if prepared.teacher is None else [f"teacher:{prepared.teacher[:8]}"]),
+            f"v:{versions.NMT}",
+        ]
+    )
+
+
+def _choose_weights(
+    directory: Path, parameters: NmtParameters, history: Sequence[Mapping[str, float]], threads: int
+) -> tuple[dict[str, Any], str, Scores]:
+    """The best snapshot or the average of the last ones, whichever has the higher BLEU at the final beam."""
+    snapshots = directory / "snapshots"
+    best = max(history, key=lambda row: row["bleu"])["update"]
+    last = [row["update"] for row in history[-parameters.validation.average :]]
+    candidates: list[tuple[str, dict[str, Any]]] = [
+        (f"update {int(best)}", weights_only_state(load_checkpoint(_snapshot(snapshots, best))))
+    ]
+    if len(last) > 1:
+        paths = [_snapshot(snapshots, update) for update in last]
+        candidates.append(
+            (f"average of updates {', '.join(str(int(u)) for u in last)}", average_checkpoints(paths))
+        )
+    scored = []
+    for name, state in candidates:
+        checkpoint = directory / "candidate.pt"
+        write_checkpoint(state, checkpoint)
+        scores = evaluate(
+            checkpoint,
+            directory,
+            parameters,
+            beam=parameters.validation.final_beam,
+            threads=threads,
+        )
+        logger.info("%s: BLEU %.2f, chrF %.2f", name, scores.bleu, scores.chrf)
+        scored.append((state, name, scores))
+    return max(scored, key=lambda item: item[2].bleu)
+
+
+def _snapshot(snapshots: Path, update: float) -> Path:
+    return snapshots / f"update-{int(update):08d}.pt"

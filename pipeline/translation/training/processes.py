@@ -1,0 +1,208 @@
+"""The training processes: started with what makes them fast, followed by their reports, and ended."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import IncompleteError, InputError, Interrupted
+from paraforge.base.interrupts import stop_requested
+from paraforge.base.progress import Progress, progress
+
+logger = logging.getLogger(__name__)
+
+LOG = "trainer.log"
+SILENCE_SECONDS = 600.0
+"""Without a report, after which a word is said; reports come every second, but for long validations."""
+_LOOK_SECONDS = 1.0
+
+
+def training_environment(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Environment variables of a training process.
+
+    settings: what the process reads: ``threads`` and ``device`` of it.
+    """
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(settings["threads"]),
+        # Threads that spin while they wait take the processor from the others wherever a core is shared: five
+        # times slower, measured. Where none is shared, sleeping costs little.
+        "OMP_WAIT_POLICY": "passive",
+        # Batches have many shapes; kernels kept for each of them fill gigabytes and save no time.
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0",
+        # Fewer, larger pages: zeroing them is a tenth of the time otherwise.
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    }
+    if sys.platform == "linux":
+        environment["GLOO_SOCKET_IFNAME"] = "lo"  # the processes are on one machine
+    if settings["device"] == "cpu":
+        # fairseq puts the norm of the gradients on any GPU that it sees, wherever the gradients are.
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    return environment
+
+
+@contextmanager
+def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator[list[subprocess.Popen[str]]]:
+    """The training processes; they are asked to end, and waited for, if the block is left before they end."""
+    environment = training_environment(settings)
+    processes: list[subprocess.Popen[str]] = []
+    with (directory / LOG).open("a", encoding="utf-8") as log:
+        try:
+            for rank in range(settings["ranks"]):
+                processes.append(
+                    subprocess.Popen(
+                        [
+                            *(sys.executable, "-m", "paraforge.translation.training.training_process"),
+                            *(str(directory.resolve()), str(rank)),
+                        ],
+                        stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
+                        stderr=log,
+                        stdin=subprocess.DEVNULL,
+                        env=environment,
+                        cwd=Path(__file__).parents[3],
+                        text=True,
+                        encoding="utf-8",
+                    )
+                )
+            yield processes
+        finally:
+            _end(processes)
+            (directory / settings["rendezvous"]).unlink(missing_ok=True)
+
+
+def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
+    """End the processes that have not ended, by force if they do not within a minute."""
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    for process in processes:
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def follow(
+    processes: Sequence[subprocess.Popen[str]], maximum_updates: int, log: Path, silence_limit: float
+) -> tuple[str, list[dict[str, float]]]:
+    """Show what the training reports until it ends.
+
+    processes: as :func:`training_processes` gives them. maximum_updates: for the display.
+    log: where the processes write what goes wrong.
+    silence_limit: seconds without a report after which the processes are ended.
+
+    Returns the reason of its end, and the validations.
+
+    Raises:
+        Interrupted: SIGTERM or Ctrl-C.
+        InputError: the process refused its input.
+        IncompleteError: a process died, or fell silent.
+    """
+    messages = map(json.loads, _lines(processes, log, silence_limit))
+    history: list[dict[str, float]] = []
+    ended: dict[str, Any] = {}
+    first: dict[str, Any] = next(messages, {"event": "died"})
+    if first["event"] == "start":
+        history.extend(first["history"])
+        done = first["update"]
+        with progress(total=maximum_updates, unit="updates", description="train", done=done) as bar:
+            ended = _show(messages, bar, history, done)
+    elif first["event"] == "error":
+        ended = first
+    code = processes[0].wait()
+    if ended.get("event") == "error":
+        raise InputError(ended["message"])
+    if stop_requested() or code == Interrupted.exit_code:
+        raise Interrupted("interrupted: the last checkpoint is kept; run the same command again to continue")
+    if code != 0 or ended.get("event") != "end":
+        raise IncompleteError(
+            f"the training process died ({code}): {_last_words(log)}; {log} has more; the same command "
+            "resumes from the last checkpoint"
+        )
+    return str(ended["reason"]), history
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+    errors = [line for line in lines[-200:] if "Error" in line and "Connection closed by peer" not in line]
+    return (errors or lines or ["no message"])[-1].strip()[-300:]
+
+
+def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit: float) -> Iterator[bytes]:
+    """The reports of the first process; all are asked to end as soon as this one is, and ended when they
+    report nothing for too long."""
+    assert processes[0].stdout is not None
+    reports = processes[0].stdout.fileno()
+    pending = b""
+    silent, said, asked, last = 0.0, False, False, time.monotonic()
+    while True:
+        if stop_requested() and not asked:
+            asked = True
+            for process in processes:
+                if process.poll() is None:
+                    process.terminate()
+        if select.select([reports], [], [], _LOOK_SECONDS)[0]:
+            received = os.read(reports, 1 << 16)
+            if not received:
+                return
+            *lines, pending = (pending + received).split(b"\n")
+            yield from lines
+            silent, said, last = 0.0, False, time.monotonic()
+            continue
+        # While this process is stopped, the others may be, too: that time does not count.
+        now = time.monotonic()
+        silent, last = silent + min(now - last, 2 * _LOOK_SECONDS), now
+        if silent > silence_limit:
+            for process in processes:
+                process.kill()
+            raise IncompleteError(
+                f"the training process {processes[0].pid} reported nothing for {silent / 60:.0f} minutes and "
+                f"was ended; {log} has its last words; the same command resumes from the last checkpoint. If "
+                "it was busy, raise resources.silence_limit"
+            )
+        if silent > SILENCE_SECONDS and not said:
+            said = True
+            logger.warning(
+                "the training process %d has reported nothing for %.0f minutes: it may be stuck, or validate "
+                "(see %s); it is ended after %.0f minutes (resources.silence_limit)",
+                *(processes[0].pid, silent / 60, log, silence_limit / 60),
+            )
+
+
+def _show(
+    messages: Iterator[dict[str, Any]], bar: Progress, history: list[dict[str, float]], done: int
+) -> dict[str, Any]:
+    """Show reports, collecting validations, until one that ends the training (or none comes any more)."""
+    score = ""
+    for message in messages:
+        event = message.pop("event")
+        if event in ("end", "error"):
+            return {"event": event, **message}
+        if event == "validation":
+            history.append(message)
+            score = f", BLEU {message['bleu']:.1f}"
+            logger.info(
+                "update %d, epoch %.2f: valid loss %.3f, BLEU %.2f, chrF %.2f",
+                *(
+                    message["update"],
+                    message["epoch"],
+                    message["valid_loss"],
+                    message["bleu"],
+                    message["chrf"],
+                ),
+            )
+        bar.update(message["update"] - done)
+        done = message["update"]
+        if "loss" in message:
+            bar.status(f"loss {message['loss']:.2f}{score}")
+    return {}

@@ -1,0 +1,201 @@
+"""The stage nmt: ``models/nmt`` by training or by importing a ready model, or without a model."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paraforge import versions
+from paraforge.base.errors import InputError
+from paraforge.base.files import (
+    hash_json,
+    read_json,
+    read_json_or_none,
+    remove_directory,
+    write_digests,
+    write_json,
+)
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from paraforge.base.text.paths import expand
+from paraforge.intake.bitext.ingest import ingest
+from paraforge.translation.models.conversion import write_description
+from paraforge.translation.models.importing import import_model
+from paraforge.translation.models.model import MODEL_FILE, check_files
+from paraforge.translation.training.finishing import finish_model
+from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.training import train_model, with_precision, write_history
+
+logger = logging.getLogger(__name__)
+
+# What only a training that resumes needs: gigabytes.
+_SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
+
+
+@dataclass(frozen=True)
+class NmtReport:
+    """Metrics of the stage.
+
+    origin: trained, none, or what a ready model was. fingerprint: of weights and vocabulary.
+    bleu, chrf: on the held-out rows; None where none were held out. architecture: sizes.
+    trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
+    """
+
+    origin: str
+    fingerprint: str
+    bleu: float | None
+    chrf: float | None
+    architecture: dict[str, Any] = field(default_factory=dict)
+    trained_on: dict[str, Any] | None = None
+    seconds: float = 0.0
+
+
+def build_nmt(
+    parameters: NmtParameters, ingested: Path, output: Path, plot: Path, resources: Resources
+) -> NmtReport:
+    """Make ``output`` (``models/nmt``) as the parameters say, and write the training curve to ``plot``.
+
+    Raises InputError: the bitext or the ready model is not usable; WorkLockedError: another process is
+    training in the same work directory; Interrupted: SIGTERM or Ctrl-C; the same command resumes.
+    """
+    started = time.monotonic()
+    languages = (parameters.source_language, parameters.target_language)
+    history: list[dict[str, float]] = []
+    if parameters.model == "none":
+        with replaced_directory(output) as temporary:
+            description = write_description(temporary, origin="none", languages=languages, entries={})
+    elif parameters.model == "train":
+        description, history = _train(parameters, ingested, output, resources)
+    else:
+        description = import_model(
+            expand(parameters.model),
+            output,
+            source_language=languages[0],
+            target_language=languages[1],
+            affixes=parameters.affixes.model_dump(),
+        )
+    write_history(history, plot)
+    metrics = description["metrics"] or {}
+    return NmtReport(
+        origin=description["origin"],
+        fingerprint=description["fingerprint"],
+        bleu=metrics.get("bleu"),
+        chrf=metrics.get("chrf"),
+        architecture=description["architecture"],
+        trained_on=description["trained_on"],
+        seconds=round(time.monotonic() - started, 1),
+    )
+
+
+def training_key(
+    parameters: NmtParameters, bitext: ShardDirectory, step: str = "nmt", version: int = versions.NMT
+) -> str:
+    """Hash of all that a training's result depends on.
+
+    parameters: with the precision that is meant; see
+    :func:`~paraforge.translation.training.training.with_precision`.
+    """
+    # References and transformers are in no key, so that trainings from before there were other targets and
+    # architectures are found again.
+    values = parameters.model_dump(mode="json", exclude={"model", "bitext", "affixes"})
+    if parameters.target == "reference":
+        del values["target"]
+    if parameters.architecture.kind == "transformer":
+        del values["architecture"]["kind"]
+    return hash_json(
+        {
+            "step": step,
+            "version": version,
+            "parameters": values,
+            "shards": [record.sha256 for record in bitext.records],
+        }
+    )[:32]
+
+
+def _train(
+    parameters: NmtParameters, ingested: Path, output: Path, resources: Resources
+) -> tuple[dict[str, Any], list[dict[str, float]]]:
+    work = WorkDirectory("nmt", resources.work)
+    with work.lock():
+        bitext = _bitext(parameters, ingested, resources)
+        chosen = with_precision(parameters, resources)
+        directory, earlier = (work.path / training_key(each, bitext) for each in (chosen, parameters))
+        # Trainings from before the key had the precision that "auto" meant.
+        settings = read_json_or_none(earlier / "settings.json") or {}
+        if not directory.exists() and settings.get("precision") == chosen.training.precision:
+            directory = earlier
+        history = trained_model(bitext, directory, parameters, resources)
+        publish(directory / "model", output)
+        return read_json(output / MODEL_FILE), history
+
+
+def trained_model(
+    bitext: ShardDirectory,
+    directory: Path,
+    parameters: NmtParameters,
+    resources: Resources,
+    symbols: Sequence[str] = (),
+    documents: Mapping[str, Any] | None = None,
+) -> list[dict[str, float]]:
+    """Train ``directory/model``, or find that it is finished and whole; gives the validations.
+
+    bitext, symbols: see :func:`~paraforge.translation.training.training.train_model`. directory: of this
+    training alone.
+    parameters: what decides the result. resources: devices and threads.
+    documents: see :func:`~paraforge.translation.training.finishing.finish_model`.
+    """
+    finished = directory / "model"
+    history_file = directory / "history.json"
+    if not _is_whole(finished):
+        result = train_model(bitext, directory, parameters, resources, symbols)
+        write_json(history_file, result.history)
+        with replaced_directory(finished) as temporary:
+            finish_model(directory, temporary, parameters, result, resources.thread_count(), documents)
+        for name in _SCAFFOLDING:
+            remove_directory(directory / name)
+    history: list[dict[str, float]] = read_json(history_file)
+    return history
+
+
+def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> ShardDirectory:
+    if parameters.bitext is None:
+        return ShardDirectory(ingested)
+    if isinstance(parameters.bitext, Path):
+        if parameters.bitext.resolve() == ingested.resolve().with_name("translated"):
+            raise InputError(
+                "the stage translate is going to replace these shards by what the new model makes",
+                parameters.bitext,
+                remedy="Keep a copy elsewhere, e.g. in teacher/translated, and name that in nmt.bitext.",
+            )
+        return ShardDirectory(parameters.bitext)
+    output = resources.work / "nmt" / "bitext"
+    ingest(parameters.bitext, output, resources)
+    return ShardDirectory(output)
+
+
+def _is_whole(model: Path) -> bool:
+    """Whether a finished model is there with every byte that it was finished with."""
+    try:
+        check_files(model, read_json(model / MODEL_FILE)["files"])
+    except (InputError, KeyError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def publish(model: Path, output: Path, others: Mapping[str, Path] | None = None) -> None:
+    """Give a finished model to ``output``, which is replaced as a whole; others go to directories in it."""
+    with replaced_directory(output) as temporary:
+        for name, finished in {".": model, **(others or {})}.items():
+            for path in sorted(finished.rglob("*")):
+                target = temporary / name / path.relative_to(finished)
+                if path.is_dir():
+                    target.mkdir(parents=True, exist_ok=True)
+                else:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    link_or_copy(path, target)
+        write_digests(temporary)

@@ -1,0 +1,175 @@
+"""Training a translation model: prepare, train in a process of its own, pick weights, convert."""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import write_csv, write_json
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.translation.decoding.torch_device import fast_type
+from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
+from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.processes import LOG, follow, training_processes
+from paraforge.translation.training.ranks import rank_count
+
+logger = logging.getLogger(__name__)
+
+HISTORY_COLUMNS = (
+    *("update", "epoch", "seconds", "target_tokens"),
+    *("train_loss", "valid_loss", "valid_perplexity", "bleu", "chrf"),
+)
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended.
+
+    reason: the limit that ended it: maximum_updates, maximum_epochs, maximum_minutes or patience.
+    history: one row a validation; losses in bits per token. prepared: what was trained on.
+    """
+
+    reason: str
+    history: list[dict[str, float]]
+    prepared: PreparedBitext
+
+
+def train_model(
+    bitext: ShardDirectory,
+    directory: Path,
+    parameters: NmtParameters,
+    resources: Resources,
+    symbols: Sequence[str] = (),
+) -> TrainingResult:
+    """Train until a limit is reached, resuming from the last checkpoint in ``directory`` if there is one.
+
+    bitext: shards with ``source_text``, ``reference`` and, if any, ``rejected`` and ``held_out``.
+    directory: work directory of this training alone. parameters: what decides the result.
+    resources: devices and threads. symbols: of the sources, each of which is a piece of its own.
+
+    Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes from there; InputError: nothing to train on,
+    or nothing to validate on; IncompleteError: the training process died or fell silent.
+    """
+    prepared = prepare_bitext(bitext, directory, parameters, symbols)
+    logger.info(
+        "%d pairs to train on, %d held out, %d skipped, %d too long",
+        *(prepared.trained, prepared.held_out, prepared.set_aside, prepared.too_long),
+    )
+    if not prepared.held_out:  # by chance, of few pairs: fairseq cannot open an empty set
+        raise InputError(
+            f"none of {prepared.pairs:,} pairs is held out for validation",
+            bitext.path,
+            remedy="Give more pairs, of which at most a tenth is held out, or raise nmt.validation.held_out.",
+        )
+    settings = trainer_settings(directory, parameters, prepared, resources)
+    write_json(directory / "settings.json", settings)
+    # The last checkpoint has the reason of an end too, so a finished training ends at once.
+    with training_processes(directory, settings) as processes:
+        reason, history = follow(
+            processes, parameters.training.maximum_updates, directory / LOG, resources.silence_limit
+        )
+    return TrainingResult(reason, history, prepared)
+
+
+def trainer_settings(
+    directory: Path, parameters: NmtParameters, prepared: PreparedBitext, resources: Resources
+) -> dict[str, Any]:
+    """What the training process reads: fairseq's arguments, and what is ours."""
+    training = parameters.training
+    device = training_device(resources)
+    threads = resources.thread_count()
+    ranks = rank_count(training.accumulate, threads) if device == "cpu" else 1
+    return {
+        "arguments": [
+            *fairseq_arguments(directory, parameters, prepared),
+            *(["--cpu"] if device == "cpu" else []),
+        ],
+        "device": device,
+        "precision": with_precision(parameters, resources).training.precision,
+        "ranks": ranks,
+        "rendezvous": f"rendezvous-{uuid.uuid4().hex}",
+        "threads": threads // ranks,
+        "parts": len(prepared.parts),
+        "parameters": parameters.model_dump(mode="json"),
+    }
+
+
+def fairseq_arguments(directory: Path, parameters: NmtParameters, prepared: PreparedBitext) -> list[str]:
+    """fairseq-train's command line, without criterion and places, which the training process adds."""
+    shape, training = parameters.architecture, parameters.training
+    if training.schedule == "linear":
+        schedule = ["--lr-scheduler", "polynomial_decay", "--total-num-update", str(training.maximum_updates)]
+    else:
+        schedule = ["--lr-scheduler", "inverse_sqrt"]
+    sides = ("encoder", "decoder")
+    if shape.kind == "lstm":
+        own = [
+            "--encoder-bidirectional",
+            *("--encoder-hidden-size", str(shape.width // 2), "--decoder-hidden-size", str(shape.width)),
+            *("--decoder-out-embed-dim", str(shape.width), "--decoder-attention", "1"),
+        ]
+    else:
+        own = [
+            *(f for side in sides for f in (f"--{side}-ffn-embed-dim", str(shape.feed_forward))),
+            *(f for side in sides for f in (f"--{side}-attention-heads", str(shape.heads))),
+            *(f"--{side}-normalize-before" for side in sides if shape.pre_norm),
+            *("--attention-dropout", str(shape.attention_dropout)),
+            *("--activation-dropout", str(shape.activation_dropout)),
+        ]
+    return [
+        os.pathsep.join(str((directory / part).resolve()) for part in prepared.parts),
+        *("--source-lang", parameters.source_language, "--target-lang", parameters.target_language),
+        *("--task", "translation", "--arch", shape.kind),
+        *("--encoder-layers", str(shape.encoder_layers), "--decoder-layers", str(shape.decoder_layers)),
+        *(f for side in sides for f in (f"--{side}-embed-dim", str(shape.width))),
+        *own,
+        "--share-all-embeddings" if parameters.vocabulary.shared else "--share-decoder-input-output-embed",
+        *("--dropout", str(shape.dropout)),
+        *("--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--adam-eps", "1e-9"),
+        *("--weight-decay", str(training.weight_decay), "--clip-norm", str(training.clip)),
+        *("--lr", str(training.learning_rate), "--warmup-updates", str(training.warmup_updates)),
+        *schedule,
+        *("--label-smoothing", str(training.label_smoothing)),
+        *("--max-tokens", str(training.batch_tokens), "--num-workers", "0"),
+        *("--update-freq", str(training.accumulate), "--max-update", str(training.maximum_updates)),
+        *("--skip-invalid-size-inputs-valid-test", "--seed", str(training.seed)),
+    ]
+
+
+def training_device(resources: Resources) -> str:
+    """``cpu``, or ``cuda:N``: the first of the devices that is a GPU and there."""
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    for device in resources.devices:
+        number = device.partition(":")[2] or "0"
+        if device != "cpu" and number.isdecimal() and int(number) < count:
+            return f"cuda:{number}"
+    return "cpu"
+
+
+def with_precision(parameters: NmtParameters, resources: Resources) -> NmtParameters:
+    """The parameters with the precision that ``auto`` means: bfloat16 where the device multiplies it."""
+    training = parameters.training
+    if training.precision != "auto":
+        return parameters
+    import torch
+
+    # An LSTM's products are small and wait for one another: nothing is gained by narrower numbers.
+    narrow = parameters.architecture.kind != "lstm"
+    narrow = narrow and fast_type(torch.device(training_device(resources))) == "bfloat16"
+    chosen = training.model_copy(update={"precision": "bfloat16" if narrow else "float32"})
+    return parameters.model_copy(update={"training": chosen})
+
+
+def write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:
+    """Write the training curve for ``dvc plots``; one row a validation, losses in bits per token."""
+    shown = ({name: entry[name] for name in HISTORY_COLUMNS if name in entry} for entry in history)
+    write_csv(path, HISTORY_COLUMNS, shown)

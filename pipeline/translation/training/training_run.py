@@ -1,0 +1,312 @@
+"""A translation model in training: fairseq's trainer on prepared bitext, BLEU by the production decoder."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import Interrupted
+from paraforge.base.files import atomic_path
+from paraforge.base.interrupts import stop_requested
+from paraforge.translation.models.checkpoint import is_copy, weights_only_state, write_checkpoint
+from paraforge.translation.models.fairseq_compat import import_fairseq
+from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.ranks import join
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT_SECONDS = 180.0  # at most so much work is lost when the process dies
+REPORT_SECONDS = 1.0
+UPDATES_BETWEEN_TRIMS = 25
+LAST = "checkpoint_last.pt"
+
+
+class TrainingRun:
+    """One model in training: fairseq's objects, the history of validations, and its paths."""
+
+    def __init__(self, directory: Path, settings: dict[str, Any], rank: int = 0) -> None:
+        """Build model and optimiser, or restore them from the last checkpoint.
+
+        directory: of this training.
+        settings: what :func:`paraforge.translation.training.training.trainer_settings` gives.
+        rank: number of this process among ``settings["ranks"]``.
+        """
+        import numpy as np
+        import torch
+
+        import_fairseq()
+        from fairseq import options, tasks, utils
+        from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+        from fairseq.logging import metrics
+        from fairseq.trainer import Trainer
+
+        from paraforge.translation.training import criterion
+
+        self.directory = directory
+        self.settings = settings
+        self.parameters = NmtParameters.model_validate(settings["parameters"])
+        torch.set_num_threads(settings["threads"])
+        if settings["device"] != "cpu":
+            torch.cuda.set_device(settings["device"])  # fairseq takes the current one
+        # Adam's second moments of rare types fall below the smallest normal number: those are slow.
+        torch.set_flush_denormal(True)
+        # On sequences as short as sentences, the CPU's fused attention is slower than plain products.
+        torch.backends.cuda.enable_flash_sdp(settings["device"] != "cpu")
+        criterion.BlockwiseLabelSmoothedCrossEntropy.precision = getattr(torch, settings["precision"])
+        arguments = [
+            *settings["arguments"],
+            *("--criterion", criterion.NAME),
+            *("--save-dir", str(directory / "checkpoints"), "--no-progress-bar"),
+        ]
+        parsed = options.parse_args_and_arch(options.get_training_parser(), arguments)
+        self.configuration = convert_namespace_to_omegaconf(parsed)
+        self.ranks = join(rank, settings["ranks"], directory / settings["rendezvous"], self.configuration)
+        np.random.seed(self.configuration.common.seed)
+        utils.set_torch_seed(self.configuration.common.seed)
+        metrics.reset()
+        self.task = tasks.setup_task(self.configuration.task)
+        model = self.task.build_model(self.configuration.model)
+        loss = self.task.build_criterion(self.configuration.criterion)
+        for name, parameter in model.named_parameters():
+            if is_copy(name):
+                parameter.requires_grad_(False)
+        self.trainer = Trainer(self.configuration, self.task, model, loss)
+        state = self.trainer.load_checkpoint(str(directory / "checkpoints" / LAST))
+        self.epochs = self._epochs(state["train_iterator"] if state else None)
+        own = (state or {}).get("paraforge", {})
+        self.history: list[dict[str, float]] = own.get("history", [])
+        self.target_tokens: int = own.get("target_tokens", 0)
+        self.finished: str | None = own.get("finished")
+        self.task.load_dataset("valid", combine=False, epoch=1)
+        self.parent = os.getppid()
+        self._saved = self._reported = time.monotonic()
+        self._recent: list[float] = []
+
+    def _epochs(self, state: dict[str, Any] | None) -> Any:
+        """fairseq's iterator over the batches of an epoch, where a checkpoint left it."""
+        epoch = state["epoch"] if state else 1
+        epochs = self.trainer.get_train_iterator(
+            epoch, load_dataset=True, disable_iterator_cache=self.task.has_sharded_data("train")
+        )
+        if state:
+            # A checkpoint counts the batches of all processes, so that their number may change.
+            done = state["iterations_in_epoch"] // self.ranks.count
+            epochs.load_state_dict({**state, "iterations_in_epoch": done})
+        self.trainer.lr_step(epoch)
+        return epochs
+
+    @property
+    def updates(self) -> int:
+        """Updates done so far."""
+        return int(self.trainer.get_num_updates())
+
+    def epoch(self) -> float:
+        """Passes over the pairs so far; a fairseq epoch is a pass over one part."""
+        position = self.epochs.iterations_in_epoch / max(1, len(self.epochs))
+        return float(self.epochs.epoch - 1 + position) / self.settings["parts"]
+
+    def seconds(self) -> float:
+        """Time that the training has taken, earlier runs included."""
+        return float(self.trainer.cumulative_training_time())
+
+    def train(self) -> str:
+        """Train until a limit; returns the reason. Raises Interrupted: SIGTERM or Ctrl-C, or the parent died;
+        a checkpoint was written."""
+        from fairseq.data import iterators
+
+        sharded = self.task.has_sharded_data("train")
+        while self.finished is None:
+            batches = iterators.GroupedIterator(
+                self.epochs.next_epoch_itr(fix_batches_to_gpus=False, shuffle=True),
+                self.parameters.training.accumulate // self.ranks.count,
+            )
+            self.trainer.begin_epoch(self.epochs.epoch)
+            for samples in batches:
+                self._update(samples)
+                ended = not batches.has_next()
+                if ended:
+                    # The learning rate of an epoch is set when it ends; ours change by update only.
+                    self.trainer.lr_step(self.epochs.epoch)
+                self.finished = self._after_update(ended)
+                if self.finished is not None:
+                    break
+            else:
+                self.epochs = self.trainer.get_train_iterator(
+                    self.epochs.next_epoch_idx, load_dataset=sharded, disable_iterator_cache=sharded
+                )
+        return self.finished
+
+    def _update(self, samples: list[dict[str, Any]]) -> None:
+        seed = self.configuration.common.seed
+        self.trainer.criterion.batch_seeds = self.ranks.batch_seeds(seed, self.updates, len(samples))
+        logged = self.trainer.train_step(samples)
+        self._own_tokens = sum(int(sample["ntokens"]) for sample in samples if sample)
+        if logged is not None:
+            self._recent.append(float(logged["loss"]))
+        if self.updates % UPDATES_BETWEEN_TRIMS == 0:
+            trim_memory()
+
+    def _report(self) -> None:
+        if not self.ranks.first:
+            return
+        self._reported = time.monotonic()
+        recent = self._recent[-20:]
+        report(
+            event="update",
+            update=self.updates,
+            epoch=round(self.epoch(), 3),
+            # None right after a validation: the loss that was shown last stays.
+            **({"loss": round(sum(recent) / len(recent), 4)} if recent else {}),
+            target_tokens=self.target_tokens,
+            seconds=round(self.seconds(), 1),
+        )
+
+    def _after_update(self, epoch_ended: bool) -> str | None:
+        """Validate, save and stop where it is time to; the reason to end, or None."""
+        asked_to_stop = stop_requested() or os.getppid() != self.parent
+        # What any process knows alone, all have to know at the same update.
+        tokens, stop, late = self.ranks.totals(
+            self._own_tokens, asked_to_stop, self.ranks.first and self._is_late()
+        )
+        self.target_tokens += int(tokens)
+        every = self.parameters.validation.every_updates
+        reason = self._limit(epoch_ended, late > 0)
+        whole_pass = epoch_ended and self.epochs.epoch % self.settings["parts"] == 0
+        if reason or (self.updates % every == 0 if every else whole_pass):
+            impatient = self.validate()
+            reason = reason or ("patience" if impatient else None)
+            self.finished = reason
+            self.save()
+        elif stop or time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+            self.save()
+        if stop and reason is None:
+            raise Interrupted(
+                "interrupted: the last checkpoint is kept; run the same command again to continue"
+            )
+        if time.monotonic() - self._reported > REPORT_SECONDS:
+            self._report()
+        return reason
+
+    def _limit(self, epoch_ended: bool, late: bool) -> str | None:
+        """The limit that this update reached, if any."""
+        epochs = self.parameters.training.maximum_epochs
+        if self.updates >= self.parameters.training.maximum_updates:
+            return "maximum_updates"
+        if late:
+            return "maximum_minutes"
+        if epoch_ended and epochs and self.epoch() >= epochs:
+            return "maximum_epochs"
+        return None
+
+    def _is_late(self) -> bool:
+        limit = self.parameters.training.maximum_minutes
+        return limit is not None and self.seconds() >= 60 * limit
+
+    def _validations_since_best(self) -> int:
+        scores = [row["bleu"] for row in self.history]
+        return len(scores) - 1 - scores.index(max(scores))
+
+    def validate(self) -> bool:
+        """Loss, BLEU and chrF on the held-out rows; keeps this moment's weights. Returns whether BLEU has not
+        improved for as many validations as patience allows."""
+        from fairseq.logging import metrics
+
+        self._report()
+        with metrics.aggregate(new_root=True) as aggregated:
+            iterator = self.trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False)
+            for sample in iterator:
+                self.trainer.valid_step(sample)
+        impatient = False
+        if self.ranks.first:
+            self._score(aggregated.get_smoothed_values())
+            patience = self.parameters.validation.patience
+            impatient = bool(patience) and self._validations_since_best() >= patience
+        return self.ranks.totals(impatient)[0] > 0
+
+    def _score(self, values: dict[str, Any]) -> None:
+        """Translate the held-out rows with the weights of this moment, and add a row to the history."""
+        import torch
+
+        from paraforge.translation.training.validation import evaluate
+
+        snapshot = self.directory / "snapshots" / f"update-{self.updates:08d}.pt"
+        self.save_weights(snapshot)
+        scores = evaluate(
+            snapshot,
+            self.directory,
+            self.parameters,
+            beam=self.parameters.validation.beam,
+            threads=self.settings["threads"] * self.ranks.count,
+        )
+        torch.set_num_threads(self.settings["threads"])  # an engine may have set its own
+        row = {
+            "update": self.updates,
+            "epoch": round(self.epoch(), 4),
+            "seconds": round(self.seconds(), 1),
+            "target_tokens": self.target_tokens,
+            "train_loss": round(sum(self._recent) / max(1, len(self._recent)), 4),
+            "valid_loss": round(float(values["loss"]), 4),
+            "valid_perplexity": round(2.0 ** float(values["nll_loss"]), 4),
+            "bleu": round(scores.bleu, 4),
+            "chrf": round(scores.chrf, 4),
+        }
+        self._recent = []
+        self.history.append(row)
+        self._forget_snapshots()
+        report(event="validation", **row)
+
+    def _forget_snapshots(self) -> None:
+        """Keep what the end may need: the best weights and the last few."""
+        best = max(self.history, key=lambda row: row["bleu"])["update"]
+        last = self.history[-self.parameters.validation.average :]
+        wanted = {int(row["update"]) for row in last} | {int(best)}
+        for path in (self.directory / "snapshots").glob("update-*.pt"):
+            if int(path.stem.rpartition("-")[2]) not in wanted:
+                path.unlink(missing_ok=True)
+
+    def save(self) -> None:
+        """Write the last checkpoint, whole or not at all."""
+        self._saved = time.monotonic()
+        if not self.ranks.first:
+            return
+        path = self.directory / "checkpoints" / LAST
+        iterator = self.epochs.state_dict()
+        extra = {
+            "train_iterator": {
+                **iterator,
+                "iterations_in_epoch": iterator["iterations_in_epoch"] * self.ranks.count,
+            },
+            "val_loss": None,
+            "paraforge": {
+                "history": self.history,
+                "target_tokens": self.target_tokens,
+                "finished": self.finished,
+            },
+        }
+        self.trainer.consolidate_optimizer()
+        with atomic_path(path) as temporary:
+            self.trainer.save_checkpoint(str(temporary), extra)
+
+    def save_weights(self, path: Path) -> None:
+        """Write weights and configuration alone, as plain values and without this machine's paths."""
+        self.trainer.consolidate_optimizer()
+        write_checkpoint(weights_only_state(self.trainer.state_dict()), path)
+
+
+def trim_memory() -> None:
+    """Give back what the C library keeps: batches of other shapes leave gaps that add up to gigabytes."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+    if trim is not None:
+        trim(0)
+
+
+def report(**values: Any) -> None:
+    """Tell the parent process something, a JSON object on a line."""
+    sys.stdout.write(json.dumps(values) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,91 @@
+"""Many sentences: each is parsed once, whatever was parsed before and wherever a run was stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import Interrupted
+from paraforge.base.parsing import parse
+from paraforge.base.parsing.parse import Parses, parse_sentences
+from paraforge.base.shards.resources import Resources
+
+SENTENCES = [f"sentence {number}" for number in range(60)]
+
+
+class CountingParser:
+    """Gives every sentence but each seventh a tree, and counts."""
+
+    fingerprint = "f" * 64
+
+    def __init__(self, stop_after: int = 10**9) -> None:
+        self.seen: list[str] = []
+        self.stop_after = stop_after
+
+    def parse(self, sentences: list[str]) -> list[str | None]:
+        if len(self.seen) >= self.stop_after:
+            raise Interrupted()
+        self.seen += sentences
+        return [_tree(sentence) for sentence in sentences]
+
+
+def _tree(sentence: str) -> str | None:
+    number = int(sentence.split()[1])
+    return None if number % 7 == 0 else f"(S (NP word) (VP{number} word))"
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, root: Path, parser: CountingParser, texts: list[str]) -> Parses:
+    monkeypatch.setattr(parse, "open_parser", lambda name: parser)
+    monkeypatch.setattr(parse, "SENTENCES_PER_SHARD", 10)
+    return parse_sentences(
+        [pa.array(texts[:20]), pa.array(texts[20:])], "any", Resources(work=root, workers=2)
+    )
+
+
+def test_each_sentence_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = CountingParser()
+    given = [*SENTENCES[:25], *SENTENCES[:40]]
+    found = _run(monkeypatch, tmp_path, parser, given)
+    assert sorted(parser.seen) == sorted(SENTENCES[:40])
+    trees = found.of(pa.array(["other", *given])).to_pylist()
+    wanted = [tree and tree.replace(" word", "") for tree in map(_tree, given)]
+    assert trees == [None, *wanted]
+    assert found.parsed == 40 - 6
+    # a later run, with some that are new
+    parser.seen.clear()
+    again = _run(monkeypatch, tmp_path, parser, SENTENCES[30:])
+    assert sorted(parser.seen) == sorted(SENTENCES[40:])
+    # what only others asked for is not among them
+    assert again.of(pa.array(SENTENCES[:30])).null_count == 30
+    assert len(again.keys) == 30
+
+
+def test_a_run_that_is_stopped_anywhere_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _run(monkeypatch, tmp_path / "whole", CountingParser(), SENTENCES)
+    for stop_after in range(0, 60, 15):
+        root = tmp_path / str(stop_after)
+        with pytest.raises(Interrupted):
+            _run(monkeypatch, root, CountingParser(stop_after), SENTENCES)
+        left = CountingParser()
+        found = _run(monkeypatch, root, left, SENTENCES)
+        assert found.keys.tobytes() == whole.keys.tobytes()
+        assert found.trees.equals(whole.trees)
+        assert len(left.seen) <= 60 - stop_after // 10 * 10 + 10
+
+
+def test_a_damaged_shard_is_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _run(monkeypatch, tmp_path, CountingParser(), SENTENCES)
+    victim = sorted((tmp_path / "parses").glob("*/*.parquet"))[0]
+    victim.write_bytes(victim.read_bytes()[:-40])
+    parser = CountingParser()
+    found: Any = _run(monkeypatch, tmp_path, parser, SENTENCES)
+    assert len(parser.seen) == 10
+    assert found.trees.equals(whole.trees)
+
+
+def test_no_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _run(monkeypatch, tmp_path, CountingParser(), [])
+    assert found.of(pa.array(["sentence 1"])).to_pylist() == [None]

@@ -1,0 +1,81 @@
+"""Steps for the tests: importable, so that Dask workers can build them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.errors import ParaforgeError
+from paraforge.base.shards.scheduler import report_rows
+from paraforge.base.shards.step import Step
+from paraforge.base.shards.store import ShardWriter
+from paraforge.corpus.columns import schema_of
+
+
+def write_input(directory: Path, rows: int, rows_per_shard: int = 10) -> None:
+    """Shards whose ``line`` is the row number."""
+    writer = ShardWriter(directory, schema_of(["source", "line"]), rows_per_shard)
+    writer.write(pa.table({"source": ["test"] * rows, "line": pa.array(range(rows), pa.int64())}))
+    writer.close({"step": "ingest"})
+
+
+def build_multiply(
+    factor: int, fail_at: int = -1, kill_at: int = -1, log: str = ""
+) -> Callable[[pa.Table], pa.Table]:
+    """``line`` times ``factor``; raises or kills its process at a given line; logs its first line."""
+
+    def multiply(table: pa.Table) -> pa.Table:
+        lines = table["line"].to_pylist()
+        if log:
+            with Path(log).open("a") as file:
+                file.write(f"{lines[0]}\n")
+        if fail_at in lines:
+            raise RuntimeError(f"cannot multiply {fail_at}")
+        if kill_at in lines:
+            os.kill(os.getpid(), signal.SIGKILL)
+        report_rows(len(lines) // 2)
+        return pa.table({"product": pc.multiply(table["line"], factor)})
+
+    return multiply
+
+
+def multiply_step(factor: int, **arguments: object) -> Step:
+    """The step ``multiply`` with a result parameter and any number of resource arguments."""
+    return Step(
+        name="multiply",
+        version=1,
+        parameters={"factor": factor},
+        build=build_multiply,
+        arguments={"factor": factor, **arguments},
+        columns=["line"],
+    )
+
+
+class Spoilt(ParaforgeError):
+    """What leaves a process in which nothing can be computed any more."""
+
+    ends_process = True
+
+
+def build_spoilt(log: str, lives: int) -> Callable[[pa.Table], pa.Table]:
+    """Gives back what it gets; so many processes are spoilt by their first shard."""
+    with Path(log).open("a") as file:
+        file.write(".")
+    spoilt = Path(log).stat().st_size <= lives
+
+    def give_back(table: pa.Table) -> pa.Table:
+        if spoilt:
+            raise Spoilt("the device does not answer any more")
+        return table
+
+    return give_back
+
+
+def build_nothing() -> Callable[[pa.Table], pa.Table]:
+    """Cannot begin."""
+    raise RuntimeError("CUDA error: no device")

@@ -1,0 +1,195 @@
+"""Ranking of equal keys, against a dictionary."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from paraforge.base.shards.groups import PARTITIONS, GroupRanker
+
+
+def keys_of(numbers: list[int]) -> NDArray[np.uint64]:
+    return np.array([[n % 3, n] for n in numbers], dtype=np.uint64).reshape(-1, 2)
+
+
+def oracle(numbers: list[int | None]) -> tuple[list[int], list[int]]:
+    """Earlier rows and first row of each number; None is a row without a key."""
+    rows: dict[int, list[int]] = {}
+    earlier, first = [], []
+    for row, number in enumerate(numbers):
+        group = [] if number is None else rows.setdefault(number, [])
+        earlier.append(len(group))
+        group.append(row)
+        first.append(group[0])
+    return earlier, first
+
+
+def assert_ranks(ranker: GroupRanker, numbers: list[int | None]) -> None:
+    earlier, first = ranker.ranks(0, len(numbers))
+    expected_earlier, expected_first = oracle(numbers)
+    assert earlier.tolist() == expected_earlier
+    assert first.tolist() == expected_first
+
+
+@settings(max_examples=25)
+@given(
+    numbers=st.lists(st.none() | st.integers(0, 12), max_size=60),
+    cuts=st.lists(st.integers(0, 60), max_size=4),
+    block_rows=st.integers(1, 7),
+)
+def test_agrees_with_a_dictionary_however_the_stream_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[int | None], cuts: list[int], block_rows: int
+) -> None:
+    ranker = GroupRanker(tmp_path_factory.mktemp("ranker"), block_rows=block_rows)
+    edges = sorted({0, len(numbers), *(cut for cut in cuts if cut < len(numbers))})
+    for begin, end in itertools.pairwise(edges):
+        rows = [row for row in range(begin, end) if numbers[row] is not None]
+        present = [n for n in numbers[begin:end] if n is not None]
+        ranker.add(keys_of(present), np.array(rows, dtype=np.int64), next_row=end)
+        ranker.commit()
+    ranker.finish()
+    assert_ranks(ranker, numbers)
+
+
+def test_any_range_can_be_asked(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(1).integers(0, 300, 2000).tolist()
+    ranker = GroupRanker(tmp_path / "ranker", block_rows=3)
+    ranker.add(keys_of(numbers))
+    ranker.finish()
+    earlier, first = oracle(numbers)
+    for start, stop in [(0, 0), (0, 1), (17, 1400), (1999, 2000), (5, 6)]:
+        got = ranker.ranks(start, stop)
+        assert got[0].tolist() == earlier[start:stop]
+        assert got[1].tolist() == first[start:stop]
+
+
+def test_keys_that_agree_in_one_half_are_different(tmp_path: Path) -> None:
+    ranker = GroupRanker(tmp_path / "ranker")
+    keys = np.array([[7, 1], [7, 2], [8, 1], [7, 1], [2**64 - 1, 0], [0, 2**64 - 1]], dtype=np.uint64)
+    ranker.add(keys)
+    ranker.finish()
+    assert ranker.ranks(0, 6)[1].tolist() == [0, 1, 2, 0, 4, 5]
+
+
+def test_one_key_repeated_does_not_grow_what_is_remembered(tmp_path: Path) -> None:
+    ranker = GroupRanker(tmp_path / "ranker", block_rows=100)
+    ranker.add(np.zeros((10_000, 2), dtype=np.uint64))
+    ranker.finish()
+    earlier, first = ranker.ranks(0, 10_000)
+    assert earlier.tolist() == list(range(10_000))
+    assert not first.any()
+
+
+def test_goes_on_from_the_last_commit(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(2).integers(0, 50, 400).tolist()
+    path = tmp_path / "ranker"
+    first = GroupRanker(path)
+    first.add(keys_of(numbers[:150]))
+    first.commit()
+    first.add(keys_of(numbers[150:300]))
+    first._flush()  # on disk, not committed: the process dies here
+    second = GroupRanker(path)
+    assert second.rows == 150
+    second.add(keys_of(numbers[150:]))
+    second.finish()
+    assert_ranks(second, numbers)
+    third = GroupRanker(path)
+    assert third.finished
+    assert_ranks(third, numbers)
+
+
+@pytest.mark.parametrize("committed", [0, 1, 3, 200])
+@pytest.mark.parametrize("lost", [1, 400])
+def test_what_was_not_committed_is_not_ranked(tmp_path: Path, committed: int, lost: int) -> None:
+    """Also in partitions that had nothing when the rest was committed, whatever the disk kept of them."""
+    ranker = GroupRanker(tmp_path)
+    ranker.add(keys_of(list(range(committed))))
+    ranker.commit()
+    ranker.add(keys_of(list(range(committed, committed + lost))))
+    ranker._flush()  # as a corpus of millions of rows does before the next commit
+    again = GroupRanker(tmp_path)
+    assert again.rows == committed
+    again.add(keys_of(list(range(committed, 1000))))
+    again.finish()
+    assert_ranks(again, list(range(1000)))
+
+
+def test_partitions_ranked_before_a_crash_are_not_ranked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(3).integers(0, 8000, 20_000).tolist()
+    path = tmp_path / "ranker"
+    ranker = GroupRanker(path)
+    ranker.add(keys_of(numbers))
+    calls = 0
+    rank = GroupRanker._rank
+
+    def counted(self: GroupRanker, file: Path, size: int) -> NDArray[np.int64]:
+        nonlocal calls
+        calls += 1
+        if calls == 100:
+            raise KeyboardInterrupt
+        return rank(self, file, size)
+
+    monkeypatch.setattr(GroupRanker, "_rank", counted)
+    with pytest.raises(KeyboardInterrupt):
+        ranker.finish()
+    again = GroupRanker(path)
+    assert not again.finished
+    again.finish()
+    assert calls == PARTITIONS + 1
+    assert_ranks(again, numbers)
+
+
+@pytest.mark.parametrize("damage", ["short", "state", "result"])
+def test_damage_begins_anew(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "ranker"
+    ranker = GroupRanker(path)
+    ranker.add(keys_of(list(range(2000))))
+    if damage == "result":
+        ranker.finish()
+        (path / "ranks-003.npy").unlink()
+    else:
+        ranker.commit()
+        if damage == "short":
+            victim = max(path.glob("keys-*.bin"), key=lambda file: file.stat().st_size)
+            victim.write_bytes(b"")
+        else:
+            (path / "state.json").write_text("{")
+    again = GroupRanker(path)
+    assert again.rows == 0
+    assert not again.finished
+    again.add(keys_of([4, 4]))
+    again.finish()
+    assert again.ranks(0, 2)[1].tolist() == [0, 0]
+
+
+def test_refuses_what_it_cannot_rank(tmp_path: Path) -> None:
+    ranker = GroupRanker(tmp_path / "ranker")
+    with pytest.raises(ValueError, match="n x 2"):
+        ranker.add(np.zeros(4, dtype=np.uint64))
+    with pytest.raises(ValueError, match="rising"):
+        ranker.add(np.zeros((2, 2), dtype=np.uint64), np.array([3, 3]))
+    with pytest.raises(ValueError, match="next_row"):
+        ranker.add(np.zeros((2, 2), dtype=np.uint64), next_row=1)
+    with pytest.raises(ValueError, match="finish"):
+        ranker.ranks(0, 0)
+    ranker.finish()
+    with pytest.raises(ValueError, match="rows 0 to 1 of 0"):
+        ranker.ranks(0, 1)
+    with pytest.raises(ValueError, match="finished"):
+        ranker.add(np.zeros((1, 2), dtype=np.uint64))
+
+
+def test_remove_leaves_nothing(tmp_path: Path) -> None:
+    ranker = GroupRanker(tmp_path / "ranker")
+    ranker.add(keys_of([1, 1]))
+    ranker.finish()
+    ranker.remove()
+    assert not (tmp_path / "ranker").exists()

@@ -1,0 +1,186 @@
+"""Jobs give the same results here, on a local cluster and on a cluster that is already there."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import dask
+import pytest
+
+from paraforge.base import interrupts
+from paraforge.base.errors import IncompleteError, InputError, Interrupted
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.scheduler import (
+    LEAST_JOB_MEMORY,
+    MOST_JOB_MEMORY,
+    Jobs,
+    job_memory,
+    open_jobs,
+    report_rows,
+)
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def fail(number: int) -> int:
+    if number == 3:
+        raise InputError("the third is wrong")
+    return number
+
+
+def die_once(mark: str) -> str:
+    if not Path(mark).exists():
+        Path(mark).touch()
+        die(1)
+    return "done"
+
+
+def die(number: int) -> int:
+    # A nanny replaces no worker that dies before it has heard that the worker has started.
+    time.sleep(1)
+    os._exit(1)
+
+
+PROJECTS = {"one": 20, "two": 7}
+ARGUMENTS = [(number,) for number in range(8)]
+SQUARES = {number: number * number for number in range(8)}
+
+
+def test_in_process() -> None:
+    with open_jobs(Resources(workers=2), rows=10) as jobs:
+        assert jobs._client is None
+        assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
+        assert dict(jobs.run(square, [], description="test")) == {}
+
+
+def test_errors_of_the_user_come_through() -> None:
+    with pytest.raises(InputError, match="third"):
+        dict(Jobs().run(fail, ARGUMENTS, description="test"))
+
+
+def test_an_interrupt_stops_between_jobs() -> None:
+    done = []
+    with pytest.raises(Interrupted):
+        for index, _ in Jobs().run(square, ARGUMENTS, description="test"):
+            done.append(index)
+            if index == 2:
+                interrupts._stop.set()
+    interrupts._stop.clear()
+    assert done == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory"),
+    [("1GB", 500_000_000), ("64MB", LEAST_JOB_MEMORY), ("100GB", MOST_JOB_MEMORY)],
+)
+def test_memory_of_a_job(limit: str, memory: int) -> None:
+    assert job_memory(Resources(workers=1, memory_limit=limit)) == memory
+
+
+def test_memory_of_this_machine_is_shared() -> None:
+    assert LEAST_JOB_MEMORY <= job_memory(Resources(workers=1)) <= MOST_JOB_MEMORY
+
+
+@pytest.mark.slow
+def test_on_a_local_cluster(tmp_path: Path) -> None:
+    resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB")
+    with open_jobs(resources, rows=10) as jobs:
+        assert jobs._client is not None
+        with pytest.raises(InputError, match="third"):
+            dict(jobs.run(fail, ARGUMENTS, description="test"))
+        # A job whose worker dies is done by another; one that kills three is given up.
+        assert dict(jobs.run(die_once, [(str(tmp_path / "mark"),)], description="test")) == {0: "done"}
+        with pytest.raises(IncompleteError, match="died 3 times"):
+            dict(jobs.run(die, [(1,)], description="test"))
+
+
+@pytest.mark.slow
+def test_on_workers_as_dask_starts_them_outside_of_the_tests() -> None:
+    method = dask.config.set({"distributed.worker.multiprocessing-method": "spawn"})
+    with method, open_jobs(Resources(workers=2, in_process_rows=0), rows=10) as jobs:
+        assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
+
+
+@pytest.mark.slow
+def test_on_a_cluster_that_is_there() -> None:
+    from distributed import LocalCluster
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        open_jobs(Resources(scheduler=cluster.scheduler_address), rows=10) as jobs,
+    ):
+        assert jobs._client is not None
+        assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
+
+
+def tell(rows: int, seconds: float) -> int:
+    for _ in range(rows):
+        report_rows(1)
+        time.sleep(seconds / rows)
+    return rows
+
+
+class Shown:
+    """What a display was told."""
+
+    def __init__(self) -> None:
+        self.units = 0
+
+    def update(self, amount: int) -> None:
+        self.units += amount
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import Client, LocalCluster
+
+    shown: dict[str, Shown] = {}
+
+    @contextmanager
+    def progress(description: str, **_: object) -> Iterator[Shown]:
+        shown[description] = Shown()
+        yield shown[description]
+
+    monkeypatch.setattr("paraforge.base.shards.scheduler.progress", progress)
+
+    def project(name: str, address: str, rows: int) -> None:
+        with Client(address, set_as_default=False) as client:
+            jobs = Jobs(client)
+            arguments = [(rows, 0.4)] * 6
+            found = dict(jobs.run(tell, arguments, description=name, sizes=[rows] * 6))
+            assert found == dict.fromkeys(range(6), rows)
+
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": ":0"},
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        runs = [
+            pool.submit(project, name, cluster.scheduler_address, rows) for name, rows in PROJECTS.items()
+        ]
+        for run in runs:
+            run.result()
+    assert {name: one.units for name, one in shown.items()} == {"one": 6 * 20, "two": 6 * 7}
+
+
+@pytest.mark.slow
+def test_a_second_cluster_on_a_host_warns_of_nothing() -> None:
+    resources = Resources(workers=2, in_process_rows=0)
+    with warnings.catch_warnings(record=True) as caught, open_jobs(resources, 10), open_jobs(resources, 10):
+        pass
+    assert [str(one.message) for one in caught if "8787" in str(one.message)] == []

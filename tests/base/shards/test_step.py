@@ -1,0 +1,151 @@
+"""A step gives the same bytes however it is run, resumes, and never mixes results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import Step, run_step
+from paraforge.base.shards.store import ShardDirectory
+from tests.base.shards.steps import Spoilt, build_nothing, build_spoilt, multiply_step, write_input
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    write_input(tmp_path / "in", rows=95)
+    return tmp_path
+
+
+def resources(place: Path, **values: object) -> Resources:
+    return Resources.model_validate({"workers": 1, "in_process_rows": 0, "work": place / "work", **values})
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_result_and_report(place: Path) -> None:
+    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    assert (report.rows, report.shards, report.reused) == (95, 10, 0)
+    products = [
+        value for table in ShardDirectory(place / "out").tables() for value in table["product"].to_pylist()
+    ]
+    assert products == [3 * line for line in range(95)]
+
+
+@pytest.mark.slow
+def test_any_number_of_workers_gives_the_same_files(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
+    run_step(
+        multiply_step(3),
+        [place / "in"],
+        place / "many",
+        resources(place, workers=3, work=place / "other"),
+    )
+    assert contents(place / "one") == contents(place / "many")
+
+
+def test_a_second_run_reuses_and_a_changed_parameter_does_not(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    again = run_step(multiply_step(3), [place / "in"], place / "again", resources(place, batch_tokens=7))
+    assert again.reused == 10 and contents(place / "out") == contents(place / "again")
+    changed = run_step(multiply_step(4), [place / "in"], place / "out", resources(place))
+    assert changed.reused == 0
+    assert ShardDirectory(place / "out").read(0)["product"].to_pylist()[1] == 4
+
+
+def test_damaged_work_is_redone(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    before = contents(place / "out")
+    # published files are links to the work files: damage a copy, as a failing disk would
+    first, second = sorted((place / "work" / "multiply").glob("*.parquet"))[:2]
+    good = first.read_bytes()
+    first.unlink()
+    first.write_bytes(good[:-10])
+    second.unlink()
+    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    assert report.reused == 8 and contents(place / "out") == before
+
+
+def test_a_failing_shard_is_reported_and_the_rest_is_kept(place: Path) -> None:
+    with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 4 \(.*cannot multiply 44"):
+        run_step(multiply_step(3, fail_at=44), [place / "in"], place / "out", resources(place))
+    assert not (place / "out").exists()
+    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    assert report.reused == 9
+
+
+@pytest.mark.slow
+def test_a_shard_that_kills_its_worker_is_given_up_and_the_rest_is_kept(place: Path) -> None:
+    log = place / "attempts"
+    with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 7 .*died 3 times"):
+        run_step(
+            multiply_step(3, kill_at=71, log=str(log)),
+            [place / "in"],
+            place / "out",
+            resources(place, workers=2),
+        )
+    assert log.read_text().splitlines().count("70") >= 3
+    report = run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    assert report.reused == 9
+
+
+def test_a_changed_input_shard_is_refused(place: Path) -> None:
+    shard = place / "in" / "shard-00003.parquet"
+    shard.write_bytes(shard.read_bytes() + b"x")
+    with pytest.raises(InputError, match="damaged or was changed"):
+        run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+
+
+def test_more_input_reuses_the_shards_that_did_not_change(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    write_input(place / "more", rows=120)
+    report = run_step(multiply_step(3), [place / "more"], place / "out", resources(place))
+    assert (report.shards, report.reused) == (12, 9)
+
+
+def test_two_shards_at_once_give_the_same_files(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
+    both = replace(multiply_step(3), at_once=2)
+    report = run_step(both, [place / "in"], place / "two", resources(place, work=place / "other"))
+    assert report.shards == 10
+    assert contents(place / "one") == contents(place / "two")
+    failing = replace(multiply_step(5, fail_at=44), at_once=2)
+    with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 4 \("):
+        run_step(failing, [place / "in"], place / "three", resources(place))
+    with pytest.raises(Spoilt):
+        step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1}, at_once=3)
+        run_step(step, [place / "in"], place / "four", resources(place))
+
+
+@pytest.mark.slow
+def test_two_shards_at_once_on_workers(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
+    both = replace(multiply_step(3), at_once=2, device="cuda")  # workers of a local cluster declare one
+    run_step(both, [place / "in"], place / "two", resources(place, workers=2, work=place / "other"))
+    assert contents(place / "one") == contents(place / "two")
+
+
+@pytest.mark.slow
+def test_a_process_that_is_spoilt_is_replaced_and_nothing_is_lost(place: Path) -> None:
+    log = place / "lives"
+    step = Step("give", 1, {}, build_spoilt, {"log": str(log), "lives": 1})
+    report = run_step(step, [place / "in"], place / "out", resources(place, workers=2))
+    assert (report.rows, report.shards) == (95, 10)
+    assert log.stat().st_size >= 2  # the first, and another in its place or beside it
+
+
+def test_in_process_a_spoilt_process_stops_the_run(place: Path) -> None:
+    step = Step("give", 1, {}, build_spoilt, {"log": str(place / "lives"), "lives": 1})
+    with pytest.raises(Spoilt):
+        run_step(step, [place / "in"], place / "out", resources(place))
+
+
+def test_what_cannot_begin_fails_no_shard(place: Path) -> None:
+    step = Step("nothing", 1, {}, build_nothing)
+    with pytest.raises(IncompleteError, match=r"nothing cannot begin on .*: RuntimeError: CUDA error"):
+        run_step(step, [place / "in"], place / "out", resources(place))

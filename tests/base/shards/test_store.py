@@ -1,0 +1,151 @@
+"""Shards are what was written, whatever way it came, and damage is noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.shards.store import (
+    ShardDirectory,
+    ShardView,
+    ShardWriter,
+    read_parquet,
+    write_index,
+    write_parquet,
+    write_shard,
+)
+from paraforge.corpus.columns import COLUMNS, schema_of
+
+
+@settings(max_examples=20)
+@given(pieces=st.lists(st.integers(0, 17), max_size=8), rows_per_shard=st.integers(1, 12))
+def test_shards_depend_on_the_rows_alone(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[int], rows_per_shard: int
+) -> None:
+    schema = schema_of(["line", "source_text"])
+    rows = pa.table(
+        {
+            "line": pa.array(range(sum(pieces)), pa.int64()),
+            "source_text": [f"věta {i}" for i in range(sum(pieces))],
+        }
+    )
+    whole, cut = (tmp_path_factory.mktemp(name) for name in ("whole", "cut"))
+    writer = ShardWriter(whole, schema, rows_per_shard)
+    writer.write(rows.cast(schema))
+    writer.close({})
+    writer = ShardWriter(cut, schema, rows_per_shard)
+    start = 0
+    for piece in pieces:
+        writer.write(rows.slice(start, piece).cast(schema))
+        start += piece
+    writer.close({})
+    assert ShardDirectory(whole).records == ShardDirectory(cut).records
+    read = [row for table in ShardDirectory(cut).tables() for row in table.to_pylist()]
+    assert read == rows.to_pylist()
+
+
+def test_view_zips_columns_and_later_directories_win(tmp_path: Path) -> None:
+    for name, table in {
+        "base": pa.table({"line": [1, 2], "rejected": pa.array([None, None], pa.string())}),
+        "side": pa.table({"overlap_3": [0.5, 0.1], "rejected": ["x", None]}),
+    }.items():
+        record = write_shard(table, tmp_path / name / "shard-00000.parquet")
+        write_index(tmp_path / name, [record], {})
+    view = ShardView(tmp_path / "base", tmp_path / "side")
+    assert view.column_names == ["line", "rejected", "overlap_3"]
+    assert view.read(0).to_pydict() == {"line": [1, 2], "rejected": ["x", None], "overlap_3": [0.5, 0.1]}
+    assert view.read(0, ["overlap_3"]).num_rows == 2
+    with pytest.raises(InputError, match="no column nonsense"):
+        view.read(0, ["nonsense"])
+
+
+def test_view_refuses_directories_of_other_rows(tmp_path: Path) -> None:
+    for name, rows in {"a": 2, "b": 3}.items():
+        record = write_shard(pa.table({name: list(range(rows))}), tmp_path / name / "shard-00000.parquet")
+        write_index(tmp_path / name, [record], {})
+    with pytest.raises(InputError, match="not aligned"):
+        ShardView(tmp_path / "a", tmp_path / "b")
+
+
+def test_damage_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "shard-00000.parquet"
+    text = [f"dobrý den {i * i * 7919}" for i in range(5000)]
+    write_index(tmp_path, [write_shard(pa.table({"source_text": text}), path)], {})
+    good = path.read_bytes()
+    middle = len(good) // 2
+    for bad in (
+        good[:middle],
+        b"",
+        good[:middle] + bytes([good[middle] ^ 0xFF]) + good[middle + 1 :],
+        b"not parquet",
+    ):
+        path.write_bytes(bad)
+        with pytest.raises(InputError, match=r"shard-00000\.parquet"):
+            ShardDirectory(tmp_path).read(0)
+
+
+def test_rows_other_than_the_index_says(tmp_path: Path) -> None:
+    path = tmp_path / "shard-00000.parquet"
+    record = write_shard(pa.table({"a": [1, 2]}), path)
+    write_index(tmp_path, [record], {})
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(IncompleteError, match="1 rows, its index says 2"):
+        ShardDirectory(tmp_path).read(0)
+
+
+def test_missing_directory_and_newer_format(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="dvc repro"):
+        ShardDirectory(tmp_path / "nowhere")
+    (tmp_path / "_shards.json").write_text('{"format": 99, "shards": []}')
+    with pytest.raises(InputError, match="Upgrade"):
+        ShardDirectory(tmp_path)
+
+
+def test_every_column_has_a_description() -> None:
+    assert all((field.metadata or {}).get(b"description") for field in COLUMNS.values())
+    with pytest.raises(KeyError):
+        schema_of(["no_such_column"])
+
+
+def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "shard.parquet"
+    table = pa.table({"reference": ["a", "b"], "translation": ["c", "d"], "line": [1, 2]})
+    write_parquet(table, path)
+    content = path.read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    refused = 0
+    for place in range(len(content) - size - 8, len(content)):
+        changed = bytearray(content)
+        changed[place] ^= 0x80
+        path.write_bytes(changed)
+        try:
+            read_parquet(path)
+        except InputError as error:
+            assert "shard.parquet" in str(error)
+            refused += 1
+    assert refused > 10
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_view_is_of_shards_that_were_made_from_each_other(tmp_path: Path, reverse: bool) -> None:
+    def shards(name: str, values: list[int], description: dict[str, Any]) -> Path:
+        writer = ShardWriter(tmp_path / name, pa.schema([(name.partition("-")[0], pa.int64())]))
+        writer.write(pa.table({name.partition("-")[0]: values}))
+        writer.close(description)
+        return tmp_path / name
+
+    first = shards("translated", [1, 2], {"step": "translate"})
+    other = shards("translated-again", [1, 3], {"step": "translate"})
+    scored = shards("scored", [5, 6], {"step": "score", "aligned_to": ShardView(first).digests})
+    order = -1 if reverse else 1
+    assert ShardView(*[first, scored][::order]).total_rows == 2
+    assert ShardView(scored).total_rows == 2
+    with pytest.raises(InputError, match="scored: made from other shards of 'translate'"):
+        ShardView(*[other, scored][::order])

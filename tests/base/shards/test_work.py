@@ -1,0 +1,237 @@
+"""The work directory believes only what is whole and its own, and has one writer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import InputError, WorkLockedError
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
+from tests import project
+
+
+def test_a_committed_shard_is_found(tmp_path: Path) -> None:
+    work = WorkDirectory("step", tmp_path)
+    record = work.commit("k1", pa.table({"a": [1, 2, 3]}))
+    assert work.find("k1") == record
+    assert work.find("k2") is None
+
+
+def test_damaged_truncated_and_swapped_shards_are_not_believed(tmp_path: Path) -> None:
+    work = WorkDirectory("step", tmp_path)
+    work.commit("k1", pa.table({"a": list(range(5000))}))
+    work.commit("k2", pa.table({"a": list(range(5000, 10000))}))
+    one, two = work.file("k1"), work.file("k2")
+    first, second = one.read_bytes(), two.read_bytes()
+
+    one.write_bytes(first[:100] + bytes([first[100] ^ 1]) + first[101:])
+    assert work.find("k1") is None
+    one.write_bytes(first[:-20])
+    assert work.find("k1") is None
+    one.write_bytes(second), two.write_bytes(first)
+    assert work.find("k1") is None and work.find("k2") is None
+    # even with their records swapped as well, the key in the footer tells
+    a, b = one.with_suffix(".json"), two.with_suffix(".json")
+    text = a.read_text()
+    a.write_text(b.read_text()), b.write_text(text)
+    assert work.find("k1") is None and work.find("k2") is None
+    one.unlink()
+    assert work.find("k1") is None
+
+
+def test_a_shard_without_its_record_is_not_believed(tmp_path: Path) -> None:
+    work = WorkDirectory("step", tmp_path)
+    work.commit("k1", pa.table({"a": [1]}))
+    work.file("k1").with_suffix(".json").unlink()
+    assert work.find("k1") is None
+
+
+def test_the_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
+    work = WorkDirectory("step", tmp_path)
+    program = (
+        "import sys; from pathlib import Path; from paraforge.base.shards.work import WorkDirectory\n"
+        "with WorkDirectory('step', Path(sys.argv[1])).lock(): print('locked', flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert other.stdout is not None and other.stdout.readline() == "locked\n"
+        with pytest.raises(WorkLockedError, match=f"process {other.pid} on "), work.lock():
+            pass
+    finally:
+        other.kill()
+        other.communicate()
+    with work.lock():  # a killed holder leaves nothing that has to be cleared by hand
+        pass
+
+
+def test_publish_replaces_the_output_as_a_whole(tmp_path: Path) -> None:
+    work = WorkDirectory("step", tmp_path / "work")
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "stale").write_text("old")
+    records = [work.commit(key, pa.table({"a": [index]})) for index, key in enumerate(["x", "y"])]
+    work.publish(["x", "y"], records, output, {"step": "step"})
+    assert sorted(path.name for path in output.iterdir()) == [
+        "_shards.json",
+        "shard-00000.parquet",
+        "shard-00001.parquet",
+    ]
+    assert [table.to_pydict() for table in ShardDirectory(output).tables()] == [{"a": [0]}, {"a": [1]}]
+
+
+def test_a_failed_replacement_leaves_the_old_directory(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "kept").write_text("old")
+    with pytest.raises(RuntimeError), replaced_directory(output) as temporary:
+        (temporary / "half").write_text("new")
+        raise RuntimeError
+    assert [path.name for path in tmp_path.iterdir()] == ["out"] and (output / "kept").exists()
+
+
+def test_a_file_of_the_user_is_not_replaced_by_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "thesis").write_text("years of work")
+    refused = pytest.raises(InputError, match="thesis: a file where a directory is to be written")
+    with refused, replaced_directories(tmp_path / "other", tmp_path / "thesis"):
+        pass
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "file").write_text("kept")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with replaced_directory(tmp_path / "link") as new:
+        (new / "file").write_text("new")
+    assert contents(tmp_path) == {"thesis": "years of work", "target/file": "kept", "link/file": "new"}
+
+
+def contents(root: Path) -> dict[str, str]:
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_directory_that_cannot_be_put_in_place_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("old")
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if target.name == "two" and not self.name.endswith("-old.tmp"):
+            raise OSError("no")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    monkeypatch.setattr("paraforge.base.shards.work._exchange", lambda one, other: False)
+    with pytest.raises(OSError, match="no"), replaced_directories(tmp_path / "one", tmp_path / "two") as new:
+        for directory in new:
+            (directory / "file").write_text("new")
+    assert contents(tmp_path) == {"one/file": "new", "two/file": "old"}
+    monkeypatch.undo()
+    if not exchange:
+        monkeypatch.setattr("paraforge.base.shards.work._exchange", lambda one, other: False)
+    with replaced_directories(tmp_path / "one", tmp_path / "two") as new:
+        for directory in new:
+            (directory / "file").write_text("newer")
+    assert contents(tmp_path) == {"one/file": "newer", "two/file": "newer"}
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_kill_at_any_step_leaves_whole_directories(tmp_path: Path, exchange: bool) -> None:
+    """A process that dies before its n-th rename: each output is whole, and the next run repairs."""
+    program = """
+import os, sys
+from pathlib import Path
+from paraforge.base.shards import work
+root, steps, exchange = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
+def counted(function):
+    def call(*arguments):
+        global steps
+        steps -= 1
+        if steps < 0:
+            os.kill(os.getpid(), 9)
+        return function(*arguments)
+    return call
+Path.rename = counted(Path.rename)
+work._exchange = counted(work._exchange) if exchange else lambda one, other: False
+with work.replaced_directories(root / "one", root / "two") as new:
+    for directory in new:
+        (directory / "a").write_text(sys.argv[4])
+        (directory / "b").write_text(sys.argv[4])
+print("done")
+"""
+
+    def run(steps: int, text: str) -> bool:
+        arguments = ["python", "-c", program, str(tmp_path), str(steps), str(exchange), text]
+        return project.run(*arguments, cwd=tmp_path, expect=None).returncode == 0
+
+    assert run(99, "0")
+    for steps in range(99):
+        finished = run(steps, "1")
+        for name in ("one", "two"):
+            if (tmp_path / name).exists():
+                assert len({(tmp_path / name / file).read_text() for file in "ab"}) == 1
+            else:
+                assert not exchange and not finished
+        assert run(99, "0")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+        if finished:
+            break
+    assert steps == (4 if exchange else 8)  # with those of what is removed
+
+
+def test_writers_at_work_are_left_alone(tmp_path: Path) -> None:
+    with replaced_directory(tmp_path / "out") as first:
+        with replaced_directory(tmp_path / "out") as second:
+            (second / "file").write_text("second")
+        assert first.is_dir()
+        (first / "file").write_text("first")
+    assert contents(tmp_path) == {"out/file": "first"}
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.txt", "README.md", "a.parquet"])
+def test_text_is_copied_and_data_is_linked(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    link_or_copy(tmp_path / name, tmp_path / f"copy-{name}")
+    assert (tmp_path / name).samefile(tmp_path / f"copy-{name}") == name.endswith(".parquet")
+
+
+def test_whatever_a_killed_writer_left_is_no_hindrance(tmp_path: Path) -> None:
+    """Files and directories, whole or not, of any host: the holder of the lock is the only writer."""
+    work = WorkDirectory("step", tmp_path)
+    record = work.commit("kept", pa.table({"a": [1]}))
+    for number, left in enumerate((".file.1-ab.tmp", ".out.host-1-ab.tmp", ".out.host-1-ab-old.tmp")):
+        if number:
+            (work.path / left / "deep").mkdir(parents=True)
+            (work.path / left / "deep" / "file").touch()
+        else:
+            (work.path / left).touch()
+    with work.lock():
+        assert work.find("kept") == record
+        assert not list(work.path.glob(".*.tmp"))
+
+
+def test_a_stage_is_killed_while_it_writes_a_directory_of_its_work(tmp_path: Path) -> None:
+    program = (
+        "import os, pathlib, signal, sys\n"
+        "from paraforge.base.shards.work import WorkDirectory, replaced_directory\n"
+        "work = WorkDirectory('step', pathlib.Path(sys.argv[1]))\n"
+        "with work.lock(), replaced_directory(work.path / 'tasks') as new:\n"
+        "    (new / 'file').write_text('content')\n"
+        "    if sys.argv[2] == 'killed': os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    codes = [
+        subprocess.run([sys.executable, "-c", program, str(tmp_path), how], check=False).returncode
+        for how in ("killed", "not killed")
+    ]
+    assert codes == [-9, 0]
+    assert (tmp_path / "step" / "tasks" / "file").read_text() == "content"

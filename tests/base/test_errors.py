@@ -1,0 +1,128 @@
+"""Errors read as a user needs them."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import Field, model_validator
+
+from paraforge.base.errors import (
+    ConfigurationError,
+    InputError,
+    MissingPackageError,
+    check_format,
+    describe_os_error,
+    describing,
+    install_command,
+    names_in_utf8,
+    require,
+)
+from paraforge.base.section import Section
+from paraforge.interface.configuration.diagnosis import OPTIONAL
+from tests.project import ROOT
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (InputError("blank"), "blank"),
+        (InputError("blank", "a.tsv"), "a.tsv: blank"),
+        (InputError("blank", "a.tsv", 7), "a.tsv:7: blank"),
+        (InputError("blank.", "a.tsv", 7, "Fill it in."), "a.tsv:7: blank. Fill it in."),
+        (ConfigurationError(["one"]), "one"),
+        (ConfigurationError(["one", "two"]), "2 problems in the parameters:\n  - one\n  - two"),
+        (MissingPackageError("mtdata", "catalogue"), f"pip install --editable '{ROOT}[catalogue]'"),
+        (MissingPackageError("torch", ""), f"pip install --editable '{ROOT}'"),
+        (MissingPackageError("fairseq", "fairseq"), "paraforge doctor --install-fairseq"),
+    ],
+)
+def test_messages(error: Exception, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert str(error).endswith(text)
+
+
+def test_every_extra_that_an_error_names_exists() -> None:
+    """A call of `require` names an extra as a text, or by a constant EXTRA of some module."""
+    named = {"fairseq": "paraforge doctor --install-fairseq"}
+    found = set()
+    for path in (ROOT / "pipeline").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+                "require",
+                "MissingPackageError",
+            ):
+                found |= {node.args[1].value} if isinstance(node.args[1], ast.Constant) else set()
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                found |= {node.value.value} if getattr(target, "id", "") == "EXTRA" else set()
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = project.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    extras = set(re.findall(r"^([\w-]+) = ", section, re.MULTILINE))
+    assert len(found) > 10
+    assert {extra for extra, _ in OPTIONAL.values()} | found <= extras | {""} | set(named)
+    assert {name: install_command(name) for name in named} == named
+
+
+def test_require_tells_a_missing_package_from_a_broken_one() -> None:
+    assert require("json", "nothing").dumps([1]) == "[1]"
+    with pytest.raises(MissingPackageError, match="no_such_package"):
+        require("no_such_package.part", "extra")
+
+
+def test_a_full_disk_says_what_to_do() -> None:
+    error = OSError(errno.ENOSPC, "No space left on device", "work/x")
+    assert "free some space" in describe_os_error(error)
+    assert describe_os_error(OSError(errno.EACCES, "Permission denied", "x")).endswith("'x'")
+
+
+def test_a_format_is_one_that_this_version_knows() -> None:
+    for known in (1, 2):
+        check_format(known, 2, "x")
+    with pytest.raises(InputError, match=r"x: written in format 3, this version reads 2\. Upgrade paraforge"):
+        check_format(3, 2, "x")
+    for unknown in (0, -1):
+        with pytest.raises(InputError, match=r"this version reads 2$"):
+            check_format(unknown, 2, "x")
+
+
+class Described(Section):
+    """What a file describes."""
+
+    size: int
+    parts: list[Described] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Described:
+        if len(self.parts) > self.size:
+            raise ValueError("too many parts")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({}, "x.json: damaged: KeyError('model')"),
+        ({"model": {"size": "three"}}, "x.json: damaged: size: Input should be a valid integer"),
+        ({"model": {"size": 2, "parts": [{"size": 2}, {}]}}, "x.json: damaged: parts.1.size: Field required"),
+        ({"model": {"size": 0, "parts": [{"size": 2}]}}, "x.json: damaged: Value error, too many parts"),
+    ],
+)
+def test_a_damaged_description_is_one_line(content: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError) as raised, describing("x.json"):
+        Described.model_validate(content["model"])
+    assert str(raised.value).startswith(text) and "\n" not in str(raised.value)
+
+
+def test_a_file_name_that_is_not_utf8_is_a_mistake_of_the_user(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"caf\\udce9.*: not UTF-8"), names_in_utf8():
+        pq.write_table(pa.table({"x": [1]}), os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.parquet"))
+    with pytest.raises(UnicodeEncodeError), names_in_utf8():
+        "ž".encode("ascii")

@@ -1,0 +1,74 @@
+"""What people see, and what the log file keeps."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.logs import configure_logging, say_result
+
+
+@pytest.fixture(autouse=True)
+def handlers_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_a_library_that_sets_its_level_anew_is_kept_from_sight(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("score", tmp_path)
+    library = logging.getLogger("distributed.scheduler")
+    library.setLevel(logging.INFO)
+    try:
+        library.info("closing comms")
+        library.warning("memory is short")
+        logging.getLogger("paraforge.corpus.scoring.score").info("20,000 pairs")
+    finally:
+        library.setLevel(logging.NOTSET)
+    assert capsys.readouterr().err == "score: memory is short\nscore: 20,000 pairs\n"
+    kept = (tmp_path / "score.log").read_text()
+    assert all(text in kept for text in ("closing comms", "memory is short", "20,000 pairs"))
+
+
+def test_a_worker_that_is_slow_to_end_is_no_news(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("score", tmp_path)
+    logging.getLogger("distributed.nanny").warning("Worker process still alive, killing")
+    logging.getLogger("distributed.nanny.memory").warning("exceeded its memory. Restarting")
+    assert capsys.readouterr().err == "score: exceeded its memory. Restarting\n"
+    assert "still alive" in (tmp_path / "score.log").read_text()
+
+
+@pytest.mark.parametrize("brief", [True, False])
+def test_tracebacks_of_a_library_are_in_the_file_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], brief: bool
+) -> None:
+    """A scheduler that is lost gives two of them, and then an error of ours."""
+    configure_logging("score", tmp_path, brief=brief)
+    try:
+        raise ConnectionError("gone")
+    except ConnectionError:
+        logging.getLogger("distributed.utils").exception("")
+    logging.getLogger("paraforge.base.shards").error("the connection to the scheduler was lost")
+    assert capsys.readouterr().err == "score: the connection to the scheduler was lost\n"
+    assert "ConnectionError: gone" in (tmp_path / "score.log").read_text()
+
+
+def test_a_brief_console_has_warnings_and_the_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("score", tmp_path, brief=True)
+    logging.getLogger("paraforge.corpus.scoring.score").info("details")
+    logging.getLogger("paraforge.corpus.scoring.score").warning("no score at all")
+    say_result("5 of 7 pairs scored")
+    assert capsys.readouterr().err == "score: no score at all\nscore: 5 of 7 pairs scored\n"
+    assert "details" in (tmp_path / "score.log").read_text()

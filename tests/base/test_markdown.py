@@ -1,0 +1,77 @@
+"""Text in Markdown stays text, whatever it is made of: as a parser of CommonMark sees it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from paraforge.base.markdown import Code, code, escape, table
+
+MARKUP = st.text(st.sampled_from("a b_*`|\\<>&[]()!#~$-+1.\n\t\"'{}:=/@é"), max_size=40)
+RENDER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
+
+
+class Seen(HTMLParser):
+    """Elements and text of a page, spaces as one."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.pieces: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.pieces.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.pieces).split())
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+@given(MARKUP)
+def test_escaped_text_is_shown_as_it_is(text: str) -> None:
+    seen = Seen(RENDER.render(f"# title {escape(text)} end"))
+    assert seen.tags == ["h1"]
+    assert seen.text == plain(f"title {text} end")
+
+
+@given(MARKUP)
+def test_code_is_shown_as_it_is(text: str) -> None:
+    if not plain(text):
+        return
+    seen = Seen(RENDER.render(f"see {code(text)} here"))
+    assert seen.tags == ["p", "code"]
+    assert seen.text == plain(f"see {text} here")
+
+
+@given(MARKUP, MARKUP)
+def test_no_text_breaks_a_table(first: str, second: str) -> None:
+    rows = [[first, second], [Code("x"), "y"]]
+    seen = Seen(RENDER.render(table(["a", "b"], rows, right=[1])))
+    assert seen.tags == [
+        "table",
+        "thead",
+        "tr",
+        "th",
+        "th",
+        "tbody",
+        "tr",
+        "td",
+        "td",
+        "tr",
+        "td",
+        "code",
+        "td",
+    ]
+    assert seen.text == plain(f"a b {first} {second} x y")

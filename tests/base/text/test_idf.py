@@ -1,0 +1,70 @@
+"""Document frequencies and entropy by arithmetic."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.idf import (
+    Background,
+    background_of_frequencies,
+    background_of_sentences,
+    entropy,
+    sentence_means,
+)
+from paraforge.base.text.tokens import tokenize_column
+
+
+def test_idf_is_the_logarithm_of_sentences_by_sentences_with_the_word() -> None:
+    background = Background("b", 8, {"a": 4, "b": 8})
+    assert background.idf(["a", "b", "absent"]).tolist() == pytest.approx([math.log(2), 0, math.log(8)])
+
+
+def test_a_file_of_sentences(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt.gz"
+    path.write_bytes(gzip.compress(b"The cat, the dog.\n\nA cat.\n"))
+    background = background_of_sentences(path)
+    assert background.documents == 2
+    assert background.counts == {"the": 1, "cat": 2, ",": 1, "dog": 1, ".": 2, "a": 1}
+
+
+def test_a_file_of_frequencies(tmp_path: Path) -> None:
+    path = tmp_path / "counts.txt"
+    path.write_text("The 3\nthe 2\ncat 5\n", encoding="utf-8")
+    background = background_of_frequencies(path, None)
+    assert background.documents == 10
+    assert background.idf(["the"])[0] == pytest.approx(-math.log(5 / 10))
+    assert background_of_frequencies(path, 20).idf(["the"])[0] == pytest.approx(math.log(4))
+
+
+@pytest.mark.parametrize("line", ["word", "word many", "word 0", "two words 3"])
+def test_malformed_frequencies(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "counts.txt"
+    path.write_text(f"the 3\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"counts.txt:2: a word and its count"):
+        background_of_frequencies(path, None)
+
+
+def test_a_sentence_counts_its_repeats() -> None:
+    tokens = tokenize_column(pa.array(["a b a", "", "b"]))
+    values = np.array([{"a": 1.0, "b": 4.0}.get(word, 0.0) for word in tokens.vocabulary])
+    means = sentence_means(tokens, values)
+    assert means[0] == 2.0
+    assert math.isnan(means[1])
+    assert means[2] == 4.0
+
+
+@pytest.mark.parametrize(
+    ("counts", "value"),
+    [([1, 1], math.log(2)), ([5], 0.0), ([], 0.0), ([0, 3], 0.0), ([2, 1, 1], 1.5 * math.log(2))],
+)
+def test_entropy(counts: list[int], value: float) -> None:
+    result = entropy(counts)
+    assert result == pytest.approx(value)
+    assert math.copysign(1, result) == 1

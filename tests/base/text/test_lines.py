@@ -1,0 +1,195 @@
+"""Lines: where they end, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.lines import FAULTS, Reading, line_blocks, paired_blocks
+from tests.intake.bitext.helpers import COMPRESSORS, write
+
+
+def read(
+    path: Path, *, strict: bool = True, max_line_bytes: int = 1 << 20, block_bytes: int = 1 << 22
+) -> tuple[list[str], dict[int, str], Counter[str]]:
+    """Lines, reasons by line number, and changes."""
+    changes: Counter[str] = Counter()
+    lines: list[str] = []
+    reasons: dict[int, str] = {}
+    for block in line_blocks(path, Reading(strict, max_line_bytes, block_bytes, changes)):
+        assert block.first == len(lines) + 1
+        assert block.numbers.tolist() == list(range(block.first, block.first + len(block)))
+        lines += block.lines.to_pylist()
+        reasons |= {
+            block.first + row: FAULTS[fault - 1] for row, fault in enumerate(block.faults.tolist()) if fault
+        }
+    return lines, reasons, changes
+
+
+texts = st.lists(
+    st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n\r"), max_size=20),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=60)
+@given(
+    lines=texts,
+    suffix=st.sampled_from(sorted(COMPRESSORS)),
+    crlf=st.booleans(),
+    ends=st.booleans(),
+    block_bytes=st.integers(1, 50),
+)
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[str],
+    suffix: str,
+    crlf: bool,
+    ends: bool,
+    block_bytes: int,
+) -> None:
+    end = "\r\n" if crlf else "\n"
+    content = end.join(lines) + (end if ends or not lines[-1] else "")
+    if content.startswith("\ufeff"):
+        return  # a test of its own
+    path = write(tmp_path_factory.mktemp("lines") / f"a.txt{suffix}", content)
+    got, reasons, changes = read(path, block_bytes=block_bytes)
+    assert got == lines
+    assert not reasons
+    assert changes["crlf"] == (content.count("\r\n"))
+
+
+def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
+    content = "a\u0085b\nc\u2028d\ne\u2029f\ng\x0bh\x0ci\nj\x1c\x1d\x1ek\nl\rm\n"
+    lines, _, changes = read(write(tmp_path / "a", content))
+    assert lines == content.removesuffix("\n").split("\n")
+    assert len(lines) == 6
+    assert not changes
+
+
+def test_carriage_returns_before_line_feeds_are_dropped_and_counted(tmp_path: Path) -> None:
+    lines, _, changes = read(write(tmp_path / "a", "a\r\nb\nc\r\r\nd\r"))
+    assert lines == ["a", "b", "c\r", "d"]
+    assert changes == {"crlf": 3}
+
+
+@pytest.mark.parametrize("content", ["a\nb", "a\nb\n"])
+def test_the_last_line_need_not_end(tmp_path: Path, content: str) -> None:
+    assert read(write(tmp_path / "a", content))[0] == ["a", "b"]
+
+
+def test_blank_lines_count(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "a", "\n\na\n\n"))[0] == ["", "", "a", ""]
+
+
+def test_a_byte_order_mark_is_dropped(tmp_path: Path) -> None:
+    lines, _, changes = read(write(tmp_path / "a", "\ufeffa\n\ufeffb\n"))
+    assert lines == ["a", "\ufeffb"]
+    assert changes == {"byte_order_mark": 1}
+
+
+def test_a_byte_order_mark_alone_is_an_empty_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="empty"):
+        read(write(tmp_path / "a", "\ufeff"))
+
+
+@pytest.mark.parametrize("block_bytes", [7, 1 << 22])
+def test_invalid_utf8_names_file_and_line(tmp_path: Path, block_bytes: int) -> None:
+    path = write(tmp_path / "a.txt", b"good\nalso good\nb\xe1d\ngood\n")
+    with pytest.raises(InputError, match=r"a\.txt:3: not UTF-8: byte 0xE1 at byte 2 of the line") as raised:
+        read(path, block_bytes=block_bytes)
+    assert raised.value.exit_code == 2
+
+
+def test_invalid_utf8_can_be_counted_instead(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", b"good\nb\xe1d\n\xff\ngood\n")
+    lines, reasons, _ = read(path, strict=False)
+    assert lines == ["good", "b\ufffdd", "\ufffd", "good"]
+    assert reasons == {2: "invalid_utf8", 3: "invalid_utf8"}
+
+
+def test_surrogates_in_utf8_are_invalid(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=":1: not UTF-8"):
+        read(write(tmp_path / "a.txt", b"\xed\xa0\x80\n"))
+
+
+@pytest.mark.parametrize(
+    "content", ["\ufeffa\tb\n".encode("utf-16-le"), "a\n".encode("utf-16"), b"PK\x03\x04zip"]
+)
+def test_what_is_no_text_at_all(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputError, match=r"this is (UTF-16|a zip)"):
+        read(write(tmp_path / "a.txt", content))
+
+
+@pytest.mark.parametrize("block_bytes", [64, 1000, 2500, 1 << 22])
+def test_an_overlong_line_is_marked_cut_and_passed_over(tmp_path: Path, block_bytes: int) -> None:
+    content = f"a\n{'x' * 999}\n{'y' * 1000}\n{'z' * 1001}\n{'š' * 20_000}\nb\n{'w' * 30_000}"
+    path = write(tmp_path / "a.txt", content)
+    lines, reasons, _ = read(path, max_line_bytes=1000, block_bytes=block_bytes)
+    assert reasons == {4: "overlong_line", 5: "overlong_line", 7: "overlong_line"}
+    assert [line[:1] for line in lines] == ["a", "x", "y", "z", "š", "b", "w"]
+    assert len(lines[2]) == 1000
+    assert all(len(line.encode()) <= 16_384 for line in lines)
+    assert set(lines[4]) == {"š"}
+
+
+def test_an_endless_line_does_not_fill_memory(tmp_path: Path) -> None:
+    import tracemalloc
+
+    path = write(tmp_path / "a.xz", b"a\n" + bytes(60_000_000) + b"\nb\n")
+    tracemalloc.start()
+    lines, reasons, _ = read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [lines[0], lines[2]] == ["a", "b"]
+    assert reasons == {2: "overlong_line"}
+    assert peak < 30_000_000
+
+
+def pairs(a: Path, b: Path, **options: int) -> list[tuple[str, str]]:
+    got = []
+    for blocks in paired_blocks({"source_text": a, "reference": b}, Reading(**options)):
+        assert blocks["source_text"].first == blocks["reference"].first
+        got += zip(
+            blocks["source_text"].lines.to_pylist(), blocks["reference"].lines.to_pylist(), strict=True
+        )
+    return got
+
+
+def test_parallel_files_of_very_different_length_stay_in_step(tmp_path: Path) -> None:
+    short = [str(n) for n in range(3000)]
+    long = [f"{n} " * (n % 50) for n in range(3000)]
+    a = write(tmp_path / "a.gz", "\n".join(short))
+    b = write(tmp_path / "b", "\n".join(long) + "\n")
+    assert pairs(a, b, block_bytes=777) == list(zip(short, long, strict=True))
+
+
+@pytest.mark.parametrize("longer", ["a", "b"])
+def test_unequal_line_counts_name_both_files_and_counts(tmp_path: Path, longer: str) -> None:
+    names = {"a": "x\n" * 5000, "b": "y\n" * 5000}
+    names[longer] += "more\n" * 2000
+    a, b = (write(tmp_path / f"{name}.txt", content) for name, content in names.items())
+    with pytest.raises(InputError, match="same number of lines") as raised:
+        pairs(a, b, block_bytes=100)
+    message = str(raised.value)
+    shorter = "b" if longer == "a" else "a"
+    assert f"{longer}.txt has 7,000" in message
+    assert f"{shorter}.txt has 5,000" in message
+    assert "Line 5,001" in message
+
+
+def test_utf16_is_known_behind_compression(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="UTF-16"):
+        read(write(tmp_path / "a.txt.gz", "text\n".encode("utf-16")))
+
+
+def test_carriage_returns_alone_are_no_line_ends(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="carriage returns alone"):
+        read(write(tmp_path / "a.txt", b"one\rtwo\rthree\r"))
+    assert read(write(tmp_path / "b.txt", b"one\r"))[0] == ["one"]

@@ -1,0 +1,63 @@
+"""Paths with variables and patterns."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.paths import UnsetVariableError, expand, files_of
+
+
+def test_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_DATA", "/data")
+    monkeypatch.delenv("NOT_SET", raising=False)
+    assert expand("$SOME_DATA/a.tsv") == "/data/a.tsv"
+    assert expand("${SOME_DATA}x/a.tsv") == "/datax/a.tsv"
+    assert expand("a$.tsv") == "a$.tsv"
+    with pytest.raises(UnsetVariableError, match=r"\$NOT_SET/a: the environment variable NOT_SET is not set"):
+        expand("$NOT_SET/a")
+
+
+def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert expand("~/a.tsv") == "/home/somebody/a.tsv"
+
+
+def test_patterns_are_sorted(tmp_path: Path) -> None:
+    for name in ("b.tsv", "a.tsv", "c.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "d.tsv").mkdir()
+    assert [path.name for path in files_of(f"{tmp_path}/*.tsv")] == ["a.tsv", "b.tsv"]
+
+
+def test_a_name_with_a_bracket_is_a_name_first(tmp_path: Path) -> None:
+    (tmp_path / "a[1].tsv").touch()
+    assert [path.name for path in files_of(f"{tmp_path}/a[1].tsv")] == ["a[1].tsv"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("no.tsv", "no such file"), ("*.xyz", "no file matches"), ("", "directory")]
+)
+def test_nothing_there(tmp_path: Path, name: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        files_of(f"{tmp_path}/{name}")
+
+
+def test_a_pattern_in_a_directory_with_a_bracket(tmp_path: Path) -> None:
+    (tmp_path / "corpus [1]").mkdir()
+    (tmp_path / "corpus [1]" / "a.tsv").touch()
+    assert [path.name for path in files_of(f"{tmp_path}/corpus [1]/*.tsv")] == ["a.tsv"]
+
+
+def test_what_is_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.tsv")
+    for name in (f"{tmp_path}/a.tsv", f"{tmp_path}/*.tsv", "/dev/zero"):
+        with pytest.raises(InputError, match="not a regular file"):
+            files_of(name)
+    (tmp_path / "b.tmx").symlink_to(tmp_path / "gone")
+    for name in ("b.tmx", "*.tmx"):
+        with pytest.raises(InputError, match=r"b\.tmx: a link to a file that does not exist"):
+            files_of(f"{tmp_path}/{name}")

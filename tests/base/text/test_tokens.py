@@ -1,0 +1,209 @@
+"""The column tokeniser gives sacremoses' own tokens, for any text."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import random
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacremoses import MosesTokenizer
+
+from paraforge.base.text import moses
+from paraforge.base.text.tokens import tokenize, tokenize_column, tokenize_columns
+
+MOSES = MosesTokenizer(lang="en")
+
+
+def oracle(text: str) -> list[str]:
+    return [token.lower() for token in MOSES.tokenize(text, escape=False, aggressive_dash_splits=False)]
+
+
+def check(texts: list[str]) -> None:
+    column = tokenize_column(pa.array(texts, pa.string()))
+    for text, tokens in zip(texts, column.rows(), strict=True):
+        expected = oracle(text)
+        assert tokens == expected, repr(text)
+        assert tokenize(text) == expected, repr(text)
+
+
+CASES = [
+    # what the English rules do
+    ("It's fine.", ["it", "'s", "fine", "."]),
+    ("Mr. Smith went to Washington D.C. yesterday.", "mr. smith went to washington d.c. yesterday ."),
+    ("No. 5 is alive, no. Really.", "no. 5 is alive , no . really ."),
+    ("See No. five.", "see no. five ."),
+    ("See No. Five.", "see no . five ."),
+    ("He left. then came back", "he left. then came back"),
+    ("5,300 or 5, 300 or a,b", "5,300 or 5 , 300 or a , b"),
+    ("a well-known co-operation", "a well-known co-operation"),
+    ("wait... what.. no....", "wait ... what .. no ...."),
+    ('"Quoted," he said.', '" quoted , " he said .'),
+    ("the dogs' bones and the dogs'", "the dogs ' bones and the dogs'"),
+    ("'tis the '90s", "'tis the ' 90s"),
+    ("50% of $3.50 & more", "50 % of $ 3.50 & more"),
+    ("http://example.org/a?b=c", "http : / / example.org / a ? b = c"),
+    # where a chunk is not alone
+    ("x' 'y", oracle("x' 'y")),
+    ("5' '7", "5 ' '7"),
+    ("' ' '", oracle("' ' '")),
+    ("he said 'stop.'", "he said ' stop . '"),
+    (",5 a ,5", ",5 a , 5"),
+    (",", ","),
+    ("a ,", "a ,"),
+    ("end 5,", "end 5 ,"),
+    ("Ph. D. a. 1", oracle("Ph. D. a. 1")),
+    ("etc. ªb", oracle("etc. ªb")),
+    # markers of sacremoses in the text
+    ("DOTMULTI and DOTDOTMULTI.", ". and .. ."),
+    ("AMULTI DOT MULTI", "amulti dot multi"),
+    # white space and control characters
+    ("", []),
+    ("   ", []),
+    (" a  b ", "a b"),
+    ("a\tb\nc\u00a0d\u2028e\u0085f\u3000g", "a b c d e f g"),
+    ("a\x00b \x01 c\x1fd", "ab c d"),
+    ("x' \x01 'y", oracle("x' \x01 'y")),
+    ("\x7f", oracle("\x7f")),
+    # lower-casing is of tokens, after tokenisation
+    ("ΟΔΟΣ ΟΔΟΣ,", "οδος οδος ,"),
+    ("İstanbul", ["i̇stanbul"]),
+    ("ǅ ẞ", "ǆ ß"),
+]
+
+
+@pytest.mark.parametrize(("text", "tokens"), CASES)
+def test_cases(text: str, tokens: str | list[str]) -> None:
+    expected = tokens.split(" ") if isinstance(tokens, str) else tokens
+    assert tokenize_column(pa.array([text])).row(0) == expected
+    check([text])
+
+
+def test_all_cases_in_one_column() -> None:
+    check([text for text, _ in CASES])
+
+
+@settings(max_examples=150)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8))
+def test_any_unicode(texts: list[str]) -> None:
+    check(texts)
+
+
+PIECES = (  # noqa: SIM905
+    "a b c A I 1 2 42 . . , , ' ' \" - -- ( ) [ ? ! : ; / % $ & ` s S No no Dr Mr p.m U.S i.e pp Art .. ... "
+    "DOTMULTI MULTI DOT é É ß ª ½ ² € ° ĳ Σ ς İ tis n't 's don't 5,000 a,b x.y a@b.c ,, '' .' ,' ', ’ “ — _ "
+    "\\ \x01 \t \x1f \xa0 \n \x85 \u2028 \u093c \u0130 \U0001f600 \ufeff"
+).split(" ")
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", "", " ", " ", "  "])), max_size=10),
+        max_size=12,
+    )
+)
+def test_sentences_of_awkward_pieces(rows: list[list[tuple[str, str]]]) -> None:
+    check(["".join(piece + space for piece, space in row) for row in rows])
+
+
+def test_many_awkward_sentences() -> None:
+    generator = random.Random(20261120)
+    check(
+        [
+            "".join(
+                generator.choice(PIECES) + generator.choice(["", " ", "", "  "])
+                for _ in range(generator.randint(0, 9))
+            )
+            for _ in range(4000)
+        ]
+    )
+
+
+def test_every_short_text_of_what_the_rules_look_at() -> None:
+    for characters, longest in ((" ,.'1a", 5), (",.'1aA \"-`", 4)):
+        check(["".join(text) for length in range(longest + 1) for text in product(characters, repeat=length)])
+
+
+def test_ids_and_offsets() -> None:
+    column = tokenize_column(pa.array(["b a b", None, "", "a."]))
+    assert column.offsets.tolist() == [0, 3, 3, 3, 5]
+    assert column.ids.dtype == np.int32
+    assert [column.vocabulary[i] for i in column.ids] == ["b", "a", "b", "a", "."]
+    assert column.lengths.tolist() == [3, 0, 0, 2]
+    assert column.row_numbers.tolist() == [0, 0, 0, 3, 3]
+    assert len(set(column.vocabulary)) == len(column.vocabulary)
+
+
+def test_columns_share_a_vocabulary() -> None:
+    left, right = tokenize_columns(
+        pa.array(["the cat", "x' 'y"]), pa.chunked_array([["The"], ["cat", "dog"]])
+    )
+    assert left.vocabulary is right.vocabulary
+    assert left.ids[:2].tolist() == right.ids[:2].tolist()
+    assert right.rows() == [["the"], ["cat"], ["dog"]]
+    assert left.rows() == [["the", "cat"], oracle("x' 'y")]
+
+
+@pytest.mark.parametrize("texts", [[], [None], [""], [" ", None]])
+def test_columns_without_tokens(texts: list[str | None]) -> None:
+    column = tokenize_column(pa.array(texts, pa.string()))
+    assert len(column) == len(texts)
+    assert len(column.ids) == 0
+
+
+def test_slices_and_large_strings() -> None:
+    texts = pa.array(["no", "It's a.", "cat", "x"], pa.large_string())
+    assert tokenize_column(texts.slice(1, 2)).rows() == [["it", "'s", "a", "."], ["cat"]]
+
+
+def test_a_megabyte_without_a_space() -> None:
+    check(["x" * (1 << 20), "a." * 1000, "." * 10_000, "'" * 1000, ", " * 1000])
+
+
+def test_memory_of_chunks_is_bounded() -> None:
+    for number in range(100):
+        assert moses.chunk_tokens(f"a{number}/b", 0) == (f"a{number}", "/", "b")
+    known = moses._remembered.cache_info()
+    assert known.maxsize is not None and known.currsize <= known.maxsize
+    tokens = moses.chunk_tokens("a/b" * 100, 0)
+    hits = moses._remembered.cache_info().hits
+    assert moses.chunk_tokens("a/b" * 100, 0) == tokens == ("a", *("/", "ba") * 99, "/", "b")
+    # Its parts are remembered, not the whole.
+    assert moses._remembered.cache_info().hits - hits == len(tokens)
+
+
+def real_texts(directory: Path, rows: int) -> list[str]:
+    """English and other text of every kind in the data: the fields of the first rows of each file."""
+    texts: list[str] = []
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and path.parent.name in (
+            "bitext",
+            "captions",
+            "books",
+            "sts",
+            "transfer",
+            "mt_outputs",
+        ):
+            try:
+                with (gzip.open if path.suffix == ".gz" else open)(
+                    path, "rt", encoding="utf-8", newline="\n"
+                ) as f:
+                    for _, line in zip(range(rows), f, strict=False):
+                        texts.extend(line.rstrip("\n").split("\t"))
+            except (UnicodeDecodeError, gzip.BadGzipFile, csv.Error):
+                continue  # not a text file
+    return texts
+
+
+@pytest.mark.slow
+def test_real_text(data_directory: Path) -> None:
+    texts = real_texts(data_directory, 300)
+    assert len(texts) > 10_000
+    check(texts[:40_000])

@@ -1,0 +1,123 @@
+"""Units of text: character trigrams against slicing, SentencePiece against its own library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.tokens import tokenize
+from paraforge.base.text.units import Pieces, Trigrams, Words, make_units
+
+
+def plain_trigrams(text: str) -> list[str]:
+    tokens = tokenize(text)
+    if not tokens:
+        return []
+    return slices(f" {' '.join(tokens)} ")
+
+
+def slices(padded: str) -> list[str]:
+    return [padded[start : start + 3] for start in range(len(padded) - 2)]
+
+
+def test_trigrams_by_hand() -> None:
+    (column,) = Trigrams().cut(pa.array(["A dog", "I", "", None, "éŽ"]))
+    assert column.rows() == [
+        [" a ", "a d", " do", "dog", "og "],
+        [" i "],
+        [],
+        [],
+        [" éž", "éž "],
+    ]
+
+
+@given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028"), max_size=12), max_size=6))
+@settings(max_examples=60)
+def test_each_word_has_its_trigrams_and_stands_twice_behind_them(texts: list[str]) -> None:
+    half = len(texts) // 2
+    parts = [pa.array(part, pa.string()) for part in (texts[:half], texts[half:])]
+    first, second = make_units("word_trigram").cut(*parts)
+    expected = [
+        [part for token in tokenize(text) for part in [*slices(f" {token} "), *[f"\t{token}"] * 2]]
+        for text in texts
+    ]
+    assert first.rows() + second.rows() == expected
+    assert first.vocabulary == second.vocabulary
+
+
+@given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028"), max_size=12), max_size=6))
+@settings(max_examples=60)
+def test_trigrams_are_slices_of_the_padded_tokens(texts: list[str]) -> None:
+    half = len(texts) // 2
+    first, second = Trigrams().cut(pa.array(texts[:half], pa.string()), pa.array(texts[half:], pa.string()))
+    assert first.rows() + second.rows() == [plain_trigrams(text) for text in texts]
+    assert first.vocabulary is second.vocabulary
+
+
+@given(st.lists(st.text(st.sampled_from("ab ,.'1é😀_-"), max_size=12), max_size=6))
+@settings(max_examples=60)
+def test_bare_units_are_those_of_the_tokens_with_a_letter_or_digit(texts: list[str]) -> None:
+    column = pa.array(texts, pa.string())
+    kept = [[token for token in tokenize(text) if any(map(str.isalnum, token))] for text in texts]
+    (words,) = make_units("bare_word").cut(column)
+    assert words.rows() == kept
+    (trigrams,) = make_units("bare_trigram").cut(column)
+    padded = [f" {' '.join(tokens)} " for tokens in kept]
+    assert trigrams.rows() == [
+        [text[start : start + 3] for start in range(len(text) - 2)] if tokens else []
+        for text, tokens in zip(padded, kept, strict=True)
+    ]
+
+
+def test_words_are_the_projects_tokens() -> None:
+    (column,) = Words().cut(pa.array(["It's A Dog."]))
+    assert column.rows() == [tokenize("It's A Dog.")]
+
+
+@pytest.fixture(scope="module")
+def sentencepiece_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import sentencepiece
+
+    directory = tmp_path_factory.mktemp("pieces")
+    text = directory / "text.txt"
+    text.write_text("\n".join(f"a small dog number {n} runs over the green hill" for n in range(200)))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(text), model_prefix=str(directory / "spm"), vocab_size=40, minloglevel=2
+    )
+    return directory / "spm.model"
+
+
+def test_pieces_of_lower_cased_text(sentencepiece_model: Path) -> None:
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
+    cutter = make_units("sentencepiece", sentencepiece_model)
+    assert isinstance(cutter, Pieces)
+    pieces, unknown = cutter.fixed_vocabulary
+    assert unknown == "<unk>"
+    assert len(pieces) == len(processor)
+    left, right = cutter.cut(pa.array(["A DOG runs", None]), pa.array(["hill Ж", ""]))
+    expected = [processor.encode(text, out_type=int) for text in ("a dog runs", "", "hill ж", "")]
+    rows = [
+        column.ids[column.offsets[k] : column.offsets[k + 1]].tolist()
+        for column in (left, right)
+        for k in (0, 1)
+    ]
+    assert rows == expected
+
+
+def test_wrong_models_and_names_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such SentencePiece model"):
+        make_units("sentencepiece", tmp_path / "none.model")
+    (tmp_path / "bad.model").write_bytes(b"not a model")
+    with pytest.raises(InputError, match="not a SentencePiece model"):
+        make_units("sentencepiece", tmp_path / "bad.model")
+    with pytest.raises(InputError, match="need a SentencePiece model"):
+        make_units("sentencepiece")
+    with pytest.raises(InputError, match="there are word, trigram, bare_word, bare_trigram"):
+        make_units("letter")

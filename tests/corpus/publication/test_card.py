@@ -1,0 +1,122 @@
+"""The dataset card: front matter that the Hub reads, and tables that text cannot break."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paraforge.base.markdown import table
+from paraforge.corpus.publication.card import size_category
+from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.corpus.publication.verification import verify
+from tests.base.test_markdown import RENDER, Seen, plain
+from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.published import publish_pairs
+
+
+def split(text: str) -> tuple[dict[str, object], str]:
+    _, metadata, body = re.split(r"^---\n", text, maxsplit=2, flags=re.MULTILINE)
+    return yaml.safe_load(metadata), body
+
+
+def test_the_card_of_a_corpus(tmp_path: Path) -> None:
+    publish_pairs(
+        tmp_path, name="My corpus", licence="cc-by-4.0", languages=["en", "cs"], tags=["paraphrase"]
+    )
+    metadata, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
+    manifest = read_manifest(tmp_path / "corpus")
+    assert metadata["license"] == "cc-by-4.0"
+    assert metadata["language"] == ["en", "cs"]
+    assert metadata["size_categories"] == ["n<1K"]
+    assert metadata["configs"] == [
+        {"config_name": "default", "data_files": [{"split": "train", "path": "shard-*.parquet"}]}
+    ]
+    assert body.startswith("\n# My corpus\n")
+    assert manifest.signature in body
+    assert "| tatoeba | CC-BY 2.0 FR |" in body
+    assert "| news | not stated |" in body
+    assert f"| all | 1,000 | {manifest.rows:,} |" in body
+    assert "| (0.8, 1.0] |" in body
+    assert "## Examples" in body
+    refused, text = split((tmp_path / "rejected" / "_README.md").read_text(encoding="utf-8"))
+    assert refused["configs"] == [
+        {"config_name": "default", "data_files": [{"split": "rejected", "path": "shard-*.parquet"}]}
+    ]
+    assert "## Examples" not in text
+
+
+def test_the_hub_accepts_the_front_matter(tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    publish_pairs(tmp_path, rows=100)
+    card = hub.DatasetCard.load(tmp_path / "corpus" / "_README.md")
+    assert card.data.pretty_name == "Paraforge corpus"
+    assert card.data.license == "other"
+
+
+def test_text_cannot_break_a_table() -> None:
+    made = table(["a", "b"], [["x|y", "<b>&\nnew  line"]], right=[1])
+    assert made.splitlines() == ["| a | b |", "|---|---:|", "| x\\|y | &lt;b&gt;&amp; new line |"]
+
+
+def test_a_pair_with_markup_in_the_card(tmp_path: Path) -> None:
+    pairs = random_pairs(30, seed=1)
+    place = pairs.column_names.index("reference")
+    texts = ["a | b <script> \n c"] * 30
+    publish_pairs(tmp_path, table=pairs.set_column(place, pairs.schema.field(place), [texts]), filters={})
+    _, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
+    assert "a \\| b &lt;script&gt; c" in body
+    assert "<script>" not in body
+
+
+@pytest.mark.parametrize(
+    ("rows", "category"),
+    [(0, "n<1K"), (999, "n<1K"), (1_000, "1K<n<10K"), (51_400_000, "10M<n<100M"), (10**12, "n>1T")],
+)
+def test_size_categories(rows: int, category: str) -> None:
+    assert size_category(rows) == category
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "![x](javascript:alert(1))",
+    "a | b\n# c `d",
+    "---\nlicense: mit\n---",
+    "**bold** _it_ ~~no~~ $x$",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_users_name_is_text(tmp_path: Path, text: str) -> None:
+    """Corpus, sources, licences, tags and sentences: in front matter, headings, tables and code."""
+    pairs = random_pairs(60, seed=1)
+    for name in ("reference", "translation", "source"):
+        place = pairs.column_names.index(name)
+        pairs = pairs.set_column(place, pairs.schema.field(place), [[text] * 60])
+    publish_pairs(tmp_path, table=pairs, filters={}, name=text, licences={text: text}, tags=[text])
+    card = (tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8")
+    metadata, body = split(card)
+    assert (metadata["pretty_name"], metadata["tags"], metadata["license"]) == (text, [text], "other")
+    seen = Seen(RENDER.render(body))
+    assert seen.tags.count("h1") == 1 and seen.text.startswith(plain(text))
+    known = ["h1", "h2", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "pre"]
+    assert set(seen.tags) <= set(known)
+    assert "javascript" not in RENDER.render(body) or "javascript" in seen.text
+    rows = seen.text.count(plain(text))
+    assert rows >= 3 + 2 * 2  # the title, the source and its licence, and two examples
+
+
+def test_a_directory_for_the_hub(tmp_path: Path) -> None:
+    """Uploaded, the card is README.md, whose front matter names the split and the files."""
+    datasets = pytest.importorskip("datasets")
+    publish_pairs(tmp_path, rows=100)
+    for name, split_name in (("corpus", "train"), ("rejected", "rejected")):
+        repository = tmp_path / name
+        (repository / "_README.md").rename(repository / "README.md")
+        loaded = datasets.load_dataset(str(repository), cache_dir=str(tmp_path / "cache"))
+        assert {key: len(rows) for key, rows in loaded.items()} == {
+            split_name: read_manifest(repository).rows
+        }
+        assert verify(repository).problems == []

@@ -1,0 +1,200 @@
+"""Published corpora: every reader reads them, counts add up, and bytes depend on the pairs alone."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import sha256_file
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.publication import publish
+from paraforge.corpus.publication.statistics import write_plots
+from tests.corpus.selection.corpora import random_pairs, resources, write_corpus
+from tests.corpus.selection.published import publish_pairs
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("published")
+    publish_pairs(root)
+    return root
+
+
+def whole(directory: Path) -> pa.Table:
+    return pa.concat_tables(ShardDirectory(directory).tables())
+
+
+def test_kept_and_refused_rows_are_all_rows(published: Path) -> None:
+    pairs = random_pairs(1_000, seed=7)
+    kept, refused = whole(published / "corpus"), whole(published / "rejected")
+    assert kept.num_rows + refused.num_rows == 1_000
+    assert kept.column("rejected").null_count == kept.column("failed").null_count == kept.num_rows
+    assert set(kept.column("source_text").to_pylist()) | set(
+        refused.column("source_text").to_pylist()
+    ) == set(pairs.column("source_text").to_pylist())
+    manifest = read_manifest(published / "corpus")
+    assert manifest.counts.rejected == Counter(r for r in refused.column("rejected").to_pylist() if r)
+    assert manifest.counts.failed == Counter(r for r in refused.column("failed").to_pylist() if r)
+    assert manifest.counts == read_manifest(published / "rejected").counts
+    assert manifest.licences == {"tatoeba": "CC-BY 2.0 FR"}
+
+
+def test_rows_are_in_order_with_all_their_columns(published: Path) -> None:
+    kept = whole(published / "corpus")
+    pairs = random_pairs(1_000, seed=7)
+    by_text = {row["source_text"]: row for row in pairs.to_pylist()}
+    numbers = [int(cs.split()[1]) for cs in kept.column("source_text").to_pylist()]
+    assert numbers == sorted(numbers)
+    shared = [name for name in kept.column_names if name in pairs.column_names and name != "rejected"]
+    assert "first_row" not in kept.column_names
+    assert len(shared) >= 20
+    for row in kept.select(shared).to_pylist()[::37]:
+        assert row == {name: by_text[row["source_text"]][name] for name in shared}
+
+
+def test_the_parquet_dialect(published: Path) -> None:
+    for path in ShardDirectory(published / "corpus").paths:
+        metadata = pq.read_metadata(path)
+        column = metadata.row_group(0).column(0)
+        assert column.compression == "ZSTD"
+        assert column.is_stats_set
+        schema = pq.read_schema(path)
+        assert schema.field("paraphrase_score").type == pa.float32()
+        assert b"cosine" in schema.field("paraphrase_score").metadata[b"description"]
+
+
+def test_pyarrow_dataset_reads_it(published: Path) -> None:
+    dataset = pyarrow.dataset.dataset(published / "corpus", format="parquet", exclude_invalid_files=True)
+    assert dataset.count_rows() == read_manifest(published / "corpus").rows
+
+
+def test_duckdb_reads_it(published: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    query = f"SELECT count(*), min(paraphrase_score) FROM '{published}/corpus/*.parquet'"
+    count, least = duckdb.sql(query).fetchall()[0]
+    assert count == read_manifest(published / "corpus").rows
+    assert least >= np.float32(0.2)
+    query = f"SELECT rejected, count(*) FROM '{published}/rejected/*.parquet' GROUP BY 1 ORDER BY 2 DESC, 1"
+    counts = read_manifest(published / "rejected").counts
+    found = {reason: count for reason, count in duckdb.sql(query).fetchall() if reason}
+    assert found == counts.rejected
+
+
+def test_polars_reads_it(published: Path) -> None:
+    polars = pytest.importorskip("polars")
+    frame = (
+        polars.scan_parquet(f"{published}/corpus/*.parquet").filter(polars.col("overlap_3") < 0.5).collect()
+    )
+    assert 0 < frame.height < read_manifest(published / "corpus").rows
+
+
+def test_datasets_reads_it(published: Path, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = read_manifest(published / "corpus").rows
+    files = str(published / "corpus" / "*.parquet")
+    loaded = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path))
+    assert loaded.num_rows == rows
+    by_card = datasets.load_dataset(str(published / "corpus"), cache_dir=str(tmp_path))
+    assert {name: split.num_rows for name, split in by_card.items()} == {"train": rows}
+    refused = datasets.load_dataset(str(published / "rejected"), cache_dir=str(tmp_path))
+    assert {name: split.num_rows for name, split in refused.items()} == {"rejected": 1_000 - rows}
+
+
+def test_workers_change_no_byte(tmp_path: Path) -> None:
+    found = []
+    for workers in (1, 2, 4):
+        root = tmp_path / str(workers)
+        publish_pairs(root, workers=workers)
+        files = [path for kind in ("corpus", "rejected") for path in sorted((root / kind).iterdir())]
+        found.append([(path.name, sha256_file(path)) for path in files])
+    assert found[0] == found[1] == found[2]
+
+
+def test_nothing_kept_is_an_empty_corpus_with_its_schema(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    report = publish_pairs(tmp_path, rows=100, filters={"filters": [{"kind": "length", "minimum": 99}]})
+    assert report.corpus.rows == 0
+    assert whole(tmp_path / "corpus").schema.names == whole(tmp_path / "rejected").schema.names
+    assert "empty" in caplog.text
+    assert report.metrics()["pairs"] == 0
+
+
+def test_everything_kept_is_an_empty_dataset_of_refused_pairs(tmp_path: Path) -> None:
+    pairs = random_pairs(100, seed=1)
+    sound = pairs.filter(
+        pa.compute.and_(pa.compute.is_null(pairs["rejected"]), pa.compute.is_null(pairs["failed"]))
+    )
+    report = publish_pairs(tmp_path, table=sound, filters={"required": []})
+    assert report.rejected.rows == 0
+    assert report.corpus.rows == sound.num_rows
+    assert whole(tmp_path / "rejected").num_rows == 0
+
+
+def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
+    publish_pairs(tmp_path)
+    inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", [150] * 6 + [100])
+    with pytest.raises(InputError, match="selected from other shards"):
+        publish(
+            PublishParameters(),
+            inputs,
+            tmp_path / "selected",
+            tmp_path / "corpus",
+            tmp_path / "rejected",
+            resources(tmp_path),
+        )
+    # What was there is still there.
+    assert read_manifest(tmp_path / "corpus").rows > 0
+
+
+def test_rows_that_are_lost_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from paraforge.corpus.publication import publication
+
+    lossy = publication.describe
+    monkeypatch.setattr(publication, "describe", lambda rows, examples: lossy(rows.slice(1), examples))
+    with pytest.raises(IncompleteError, match="rows were read of"):
+        publish_pairs(tmp_path)
+    assert not (tmp_path / "corpus").exists()
+    assert not (tmp_path / "rejected").exists()
+
+
+def test_metrics_and_plots(tmp_path: Path) -> None:
+    report = publish_pairs(tmp_path)
+    metrics = report.metrics()
+    assert metrics["pairs"] + metrics["rejected"] + metrics["failed"] == 1_000
+    assert list(metrics["bands"]) == ["(-0.1, 0.2]", "(0.2, 0.4]", "(0.4, 0.6]", "(0.6, 0.8]", "(0.8, 1.0]"]
+    write_plots(report.statistics, tmp_path / "plots")
+    with (tmp_path / "plots" / "bands.csv").open(newline="") as file:
+        bands = list(csv.DictReader(file))
+    assert sum(int(band["kept"]) for band in bands) == metrics["pairs"]
+    with (tmp_path / "plots" / "scores.csv").open(newline="") as file:
+        scores = list(csv.DictReader(file))
+    assert len(scores) == 40
+    assert sum(int(score["kept"]) for score in scores) == metrics["pairs"]
+
+
+def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
+    pairs = random_pairs(60, seed=1)
+    names = pa.array(
+        [["software.yast", "software.nette", "software-ui", "softwares"][n % 4] for n in range(60)]
+    )
+    table = pairs.set_column(pairs.column_names.index("source"), pairs.schema.field("source"), names)
+    report = publish_pairs(tmp_path, table=table, licences={"software": "GPL", "software.yast": "MIT"})
+    assert report.corpus.licences == {"software.nette": "GPL", "software-ui": "GPL", "software.yast": "MIT"}
+
+
+def test_a_corpus_can_be_moved(published: Path, tmp_path: Path) -> None:
+    """The manifest names files, not places."""
+    shutil.copytree(published / "corpus", tmp_path / "elsewhere")
+    assert ShardDirectory(tmp_path / "elsewhere").total_rows == read_manifest(tmp_path / "elsewhere").rows

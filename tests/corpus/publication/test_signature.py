@@ -1,0 +1,80 @@
+"""The signature: one field a choice, and the same line for the same choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paraforge.corpus.publication.signature import signature
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.versions import __version__
+
+STEPS = {
+    "translate": {
+        "parameters": {"engine": "ctranslate2", "beam": 12, "nbest": 1},
+        "fingerprints": {"model": "3fa9c1d2" + "0" * 56},
+    },
+    "score": {"fingerprints": {"vectors": "91ab77e0" + "f" * 56, "language": "abc"}},
+}
+
+
+def parameters(*filters: dict[str, Any]) -> SelectParameters:
+    return SelectParameters.model_validate({"filters": filters})
+
+
+def test_the_example_of_the_design() -> None:
+    select = parameters(
+        {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.4, "maximum": 1},
+        {"kind": "length", "minimum": 1, "maximum": 30},
+    )
+    assert signature(["tatoeba"], STEPS, select) == (
+        "src:tatoeba|mt:3fa9c1d2|beam:12|nbest:1|tok:moses-lc|score:paragram:91ab77e0|sim:0.4-1|len:1-30"
+        f"|v:{__version__}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "kind"), [("scorer", "general"), ("vectors", "paragram"), ("model", "model")]
+)
+def test_what_gave_the_score_is_named(fingerprint: str, kind: str) -> None:
+    steps = {**STEPS, "score": {"fingerprints": {fingerprint: "91ab77e0" + "f" * 56}}}
+    assert f"|score:{kind}:91ab77e0|" in signature(["a"], steps, parameters())
+
+
+@pytest.mark.parametrize(
+    ("one", "field"),
+    [
+        ({"kind": "length", "maximum": 30}, "len:-30"),
+        ({"kind": "bounds", "score": "overlap_3", "maximum": 0.7}, "tri:-0.7"),
+        ({"kind": "bounds", "score": "cosine", "minimum": 0.5, "closed": "neither"}, "cosine:(0.5-)"),
+        ({"kind": "bounds", "score": "paraphrase_score", "minimum": -0.1, "maximum": 0.2, "closed": "right"},
+         "sim:(-0.1..0.2]"),
+        ({"kind": "decile", "score": "paraphrase_score", "top": 2}, "dec:sim:9-10"),
+        ({"kind": "decile", "score": "translation_score", "keep": [1, 3, 2, 10]}, "dec:logp:1-3,10"),
+        ({"kind": "language", "languages": ["en"]}, "lang:en"),
+        ({"kind": "flag", "column": "runaway"}, "not:runaway"),
+        ({"kind": "flag", "column": "digit_mismatch", "refuse": False}, "only:digit_mismatch"),
+        ({"kind": "near_duplicates", "per_reference": 3}, "ndup:3"),
+        ({"kind": "decontamination", "files": [{"path": "x"}], "ngram": 8}, "decon:exact+8gram:0123abcd"),
+        ({"kind": "sample", "size": 5_000_000, "seed": 7}, "sample:5000000:seed7"),
+    ],
+)  # fmt: skip
+def test_filters(one: dict[str, Any], field: str) -> None:
+    assert ":".join(parameters(one).filters[0].signature("0123abcd" * 8)) == field
+
+
+def test_sources_cannot_break_the_line() -> None:
+    line = signature(["b|c:d", "a b+c"], {}, parameters())
+    assert line.split("|")[0] == "src:a-b-c+b-c-d"
+    many = signature([f"s{n}" for n in range(9)], {}, parameters())
+    assert many.startswith("src:9-sources:")
+    assert many == signature([f"s{n}" for n in reversed(range(9))], {}, parameters())
+
+
+def test_what_made_the_translations() -> None:
+    fake = {"translate": {"parameters": {"engine": "fake"}, "fingerprints": {"model": "ab" * 32}}}
+    assert "|mt:fake:abababab|" in signature(["a"], fake, parameters())
+    given = {"translate": {"parameters": {"engine": "none"}, "fingerprints": {"model": "none"}}}
+    assert "|mt:given|" in signature(["a"], given, parameters())
+    assert "|score:none|" in signature(["a"], {}, parameters())

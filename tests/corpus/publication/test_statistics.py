@@ -1,0 +1,85 @@
+"""Counts, bands and means, against plain arithmetic; parts add up to the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paraforge.corpus.publication.statistics import describe, merge
+from paraforge.corpus.statistics.counts import BANDS, band_of
+from tests.corpus.selection.corpora import random_pairs
+
+
+@pytest.mark.parametrize(
+    ("score", "band"),
+    [
+        (-0.5, -1),
+        (-0.1, -1),
+        (-0.09, 0),
+        (0.2, 0),
+        (0.21, 1),
+        (0.4, 1),
+        (0.6, 2),
+        (0.8, 3),
+        (0.81, 4),
+        (1.0, 4),
+    ],
+)
+def test_bands_are_open_below_and_closed_above(score: float, band: int) -> None:
+    assert band_of(np.array([score], np.float32)).tolist() == [band]
+
+
+def test_a_cosine_rounded_over_one_is_in_the_last_band() -> None:
+    assert band_of(np.array([1.0000001], np.float32)).tolist() == [4]
+
+
+def test_against_row_by_row() -> None:
+    table = random_pairs(2_000, seed=2)
+    statistics = describe(table, 3)
+    rows = table.to_pylist()
+    kept = [row for row in rows if row["rejected"] is None and row["failed"] is None]
+    counts = statistics.counts
+    assert (counts.rows_in, counts.kept, counts.failed.total()) == (
+        2_000,
+        len(kept),
+        sum(row["failed"] is not None for row in rows),
+    )
+    assert counts.rejected["duplicate"] == sum(row["rejected"] == "duplicate" for row in rows)
+    news = [row for row in rows if row["source"] == "news"]
+    assert statistics.sources["news"].rows_in == len(news)
+    for index, (low, high) in enumerate([(-0.1, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0)]):
+        inside = [
+            row
+            for row in kept
+            if row["paraphrase_score"] is not None
+            and np.float32(low) < np.float32(row["paraphrase_score"]) <= np.float32(high)
+        ]
+        band = statistics.bands()[index]
+        assert band["band"] == BANDS[index]
+        assert band["kept"] == len(inside)
+        assert band["kept_overlap_3"] == pytest.approx(
+            np.mean([row["overlap_3"] for row in inside]), abs=1e-4
+        )
+        shown = [example.pair for example in statistics.examples[index]]
+        assert len(shown) == 3
+        assert all(any(pair["line"] == row["line"] for row in inside) for pair in shown)
+    scores = [row["paraphrase_score"] for row in kept if row["paraphrase_score"] is not None]
+    assert statistics.means()["paraphrase_score"] == pytest.approx(np.mean(scores), abs=1e-4)
+    assert sum(row["kept"] for row in statistics.scores()) == len(scores)
+    known = [row["overlap_1"] for row in kept if row["overlap_1"] is not None]
+    assert statistics.means()["overlap_1"] == pytest.approx(np.mean(known), abs=1e-4)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 700, 1_999])
+def test_parts_add_up(cut: int) -> None:
+    table = random_pairs(2_000, seed=2)
+    whole = describe(table, 4)
+    parts = merge([describe(table.slice(0, cut), 4), describe(table.slice(cut), 4)], 4)
+    assert parts.sources == whole.sources
+    assert parts.bands() == whole.bands()
+    assert parts.scores() == whole.scores()
+    assert parts.means() == whole.means()
+    assert parts.examples == whole.examples
+    assert [example.pair for band in parts.examples for example in band] == [
+        example.pair for band in whole.examples for example in band
+    ]

@@ -1,0 +1,201 @@
+"""The verdict in words, and what a selection finds and says of minima that are shares of the wrong pairs."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from paraforge.base.errors import ConfigurationError
+from paraforge.base.files import read_json, write_json
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.publication.manifest import MANIFEST_NAME, Manifest, read_manifest
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.publication import publish
+from paraforge.corpus.publication.verdict_words import separations, verdict_words
+from paraforge.corpus.publication.verification import verify
+from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME, store_wrong_pairs
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import select
+from tests.corpus.selection.corpora import cut, random_pairs, resources, write_corpus
+
+SHARE = {"kind": "bounds", "score": "paraphrase_score", "minimum": {"wrong_pairs": 0.01}}
+NUMBER = SHARE | {"minimum": 0.4}
+
+
+def drawn(count: int, sources: dict[str, float], seed: int = 1) -> pa.Table:
+    """Wrong pairs whose right scores are above the wrong ones by so much in each source."""
+    dice = random.Random(seed)
+    names = [name for name in sources for _ in range(count)]
+    wrong = np.array([dice.gauss(0, 0.1) for _ in names], np.float32)
+    right = np.array([dice.gauss(sources[name], 0.1) for name in names], np.float32)
+    columns = {
+        "source": pa.array(names),
+        "line": pa.array(range(1, len(names) + 1)),
+        "reference": pa.array(["a"] * len(names)),
+        "translation": pa.array(["b"] * len(names)),
+        "weight": pa.array(np.ones(len(names))),
+        "right_paraphrase_score": pa.array(right),
+        "paraphrase_score": pa.array(wrong),
+    }
+    return pa.table(columns)
+
+
+def published(root: Path, wrong: pa.Table | None, *filters: dict[str, Any], rows: int = 300) -> Manifest:
+    inputs = write_corpus(random_pairs(rows, seed=7), root, cut(rows, 100))
+    if wrong is not None:
+        store_wrong_pairs(wrong, inputs[1])
+    parameters = SelectParameters.model_validate({"filters": list(filters), "deciles": ["paraphrase_score"]})
+    select(parameters, inputs, root / "selected", resources(root))
+    publish(
+        PublishParameters(), inputs, root / "selected", root / "corpus", root / "rejected", resources(root)
+    )
+    return read_manifest(root / "corpus")
+
+
+def told(manifest: Manifest) -> str:
+    words = verdict_words(manifest)
+    return " ".join([*words.sentences, "|", *words.warnings])
+
+
+def test_a_good_score(tmp_path: Path) -> None:
+    text = told(published(tmp_path, drawn(2_000, {"news": 0.7, "tatoeba": 0.7}), NUMBER | {"minimum": 0.15}))
+    assert text.startswith("The paraphrase score separates true from wrong pairs with 0.99")
+    assert "one wrong pair in 1" in text and "passes your threshold of 0.15; 0.2" in text
+    assert "would let at most one in 100 through (95 % sure) and keep 100 % of the pairs. |" in text
+
+
+def test_the_worst_source_is_named(tmp_path: Path) -> None:
+    manifest = published(tmp_path, drawn(500, {"news": 0.0, "tatoeba": 0.6}), NUMBER)
+    words = verdict_words(manifest)
+    assert len(words.warnings) == 1
+    assert words.warnings[0].startswith("The paraphrase score hardly tells right from wrong in news (0.")
+    rows = {row.source: row for row in separations(manifest)}
+    assert rows.keys() == {"all sources", "news", "tatoeba"}
+    assert float(rows["news"].separation.split()[0]) == pytest.approx(0.5, abs=0.05)
+
+
+def test_garbage_everywhere(tmp_path: Path) -> None:
+    text = told(published(tmp_path, drawn(500, {"news": 0.0}), NUMBER))
+    assert "separates true from wrong pairs with 0.5" in text or "with 0.4" in text
+    assert "The paraphrase score hardly tells right from wrong: most of the translations are bad" in text
+
+
+def test_few_pairs_are_said_to_be_few(tmp_path: Path) -> None:
+    manifest = published(tmp_path, drawn(5, {"news": 0.9}), NUMBER)
+    text = told(manifest)
+    assert "with 1.000 (0.57 to 1.000; 1 is perfect" in text
+    assert (
+        "There are only 5 wrong pairs to judge by; a threshold that at most one in 100 passes takes" in text
+    )
+    assert "would let" not in text
+
+
+@pytest.mark.parametrize(("wrong", "words"), [(None, ""), (drawn(0, {}), "no wrong pairs can be made")])
+def test_no_wrong_pairs(tmp_path: Path, wrong: pa.Table | None, words: str) -> None:
+    manifest = published(tmp_path, wrong, NUMBER)
+    assert words in told(manifest) and separations(manifest) == []
+    with pytest.raises(ConfigurationError, match=r"select\.filters\.paraphrase_score: .*give a number"):
+        published(tmp_path / "share", wrong, SHARE)
+
+
+def test_thresholds_that_do_nothing_and_all(tmp_path: Path) -> None:
+    for minimum, words in ((-1.0, "of -1 on the paraphrase score refuses no pair"),
+                           (2.0, "of 2 on the paraphrase score refuses every pair")):  # fmt: skip
+        text = told(published(tmp_path / str(minimum), None, NUMBER | {"minimum": minimum}))
+        assert words in text
+
+
+def test_a_scorer_of_the_same_pairs(tmp_path: Path) -> None:
+    wrong = drawn(100, {"news": 0.6}).replace_schema_metadata({b"paraforge.trained_on_corpus": b"true"})
+    assert "was trained on the pairs that it judges" in told(published(tmp_path, wrong, NUMBER))
+
+
+def test_a_share_becomes_a_number_everywhere(tmp_path: Path) -> None:
+    wrong = drawn(2_000, {"news": 0.6, "tatoeba": 0.6})
+    manifest = published(tmp_path, wrong, SHARE)
+    scores = np.sort(wrong["paraphrase_score"].to_numpy())
+    minimum = manifest.steps["select"]["parameters"]["filters"][0]["minimum"]
+    # Of 4,000 pairs 29 may pass for 1 % to be sure: P(at most 29 | 1 %) = 0.044.
+    assert 20 <= (scores >= np.float32(minimum)).sum() <= 29 < (scores >= np.float32(minimum - 0.002)).sum()
+    assert f"|sim:{minimum:.10g}-|" in manifest.signature
+    assert manifest.verdict["asked"] == {"paraphrase_score": 0.01}
+    assert manifest.verdict["scores"]["paraphrase_score"]["minimum"] == minimum
+    assert (
+        f"the threshold of {minimum:g} that was found for at most 1 %; it keeps more than 99 % of the pairs."
+        in told(manifest)
+    )
+    corpus = ShardDirectory(tmp_path / "corpus")
+    kept = np.concatenate([table["paraphrase_score"].to_numpy() for table in corpus.tables()])
+    assert kept.min() >= np.float32(minimum)
+    # The same number, given as such, keeps the same pairs.
+    again = published(tmp_path / "again", wrong, NUMBER | {"minimum": minimum})
+    assert [file.sha256 for file in again.files] == [file.sha256 for file in manifest.files]
+
+
+def test_tenths_have_a_threshold_too(tmp_path: Path) -> None:
+    manifest = published(
+        tmp_path, drawn(500, {"news": 0.6}), {"kind": "decile", "score": "paraphrase_score", "top": 2}
+    )
+    minimum = manifest.verdict["scores"]["paraphrase_score"]["minimum"]
+    corpus = ShardDirectory(tmp_path / "corpus")
+    kept = np.concatenate([table["paraphrase_score"].to_numpy() for table in corpus.tables()])
+    assert kept.min() == pytest.approx(minimum, abs=1e-5)
+
+
+def test_a_share_of_few_pairs_is_uncertain(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    published(tmp_path, drawn(20, {"news": 0.6}), SHARE)
+    assert "20 wrong pairs are too few to find a minimum for 1 %: none of them reaches" in caplog.text
+    assert "but up to 14 % of such pairs may (with 95 % confidence)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"minimum": {"wrong_pairs": 1.0}}, "less than 1"),
+        ({"minimum": {"wrong_pairs": -0.1}}, "greater than or equal to 0"),
+        ({"minimum": {"wrong_pairs": "few"}}, "valid number"),
+        ({"minimum": {}}, "required"),
+        ({"minimum": {"wrong_pairs": 0.1, "seed": 1}}, "not permitted"),
+        ({"minimum": "low"}, "valid number"),
+        ({"maximum": {"wrong_pairs": 0.1}}, "valid number"),
+        ({"score": "reference_tokens"}, "wrong pairs have no reference_tokens of their own: give a number"),
+        ({"score": "translation_score"}, "wrong pairs have no translation_score of their own"),
+        ({"kind": "length", "score": None}, "valid number"),
+    ],
+)
+def test_what_is_no_share(changed: dict[str, Any], message: str) -> None:
+    one = {key: value for key, value in (SHARE | changed).items() if value is not None}
+    with pytest.raises(ValidationError) as caught:
+        SelectParameters.model_validate({"filters": [one]})
+    assert message in str(caught.value)
+
+
+def test_damage_of_the_wrong_pairs_is_found(tmp_path: Path) -> None:
+    published(tmp_path, drawn(50, {"news": 0.6}), NUMBER)
+    corpus = tmp_path / "corpus"
+    assert not verify(corpus).problems
+    path = corpus / WRONG_PAIRS_NAME
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert ["SHA-256" in problem.message for problem in verify(corpus).problems] == [True]
+    path.unlink()
+    assert [problem.message for problem in verify(corpus).problems] == ["missing"]
+
+
+def test_a_corpus_of_an_earlier_version_has_no_verdict(tmp_path: Path) -> None:
+    from paraforge.base.files import hash_json
+
+    published(tmp_path, drawn(50, {"news": 0.6}), NUMBER)
+    value = read_json(tmp_path / "corpus" / MANIFEST_NAME)
+    for key in ("verdict", "wrong_pairs", "sha256"):
+        del value[key]
+    write_json(tmp_path / "corpus" / MANIFEST_NAME, value | {"sha256": hash_json(value)})
+    manifest = read_manifest(tmp_path / "corpus")
+    assert verdict_words(manifest).sentences == [] and separations(manifest) == []

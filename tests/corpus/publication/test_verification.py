@@ -1,0 +1,212 @@
+"""Verification finds each kind of damage, names the file, and says what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json, read_json, sha256_file, write_json
+from paraforge.corpus.publication.verification import verify
+from tests.corpus.selection.published import publish_pairs
+from tests.damage import DAMAGES, Damage
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("sound")
+    publish_pairs(root)
+    return root
+
+
+@pytest.fixture(params=["corpus", "rejected"])
+def copy(request: pytest.FixtureRequest, sound: Path, tmp_path: Path) -> Path:
+    target = tmp_path / request.param
+    shutil.copytree(sound / request.param, target)
+    return target
+
+
+def check(corpus: Path) -> list[InputError]:
+    problems = verify(corpus).problems
+    assert all(problem.remedy for problem in problems)
+    return problems
+
+
+def test_a_sound_corpus(copy: Path) -> None:
+    outcome = verify(copy)
+    assert outcome.problems == []
+    assert outcome.manifest is not None
+
+
+def test_companions_do_not_matter(copy: Path) -> None:
+    (copy / "README.md").write_text("my own words", encoding="utf-8")
+    (copy / "LICENSE").write_text("mine", encoding="utf-8")
+    (copy / ".gitattributes").write_text("*.parquet lfs", encoding="utf-8")
+    assert check(copy) == []
+
+
+def edit_manifest(change: Callable[[dict[str, Any]], Any], seal: bool = True) -> Callable[[Path], None]:
+    """A damage of the manifest; ``seal`` makes it look as if it had been written so."""
+
+    def damage(corpus: Path) -> None:
+        path = corpus / "_manifest.json"
+        content = json.loads(path.read_text(encoding="utf-8"))
+        change(content)
+        if seal:
+            content["sha256"] = hash_json({key: value for key, value in content.items() if key != "sha256"})
+        path.write_text(json.dumps(content), encoding="utf-8")
+
+    return damage
+
+
+def flip_byte(corpus: Path) -> None:
+    path = corpus / "shard-00001.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def truncate(corpus: Path) -> None:
+    path = corpus / "shard-00001.parquet"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def swap(corpus: Path) -> None:
+    first, second = corpus / "shard-00000.parquet", corpus / "shard-00001.parquet"
+    aside = corpus / "aside"
+    first.rename(aside)
+    second.rename(first)
+    aside.rename(second)
+
+
+def rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
+    """Write a file anew, and make manifest and index agree with it as far as bytes go."""
+
+    def damage(corpus: Path) -> None:
+        path = corpus / "shard-00001.parquet"
+        pq.write_table(change(pq.read_table(path)), path)
+
+        def record(content: dict[str, Any]) -> None:
+            entry = content["files"][1]
+            entry["bytes"], entry["sha256"] = path.stat().st_size, sha256_file(path)
+
+        edit_manifest(record)(corpus)
+        index = json.loads((corpus / "_shards.json").read_text(encoding="utf-8"))
+        index["shards"][1]["sha256"] = sha256_file(path)
+        (corpus / "_shards.json").write_text(json.dumps(index), encoding="utf-8")
+
+    return damage
+
+
+def other_source(table: pa.Table) -> pa.Table:
+    place = table.column_names.index("source")
+    return table.set_column(place, table.schema.field(place), pa.array(["elsewhere"] * table.num_rows))
+
+
+@pytest.mark.parametrize(
+    ("damage", "file", "message"),
+    [
+        (flip_byte, "shard-00001.parquet", "SHA-256 is not the manifest's"),
+        (truncate, "shard-00001.parquet", "bytes, the manifest says"),
+        (swap, "shard-00000.parquet", "manifest"),
+        (lambda c: (c / "shard-00001.parquet").unlink(), "shard-00001.parquet", "missing"),
+        (lambda c: (c / "shard-00001.parquet").write_bytes(b""), "shard-00001.parquet", "has 0 bytes"),
+        (lambda c: shutil.copy(c / "shard-00001.parquet", c / "b.parquet"), "b.parquet", "not in the"),
+        (lambda c: (c / "_shards.json").unlink(), "_shards.json", "no such file"),
+        (lambda c: (c / "_shards.json").write_text('{"shards": []}'), "_shards.json", "does not list"),
+        (lambda c: (c / "_shards.json").write_text("[]"), "_shards.json", "not an index"),
+        (lambda c: (c / "_manifest.json").unlink(), "_manifest.json", "no such file"),
+        (lambda c: (c / "_manifest.json").write_text("{"), "_manifest.json", "not JSON"),
+        (lambda c: (c / "_manifest.json").write_text("[]"), "_manifest.json", "not a manifest"),
+        (lambda c: (c / "_manifest.json").write_text("{}"), "_manifest.json", "not a manifest"),
+        (edit_manifest(lambda m: m.update(name="x"), seal=False), "_manifest.json", "was changed"),
+        (edit_manifest(lambda m: m.update(format=99)), "_manifest.json", "written in format 99"),
+        (edit_manifest(lambda m: m["counts"].update(kept=1)), "_manifest.json", "do not add up"),
+        (edit_manifest(lambda m: m["files"].pop()), "_manifest.json", "by its counts it is"),
+        (edit_manifest(lambda m: m["sources"].pop("news")), "_manifest.json", "sources do not add up"),
+        (edit_manifest(lambda m: m["files"][0].update(rows=1)), "shard-00000.parquet", "the manifest says 1"),
+        (edit_manifest(lambda m: m["files"][0].update(path="../shard-00000.parquet")), "shard-00000.parquet",
+         "outside of the corpus"),
+        (edit_manifest(lambda m: m["columns"].pop()), "shard-00000.parquet", "is not in the manifest"),
+        (edit_manifest(lambda m: m["columns"][0].update(type="int64")), "shard-00000.parquet", "says int64"),
+        (rewrite(lambda t: t.drop_columns(["line"])), "shard-00001.parquet", "column 'line' is missing"),
+        (rewrite(lambda t: t.select(t.column_names[::-1])), "shard-00001.parquet", "another order"),
+        (rewrite(lambda t: t.slice(1)), "shard-00001.parquet", "rows, the manifest says"),
+        (rewrite(other_source), "_manifest.json", "which the counts do not list"),
+    ],
+)  # fmt: skip
+def test_damage(copy: Path, damage: Callable[[Path], Any], file: str, message: str) -> None:
+    damage(copy)
+    problems = check(copy)
+    assert any(Path(str(problem.path)).name == file and message in problem.message for problem in problems), (
+        problems
+    )
+
+
+def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
+    """A refused row in the corpus, and a reason changed among refused rows, under checksums that fit."""
+    for kind, reasons, message in (
+        ("corpus", "length", "marked as rejected"),
+        ("rejected", "another", "the reasons of"),
+    ):
+        target = tmp_path / kind
+        shutil.copytree(sound / kind, target)
+
+        def mark(table: pa.Table, reason: str = reasons) -> pa.Table:
+            place = table.column_names.index("rejected")
+            values = [reason, *table.column("rejected").to_pylist()[1:]]
+            return table.set_column(place, table.schema.field(place), pa.array(values, pa.string()))
+
+        rewrite(mark)(target)
+        assert any(message in problem.message for problem in check(target))
+
+
+def test_a_newer_schema(copy: Path) -> None:
+    path = copy / "_manifest.json"
+    value = {key: part for key, part in read_json(path).items() if key != "sha256"}
+    value["schema_version"] = 99
+    write_json(path, {**value, "sha256": hash_json(value)})
+    assert [problem.message for problem in check(copy)] == ["written with schema 99, this version knows 2"]
+
+
+def test_no_such_corpus(tmp_path: Path) -> None:
+    assert [problem.message for problem in check(tmp_path / "none")] == ["no such directory"]
+
+
+def test_all_problems_are_listed(copy: Path) -> None:
+    flip_byte(copy)
+    (copy / "shard-00000.parquet").unlink()
+    (copy / "stranger.csv").write_text("x", encoding="utf-8")
+    assert {Path(str(problem.path)).name for problem in check(copy)} == {
+        "shard-00000.parquet",
+        "shard-00001.parquet",
+        "stranger.csv",
+    }
+
+
+def test_directories_of_two_publications(sound: Path, tmp_path: Path) -> None:
+    """What a kill between the two leaves: each is sound by itself, and they do not belong together."""
+    publish_pairs(tmp_path, rows=300)
+    assert check(tmp_path / "corpus") == check(tmp_path / "rejected") == []
+    shutil.rmtree(tmp_path / "rejected")
+    assert check(tmp_path / "corpus") == []  # a corpus may be passed on alone
+    shutil.copytree(sound / "rejected", tmp_path / "rejected")
+    for one in ("corpus", "rejected"):
+        assert "another publication" in check(tmp_path / one)[0].message
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_to_any_published_file_is_found(copy: Path, damage: Damage) -> None:
+    for path in sorted(path for path in copy.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        damage(path)
+        assert check(copy), f"{path.name} after {damage.__name__}"
+        path.write_bytes(content)
+    assert check(copy) == []

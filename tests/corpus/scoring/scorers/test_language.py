@@ -1,0 +1,84 @@
+"""The languages of both sides, where the optional package is there, and a clear message where it is not."""
+
+from __future__ import annotations
+
+import sys
+
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import ConfigurationError, MissingPackageError
+from paraforge.base.text.language_identification import load_language_model
+from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.scorers import language
+
+PAIRS = [
+    ("The committee will meet again on Thursday.", "The committee meets again on Thursday."),
+    ("She has never been to the mountains before.", "Ještě nikdy nebyla na horách."),
+    ("Der Ausschuss tritt am Donnerstag wieder zusammen.", "The committee meets again on Thursday."),
+    ("42", "..."),
+    ("", "The committee meets again on Thursday."),
+]
+
+
+def pairs() -> Pairs:
+    return Pairs.of(pa.array([r for r, _ in PAIRS]), pa.array([t for _, t in PAIRS]))
+
+
+def test_languages() -> None:
+    pytest.importorskip("py3langid")
+    columns = language.LanguageIdentification()(pairs())
+    assert columns["reference_language"].to_pylist() == ["en", "en", "de", None, None]
+    assert columns["translation_language"].to_pylist() == ["en", "cs", "en", None, "en"]
+    assert columns["reference_language"].type == pa.string()
+    assert language.fingerprint().startswith("py3langid ")
+
+
+def test_candidates() -> None:
+    pytest.importorskip("py3langid")
+    columns = language.LanguageIdentification(["en", "cs"])(pairs())
+    assert set(columns["reference_language"].to_pylist()) <= {"en", "cs", None}
+    assert columns["translation_language"].to_pylist() == ["en", "cs", "en", None, "en"]
+    with pytest.raises(ConfigurationError, match=r"xx, yy not known; there are .*\bcs, "):
+        language.LanguageIdentification(["en", "xx", "yy"])
+
+
+def test_the_model_over_a_column_answers_as_the_package_does() -> None:
+    langid = pytest.importorskip("py3langid.langid")
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    texts = [text for pair in PAIRS for text in pair]
+    texts += ["ŽLUŤOUČKÝ KŮŇ ÚPĚL ĎÁBELSKÉ ÓDY", "ĎA\u0301BEL", "Да, то је тачно.", "\U0001f600"]
+    texts += [" ", "", "do " * 400, "NO SMOKING", "Ärger", "NO ĎÁBEL", "no é", "NO \u00e9", "½ ²"]
+    texts += [f"{first} {second}" for first in texts for second in texts]
+    for languages in (None, ["cs", "en", "sr"]):
+        identifier.set_languages(languages)
+        model = load_language_model(identifier)
+        assert model is not None
+        column = pa.array(["x", *texts])[1:]  # a column that does not begin its buffers
+        found = [model.labels[number] for number in model.classify(column)]
+        assert found == [identifier.classify(text)[0] for text in texts]
+
+
+def test_weights_of_another_precision_are_left_to_the_package() -> None:
+    langid = pytest.importorskip("py3langid.langid")
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    assert load_language_model(identifier) is not None
+    identifier.nb_ptc = identifier.nb_ptc.astype("float32") + 1e-4
+    assert load_language_model(identifier) is None
+
+
+def test_a_model_that_is_kept_in_another_way_is_asked_text_by_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("py3langid")
+    monkeypatch.setattr("paraforge.base.text.language_identification.LanguageModel", lambda it: it.no_such)
+    monkeypatch.setattr(language, "_load", language._load.__wrapped__)  # what is loaded is kept
+    columns = language.LanguageIdentification()(pairs())
+    assert columns["translation_language"].to_pylist() == ["en", "cs", "en", None, "en"]
+
+
+def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "py3langid":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    with pytest.raises(MissingPackageError, match=r"pip install .*\[language\]'"):
+        language.LanguageIdentification()

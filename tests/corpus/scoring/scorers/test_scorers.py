@@ -1,0 +1,219 @@
+"""Every scorer equals a slow implementation of its definition, on odd, random and real pairs."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.text.ngrams import shared_ngrams
+from paraforge.base.text.tokens import tokenize, tokenize_column
+from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
+from paraforge.corpus.scoring.cosine import cosine_of_rows
+from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.scorers.copy_rate import CopyRate
+from paraforge.corpus.scoring.scorers.digits import DigitMismatch
+from paraforge.corpus.scoring.scorers.lengths import Lengths
+from paraforge.corpus.scoring.scorers.overlap import Overlap
+from paraforge.corpus.scoring.scorers.paraphrase_score import ParaphraseScore
+
+PAIR_CASES = [
+    ("the cat sat on the mat", "the cat sat on the mat"),
+    ("the cat sat", "a dog ran"),
+    ("the the the cat", "the the dog"),
+    ("a b a b a b", "b a b a"),
+    ("a b c d", "d c b a"),
+    ("one", "one two three four"),
+    ("one two", "one two"),
+    ("", "something"),
+    ("something", ""),
+    ("", ""),
+    ("In 1999, 5,300 men", "5,300 men in 1999"),
+    ("2 and 22", "22 and 22"),
+    ("٣ cats", "3 cats"),
+    ("x² is not 2", "x 2"),
+]
+
+
+def ngrams(tokens: list[str], order: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(tokens[i : i + order]) for i in range(len(tokens) - order + 1))
+
+
+def slow_shared(reference: list[str], translation: list[str], order: int) -> int:
+    return sum((ngrams(reference, order) & ngrams(translation, order)).values())
+
+
+def slow_overlap(reference: list[str], translation: list[str], order: int) -> float:
+    smaller = min(sum(ngrams(reference, order).values()), sum(ngrams(translation, order).values()))
+    return slow_shared(reference, translation, order) / smaller if smaller else 0.0
+
+
+def slow_mean(tokens: list[str], table: dict[str, list[float]]) -> list[float] | None:
+    unknown = table.get(UNKNOWN_WORD)
+    found = [table.get(token, unknown) for token in tokens]
+    vectors = [vector for vector in found if vector is not None]
+    if not vectors:
+        return None
+    return [math.fsum(numbers) / len(vectors) for numbers in zip(*vectors, strict=True)]
+
+
+def slow_paraphrase_score(
+    reference: list[str], translation: list[str], table: dict[str, list[float]]
+) -> float | None:
+    left, right = slow_mean(reference, table), slow_mean(translation, table)
+    if left is None or right is None:
+        return None
+    norm = math.hypot(*left) * math.hypot(*right)
+    return math.fsum(a * b for a, b in zip(left, right, strict=True)) / norm if norm else None
+
+
+def check(texts: list[tuple[str, str]], vectors: WordVectors) -> None:
+    references, translations = ([pair[side] for pair in texts] for side in (0, 1))
+    pairs = Pairs.of(pa.array(references, pa.string()), pa.array(translations, pa.string()))
+    scores: dict[str, list[float | bool | None]] = {}
+    for scorer in (Lengths(), Overlap(), CopyRate(), DigitMismatch(), ParaphraseScore(vectors)):
+        columns = scorer(pairs)
+        assert tuple(columns) == scorer.columns
+        scores.update({name: column.to_pylist() for name, column in columns.items()})
+    table = dict(zip(vectors.words, vectors.vectors.tolist(), strict=True))
+    for row, (reference_text, translation_text) in enumerate(texts):
+        reference, translation = tokenize(reference_text), tokenize(translation_text)
+        assert scores["reference_tokens"][row] == len(reference)
+        assert scores["translation_tokens"][row] == len(translation)
+        for order in (1, 2, 3):
+            expected = slow_overlap(reference, translation, order)
+            assert scores[f"overlap_{order}"][row] == pytest.approx(expected, abs=1e-6)
+        copied = slow_shared(reference, translation, 1) / len(translation) if translation else 0.0
+        assert scores["copy_rate"][row] == pytest.approx(copied, abs=1e-6)
+        numbers = [Counter(re.findall(r"\d+", text)) for text in (reference_text, translation_text)]
+        assert scores["digit_mismatch"][row] == (numbers[0] != numbers[1])
+        score = slow_paraphrase_score(reference, translation, table)
+        if score is None:
+            assert scores["paraphrase_score"][row] is None
+        else:
+            assert scores["paraphrase_score"][row] == pytest.approx(score, abs=2e-5)
+
+
+def random_vectors(words: list[str], unknown: bool, dimension: int = 10) -> WordVectors:
+    names = [*dict.fromkeys(words), *([UNKNOWN_WORD] if unknown else [])]
+    numbers = np.random.default_rng(3).normal(size=(len(names), dimension)).astype(np.float32)
+    return WordVectors(names, numbers)
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_cases(unknown: bool) -> None:
+    check(PAIR_CASES, random_vectors(["the", "cat", "one", "two", "a", "5,300"], unknown))
+
+
+WORDS = st.sampled_from(["a", "b", "c", "A", "the", "1", "22", "it's", ".", "x,"])
+SENTENCES = st.lists(WORDS, max_size=12).map(" ".join)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=10), st.booleans())
+def test_random_pairs(pairs: list[tuple[str, str]], unknown: bool) -> None:
+    check(pairs, random_vectors(["a", "b", "the", "22", "'s"], unknown))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=20)), min_size=1, max_size=6))
+def test_any_text(pairs: list[tuple[str, str]]) -> None:
+    check(pairs, random_vectors(["a", "0", "."], unknown=False))
+
+
+def test_paraphrase_score_of_a_pair_that_a_reader_can_check() -> None:
+    vectors = WordVectors(
+        ["a", "b", "c", "zero"], np.array([[1, 0], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)
+    )
+    texts = [("a", "a b"), ("a", "b"), ("a", "c"), ("a c", "b"), ("zero", "a"), ("q", "a"), ("a q", "a")]
+    pairs = Pairs.of(pa.array([r for r, _ in texts]), pa.array([t for _, t in texts]))
+    column = ParaphraseScore(vectors)(pairs)["paraphrase_score"]
+    assert column.type == pa.float32()
+    assert column.to_pylist() == [pytest.approx(math.sqrt(0.5)), 0, -1, None, None, None, 1]
+
+
+def test_unknown_word_takes_its_vector() -> None:
+    vectors = WordVectors(["a", UNKNOWN_WORD], np.array([[1, 0], [0, 1]], dtype=np.float32))
+    pairs = Pairs.of(pa.array(["a", "q"]), pa.array(["a q", "r s"]))
+    score = ParaphraseScore(vectors)(pairs)["paraphrase_score"].to_pylist()
+    assert score == [pytest.approx(math.sqrt(0.5)), 1]
+
+
+def test_identical_sides_score_exactly_one_or_just_below() -> None:
+    words = [f"w{i}" for i in range(200)]
+    texts = [" ".join(words[i : i + 20]) for i in range(150)]
+    pairs = Pairs.of(pa.array(texts), pa.array(texts))
+    scores = ParaphraseScore(random_vectors(words, False, 300))(pairs)["paraphrase_score"].to_numpy()
+    assert scores.max() <= 1
+    assert scores.min() > 1 - 1e-6
+
+
+def test_huge_vectors_give_no_nan() -> None:
+    vectors = WordVectors(["a", "b"], np.array([[3e38, 0], [3e38, 1]], dtype=np.float32))
+    pairs = Pairs.of(pa.array(["a b", "a"]), pa.array(["b a", "b"]))
+    assert ParaphraseScore(vectors)(pairs)["paraphrase_score"].to_pylist() == [None, 1]
+
+
+def test_a_score_does_not_depend_on_the_other_rows() -> None:
+    texts = PAIR_CASES * 700  # more rows than a block of the paraphrase score
+    vectors = random_vectors(["the", "cat", "one", "a"], unknown=True)
+    scorers = (Lengths(), Overlap(), CopyRate(), DigitMismatch(), ParaphraseScore(vectors))
+    whole = Pairs.of(pa.array([r for r, _ in texts]), pa.array([t for _, t in texts]))
+    single = [Pairs.of(pa.array([r]), pa.array([t])) for r, t in PAIR_CASES]
+    for scorer in scorers:
+        columns = scorer(whole)
+        for name, column in columns.items():
+            alone = [scorer(pair)[name][0].as_py() for pair in single]
+            assert column.to_pylist() == alone * 700
+
+
+def test_no_pairs() -> None:
+    pairs = Pairs.of(pa.array([], pa.string()), pa.array([], pa.string()))
+    for scorer in (
+        Lengths(),
+        Overlap(),
+        CopyRate(),
+        DigitMismatch(),
+        ParaphraseScore(random_vectors(["a"], True)),
+    ):
+        assert all(len(column) == 0 for column in scorer(pairs).values())
+
+
+def test_overlap_is_symmetric_and_copy_rate_is_not() -> None:
+    left, right = pa.array(["a b c"]), pa.array(["a b c d e f"])
+    one, other = Pairs.of(left, right), Pairs.of(right, left)
+    assert Overlap()(one) == Overlap()(other)
+    assert CopyRate()(one)["copy_rate"].to_pylist() == [0.5]
+    assert CopyRate()(other)["copy_rate"].to_pylist() == [1.0]
+
+
+def test_sides_must_share_a_vocabulary() -> None:
+    with pytest.raises(ValueError, match="vocabulary"):
+        shared_ngrams(tokenize_column(pa.array(["a"])), tokenize_column(pa.array(["a"])), 3)
+
+
+def test_cosine_of_rows_without_direction() -> None:
+    left = np.array([[1, 0], [0, 0], [np.inf, 1], [1e-30, 0]], dtype=np.float32)
+    cosine = cosine_of_rows(left, np.array([[2, 0]] * 4, dtype=np.float32))
+    np.testing.assert_array_equal(cosine, np.array([1, np.nan, np.nan, 1], dtype=np.float32))
+
+
+@pytest.mark.slow
+def test_real_pairs(data_directory: Path) -> None:
+    pairs: list[tuple[str, str]] = []
+    with gzip.open(
+        data_directory / "mt_outputs" / "newstest2021.cs-en.tsv.gz", "rt", encoding="utf-8"
+    ) as file:
+        for line in list(file)[1:400]:
+            fields = line.rstrip("\n").split("\t")
+            pairs += [(fields[1], fields[2]), (fields[1], fields[5])]
+    tokens = [token for pair in pairs for token in tokenize(pair[0])]
+    check(pairs, random_vectors(tokens[::2], unknown=False, dimension=50))

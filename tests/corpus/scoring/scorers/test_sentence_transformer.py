@@ -1,0 +1,59 @@
+"""The cosine under a sentence-transformers directory equals the library's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.scorers import sentence_transformer
+
+# Importing the package takes many seconds.
+pytestmark = pytest.mark.slow
+
+WORDS = ["the", "cat", "dog", "sat", "ran"]
+
+
+@pytest.fixture(scope="module")
+def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of averaged word vectors, made here."""
+    package = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.models import Pooling, WordEmbeddings
+    from sentence_transformers.models.tokenizer import WhitespaceTokenizer
+
+    vectors = np.random.default_rng(5).normal(size=(len(WORDS), 6)).astype(np.float32)
+    words = WordEmbeddings(WhitespaceTokenizer(WORDS, stop_words=[]), vectors)
+    pooling = Pooling(words.get_word_embedding_dimension(), pooling_mode="mean")
+    directory = tmp_path_factory.mktemp("model")
+    package.SentenceTransformer(modules=[words, pooling], device="cpu").save(str(directory))
+    np.save(directory / "vectors.npy", vectors)
+    return directory
+
+
+def test_cosine(model_directory: Path) -> None:
+    vectors = dict(zip(WORDS, np.load(model_directory / "vectors.npy").astype(np.float64), strict=True))
+    texts = [("the cat sat", "the dog sat"), ("cat", "cat"), ("the cat", "dog ran"), ("unseen", "cat")] * 2
+    pairs = Pairs.of(pa.array([r for r, _ in texts]), pa.array([t for _, t in texts]))
+    column = sentence_transformer.SentenceTransformerCosine(model_directory)(pairs)["cosine"]
+    for (reference, translation), cosine in zip(texts, column.to_pylist(), strict=True):
+        if reference == "unseen":
+            assert cosine is None
+            continue
+        left, right = (
+            np.mean([vectors[word] for word in text.split()], axis=0) for text in (reference, translation)
+        )
+        expected = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
+        assert cosine == pytest.approx(expected, abs=1e-5)
+
+
+def test_not_a_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"modules\.json"):
+        sentence_transformer.SentenceTransformerCosine(tmp_path)
+    (tmp_path / "modules.json").write_text("[]x")
+    pytest.importorskip("sentence_transformers")
+    with pytest.raises(InputError, match="cannot be loaded"):
+        sentence_transformer.SentenceTransformerCosine(tmp_path)

@@ -1,0 +1,193 @@
+"""Counts of a corpus: as counted word by word, the same however it is cut, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardWriter
+from paraforge.base.text.tokens import tokenize
+from paraforge.corpus.columns import schema_of
+from paraforge.corpus.scoring import corpus_counts, score_file
+from paraforge.corpus.scoring.corpus_counts import (
+    CorpusCounts,
+    count_corpus,
+    count_shard,
+    counted_shards,
+    put_together,
+)
+
+SCHEMA = schema_of(["source", "reference", "translation", "rejected", "failed"])
+TEXT = st.sampled_from(["The cat sat.", "the DOG, 2 dogs", "", "¿Qué?", "-- 5 --", "a b a"])
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["news", "bible", None]),
+        TEXT | st.none(),
+        TEXT | st.none(),
+        st.sampled_from([None, None, "duplicate"]),
+        st.sampled_from([None, None, "error"]),
+    )
+)
+Row = tuple[str | None, str | None, str | None, str | None, str | None]
+
+
+def table(rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
+
+
+def counts_of(rows: list[Row], size: int = 3) -> CorpusCounts:
+    return put_together(count_shard(table(rows[k : k + size])) for k in range(0, len(rows), size))
+
+
+def usable(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if None not in row[1:3] and row[3:] == (None, None)]
+
+
+@given(ROWS)
+def test_words_are_those_of_the_references_that_are_scored(rows: list[Row]) -> None:
+    expected = Counter(
+        token
+        for _, reference, *_ in usable(rows)
+        for token in tokenize(reference or "")
+        if any(map(str.isalpha, token))
+    )
+    counts = counts_of(rows)
+    assert dict(zip(counts.words.to_pylist(), counts.counts.tolist(), strict=True)) == expected
+    assert counts.words.to_pylist() == sorted(expected, key=str.encode)
+
+
+@given(ROWS, st.integers(1, 4))
+def test_the_same_however_the_corpus_is_cut(rows: list[Row], size: int) -> None:
+    one, other = counts_of(rows, size).table(), counts_of(rows, len(rows) + 1).table()
+    assert one.equals(other, check_metadata=True)
+    again = CorpusCounts.of_table(one)
+    assert again.table().equals(one, check_metadata=True)
+    assert again.lengths == counts_of(rows).lengths
+
+
+def lengths(ratios: list[float], source: str | None = "s") -> tuple[float, float]:
+    rows = [(source, "x" * 999, "y" * (round(1000 * math.exp(ratio)) - 1), None, None) for ratio in ratios]
+    return counts_of(rows, 1000).usual_length(source)
+
+
+def test_the_usual_length_is_the_median_and_what_deviates_is_not_failures() -> None:
+    rng = np.random.default_rng(1)
+    ratios = rng.normal(-0.3, 0.1, 5000).tolist()
+    usual, deviation = lengths(ratios)
+    assert usual == pytest.approx(-0.3, abs=0.02)
+    assert deviation == pytest.approx(0.1, abs=0.01)
+    # A twentieth of failures would make it 0.6.
+    failed = lengths([*ratios, *[2.5] * 250])
+    assert failed == pytest.approx((usual, deviation), abs=0.02)
+
+
+def test_few_pairs_change_little() -> None:
+    assert lengths([]) == (0, 0.2)
+    usual, deviation = lengths([1.0])
+    assert usual == pytest.approx(1 / 101, abs=1e-3)
+    assert deviation == pytest.approx(0.2, abs=0.01)
+    assert lengths([0.0] * 10_000)[1] == pytest.approx(0.02, abs=0.001)  # never 0
+
+
+def test_each_source_has_its_own_and_an_unknown_one_the_first() -> None:
+    rows: list[Row] = [("a", "x" * 9, "y" * 19, None, None), (None, "x" * 9, "y" * 4, None, None)]
+    counts = counts_of(rows * 500)
+    assert counts.usual_length("a")[0] > 0.5
+    assert counts.usual_length(None)[0] < -0.5
+    assert counts.usual_length("other") == (0, 0.2)
+
+
+def test_the_rarest_words_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_counts, "MOST_WORDS", 2)
+    monkeypatch.setattr(corpus_counts, "_PENDING", 0)
+    rows: list[Row] = [("a", text, "x", None, None) for text in ["b c", "a b b", "c a", "c c"]]
+    counts = counts_of(rows, 4)
+    assert (counts.words.to_pylist(), counts.counts.tolist()) == (["b", "c"], [3, 4])
+    # In parts a word may lose what it had before; memory stays bounded.
+    assert len(counts_of(rows, 1).words) == 2
+
+
+def test_shards_at_equal_distances_of_a_long_corpus() -> None:
+    assert counted_shards([]) == []
+    assert counted_shards([50_000] * 40) == list(range(40))
+    assert counted_shards([50_000] * 41) == list(range(0, 41, 2))
+    chosen = counted_shards([50_000] * 1028)
+    assert len(chosen) * 50_000 <= corpus_counts.MOST_ROWS
+    assert chosen[-1] > 1000
+
+
+def write(path: Path, rows: list[Row]) -> Path:
+    writer = ShardWriter(path, SCHEMA, 3)
+    writer.write(table(rows))
+    writer.close({"step": "translate"})
+    return path
+
+
+def test_counted_once_and_the_same_with_any_number_of_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[Row] = [("a", f"the cat {n % 4}{'x' * (n % 3)}", "the cat", None, None) for n in range(20)]
+    corpus = write(tmp_path / "corpus", rows)
+    resources = Resources(work=tmp_path / "work", workers=1)
+    path, key = count_corpus(corpus, resources)
+    assert CorpusCounts.open(path).table().equals(counts_of(rows).table())
+    others = Resources(work=tmp_path / "others", workers=3, in_process_rows=0)
+    again, same = count_corpus(corpus, others)
+    assert (again.read_bytes(), same) == (path.read_bytes(), key)
+    with monkeypatch.context() as patch:
+        patch.setattr(corpus_counts, "count_shard", None)
+        assert count_corpus(corpus, resources) == (path, key)
+    # Half a file is not believed.
+    path.write_bytes(path.read_bytes()[:-20])
+    assert count_corpus(corpus, resources) == (path, key)
+    assert path.read_bytes() == again.read_bytes()
+    assert count_corpus(write(tmp_path / "longer", rows * 2), resources)[1] != key
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+def test_every_source_of_a_long_corpus_has_its_rows_in_the_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crowded: bool
+) -> None:
+    monkeypatch.setattr(corpus_counts, "MOST_ROWS", 30)
+    monkeypatch.setattr(score_file, "MOST_ROWS", 30)
+    monkeypatch.setattr(score_file, "BATCH_ROWS", 3)
+    if crowded:
+        monkeypatch.setattr(corpus_counts, "MOST_SOURCES", 59)
+    # Sources of one to nine rows, of which the first are not always scored.
+    rows: list[Row] = [
+        (
+            f"source {n:02}",
+            f"word{n} cat",
+            "the cat",
+            "duplicate" if row < n % 3 and row < size - 1 else None,
+            None,
+        )
+        for n in range(60)
+        for size in [1 + n % 9]
+        for row in range(size)
+    ]
+    everything = counts_of(rows)
+    assert len(everything.lengths) == 60
+    corpus = write(tmp_path / "corpus", rows)
+    path, key = count_corpus(corpus, Resources(work=tmp_path / "work", workers=1))
+    others = Resources(work=tmp_path / "others", workers=3, in_process_rows=0)
+    assert count_corpus(corpus, others)[1] == key
+    pq.write_table(table(rows), tmp_path / "file.parquet")
+    read = partial(score_file._parquet_tables, tmp_path / "file.parquet", {n: n for n in SCHEMA.names[1:3]})
+    of_file = score_file._counts(read)
+    for counts in (CorpusCounts.open(path), of_file):
+        # A sample, of the whole.
+        assert counts.counts.sum() < everything.counts.sum()
+        assert {int(word[4:]) // 20 for word in counts.words.to_pylist() if word != "cat"} == {0, 1, 2}
+        assert (set(counts.lengths) == set(everything.lengths)) is not crowded
+    assert of_file.table().equals(CorpusCounts.open(path).table(), check_metadata=True)

@@ -1,0 +1,110 @@
+"""Any trained model as the scorer: its cosines are the paraphrase scores, and what is made says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.corpus.publication.signature import signature
+from paraforge.corpus.scoring.score import build_scorers, score, score_step, score_table
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import AverageParameters, LstmParameters
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.products.loading import load_fixed
+from tests.corpus.scoring.test_score import WITHOUT_LANGUAGE, rows, write_translated
+from tests.corpus.scoring.test_score_file import run, tsv
+
+UNITS = {
+    "word": Vocabulary([UNKNOWN, "the", "cat", "dog", "sat", "."]),
+    "trigram": Vocabulary([UNKNOWN, " th", "the", "cat", "at ", " ca"]),
+}
+ENCODERS = {
+    "trigrams": AverageParameters(unit="trigram", dimension=4),
+    "lstm": LstmParameters(kind="lstm", dimension=4, output_dimension=3),
+}
+
+
+@pytest.fixture(params=ENCODERS)
+def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    parameters = ENCODERS[request.param]
+    generator = torch.Generator().manual_seed(3)
+    encoder = build_encoder(
+        parameters, lambda part, number: torch.randn(6, part.dimension, generator=generator), seed=1
+    )
+    SentenceModel(encoder, parameters, UNITS).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_scores_are_the_models_cosines(directory: Path) -> None:
+    model = SentenceModel.open(directory)
+    table = rows(40)
+    scored = score_table(table, build_scorers(directory, load_fixed))
+    found = scored["paraphrase_score"].to_pylist()
+    for row, value in zip(table.to_pylist(), found, strict=True):
+        if row["rejected"] or row["failed"] or row["translation"] is None:
+            assert value is None
+        else:
+            left, right = (
+                model.encode(row[side]).astype(np.float64) for side in ("reference", "translation")
+            )
+            cosine = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
+            assert value == pytest.approx(cosine, abs=1e-6)
+
+
+def test_a_text_without_a_token_has_no_score(directory: Path) -> None:
+    table = pa.table({"reference": ["the cat", ""], "translation": [" ", "the cat"]})
+    scored = score_table(table, build_scorers(directory, load_fixed))
+    assert scored["paraphrase_score"].to_pylist() == [None, None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("directory", ["lstm"], indirect=True)
+def test_workers_give_identical_files(tmp_path: Path, directory: Path) -> None:
+    translated = write_translated(tmp_path / "translated", 200, rows_per_shard=40)
+    digests = []
+    for workers in (1, 2):
+        resources = Resources(work=tmp_path / f"work{workers}", workers=workers, in_process_rows=0)
+        output = tmp_path / f"scored{workers}"
+        score(WITHOUT_LANGUAGE, translated, directory, output, resources, load_fixed)
+        digests.append([record.sha256 for record in ShardDirectory(output).records])
+    assert digests[0] == digests[1]
+
+
+def test_the_model_is_in_the_key_and_in_the_signature(directory: Path) -> None:
+    def description() -> dict[str, object]:
+        return score_step(WITHOUT_LANGUAGE, directory, Resources(), load_fixed).description()
+
+    before = description()
+    model = before["fingerprints"]["model"]  # type: ignore[index]
+    line = signature(["tatoeba"], {"score": before}, SelectParameters(filters=[]))
+    assert f"|score:model:{model[:8]}|" in line
+    tensors = directory / "model.safetensors"
+    changed = bytearray(tensors.read_bytes())
+    changed[-1] ^= 1
+    tensors.write_bytes(bytes(changed))
+    assert description() != before
+
+
+def test_a_damaged_model_is_refused_before_scoring(directory: Path) -> None:
+    (directory / "model.safetensors").write_bytes(b"cut")
+    with pytest.raises(InputError, match=r"model\.safetensors"):
+        score_step(WITHOUT_LANGUAGE, directory, Resources(), load_fixed)
+
+
+def test_the_command_scores_with_a_model(directory: Path, tmp_path: Path) -> None:
+    pairs = [("the cat", "the dog"), ("the cat sat .", "a dog")]
+    (tmp_path / "pairs.tsv").write_text(tsv(pairs))
+    run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--vectors", directory)
+    expected = SentenceModel.open(directory).similarity(*(list(side) for side in zip(*pairs, strict=True)))
+    found = pq.read_table(tmp_path / "scored.parquet")["paraphrase_score"].to_numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -1,0 +1,221 @@
+"""The score step: row-aligned, null where there is nothing to score, the same for any number of workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import InputError, MissingPackageError
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.columns import COLUMNS, schema_of
+from paraforge.corpus.scoring import score as score_module
+from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together
+from paraforge.corpus.scoring.parameters import ScoreParameters
+from paraforge.corpus.scoring.score import build_scorers, score, score_step, score_table
+from paraforge.corpus.scoring.scorers import language, sentence_transformer
+from paraforge.corpus.scoring.scorers.meaning import Meaning
+
+WITHOUT_LANGUAGE = ScoreParameters(identify_language=False)
+# What needs no counts of the corpus, and the signs that do.
+ALONE = [
+    "reference_tokens",
+    "translation_tokens",
+    "paraphrase_score",
+    "overlap_1",
+    "overlap_2",
+    "overlap_3",
+    "copy_rate",
+    "digit_mismatch",
+    *(field.name for field in Meaning.fields),
+    "repetition",
+]
+SIGNS = ["unknown_words", "length_surprise", "character_score", "copied_words"]
+_BEFORE = ALONE.index("digit_mismatch") + 1
+SCORES = [*ALONE[:_BEFORE], "unknown_words", *ALONE[_BEFORE:], *SIGNS[1:]]
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    words = ["the", "cat", "dog", "sat", "."]
+    numbers = np.random.default_rng(2).normal(size=(len(words), 5)).astype(np.float32)
+    WordVectors(words, numbers).save(tmp_path / "vectors")
+    return tmp_path / "vectors"
+
+
+def rows(count: int) -> pa.Table:
+    texts = ["The cat sat.", "the dog sat", "unseen", "The 2 cats.", "the cat ."]
+    return pa.table(
+        {
+            "source": ["news" if k % 3 else "tatoeba" for k in range(count)],
+            "line": range(1, count + 1),
+            "reference": [texts[k % 5] for k in range(count)],
+            "translation": [None if k % 7 == 3 else texts[(k * 3) % 5] for k in range(count)],
+            "rejected": ["duplicate" if k % 7 == 3 else None for k in range(count)],
+            "failed": ["RuntimeError: x" if k % 11 == 5 else None for k in range(count)],
+        },
+        schema=schema_of(["source", "line", "reference", "translation", "rejected", "failed"]),
+    )
+
+
+def counted(*tables: pa.Table) -> CorpusCounts:
+    return put_together(map(count_shard, tables))
+
+
+def write_translated(path: Path, count: int, rows_per_shard: int = 10) -> Path:
+    writer = ShardWriter(path, rows(count).schema, rows_per_shard)
+    writer.write(rows(count))
+    writer.close({"step": "translate"})
+    return path
+
+
+def test_columns_types_and_nulls(vectors: Path) -> None:
+    table = rows(40)
+    scored = score_table(table, build_scorers(vectors, counts=counted(table)))
+    assert score_table(table, build_scorers(vectors)).equals(scored.select(ALONE))
+    assert scored.schema.names == SCORES
+    assert scored.num_rows == table.num_rows
+    for name in SCORES:
+        assert scored.schema.field(name).type == COLUMNS[name].type
+    for given, result in zip(table.to_pylist(), scored.to_pylist(), strict=True):
+        if given["rejected"] or given["failed"] or given["translation"] is None:
+            assert set(result.values()) == {None}
+        else:
+            scoreless = "unseen" in (given["reference"], given["translation"])
+            assert (result.pop("paraphrase_score") is None) == scoreless
+            assert result.pop("copied_words") is None  # there is no foreign side
+            assert result.pop("unknown_words") is result.pop("character_score") is None  # few words
+            assert None not in result.values()
+
+
+def test_scores_stand_in_their_rows(vectors: Path) -> None:
+    table = rows(40)
+    scorers = build_scorers(vectors, counts=counted(table))
+    whole = score_table(table, scorers)
+    for index in range(table.num_rows):
+        assert whole.slice(index, 1).to_pylist() == score_table(table.slice(index, 1), scorers).to_pylist()
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_tables_with_nothing_to_score(vectors: Path, count: int) -> None:
+    nothing = pa.table(
+        {"reference": [None] * count, "translation": ["x"] * count},
+        schema=schema_of(["reference", "translation"]),
+    )
+    scored = score_table(nothing, build_scorers(vectors, counts=counted(nothing)))
+    assert scored.num_rows == count
+    assert all(column.null_count == count for column in scored.columns)
+
+
+def test_stage(tmp_path: Path, vectors: Path) -> None:
+    translated = write_translated(tmp_path / "translated", 95)
+    resources = Resources(work=tmp_path / "work", workers=1)
+    report = score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / "scored", resources)
+    table = pa.concat_tables(ShardDirectory(tmp_path / "scored").tables())
+    expected = score_table(rows(95), build_scorers(vectors, counts=counted(rows(95))))
+    assert table.equals(expected)
+    assert (report.rows, report.shards, report.reused) == (95, 10, 0)
+    assert report.rows == report.scored + report.unscored
+    assert report.scored == expected.num_rows - expected["overlap_1"].null_count
+    assert report.without_paraphrase_score == report.scored - (
+        expected.num_rows - expected["paraphrase_score"].null_count
+    )
+    scores = [value for value in expected["paraphrase_score"].to_pylist() if value is not None]
+    assert report.mean_paraphrase_score == pytest.approx(np.mean(scores), abs=1e-5)
+    assert report.digit_mismatches == sum(filter(None, expected["digit_mismatch"].to_pylist()))
+    assert ShardView(translated, tmp_path / "scored").total_rows == 95
+
+    again = score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / "scored", resources)
+    assert again.reused == 10
+
+
+def test_an_empty_corpus(tmp_path: Path, vectors: Path) -> None:
+    translated = write_translated(tmp_path / "translated", 0)
+    report = score(
+        WITHOUT_LANGUAGE,
+        translated,
+        vectors,
+        tmp_path / "scored",
+        Resources(work=tmp_path / "work", workers=1),
+    )
+    assert (report.rows, report.scored, report.mean_paraphrase_score) == (0, 0, None)
+
+
+def key_of(parameters: ScoreParameters, vectors: Path) -> object:
+    return score_step(parameters, vectors, Resources(devices=["cpu"])).description()
+
+
+def test_what_the_result_depends_on(tmp_path: Path, vectors: Path) -> None:
+    pytest.importorskip("py3langid")
+    plain = key_of(WITHOUT_LANGUAGE, vectors)
+    assert key_of(WITHOUT_LANGUAGE, vectors) == plain
+    assert key_of(ScoreParameters(identify_language=False, languages=["en", "cs"]), vectors) == plain
+    with_language = key_of(ScoreParameters(identify_language=True), vectors)
+    assert with_language != plain
+    assert key_of(ScoreParameters(identify_language=None), vectors) == with_language
+    assert key_of(ScoreParameters(identify_language=True, languages=["en", "cs"]), vectors) != with_language
+    WordVectors(["a"], np.ones((1, 5), dtype=np.float32)).save(tmp_path / "other")
+    assert key_of(WITHOUT_LANGUAGE, tmp_path / "other") != plain
+
+
+def test_the_libraries_that_tokenise_and_sum_are_recorded(vectors: Path) -> None:
+    step = score_step(WITHOUT_LANGUAGE, vectors, Resources(devices=["cpu"]))
+    assert {"numba", "numpy", "sacremoses"} <= {*step.libraries}
+
+
+def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker n has the model on device n, counted round."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "modules.json").write_text("[]")
+    used: list[str] = []
+    monkeypatch.setattr(
+        sentence_transformer.SentenceTransformerCosine,
+        "__init__",
+        lambda self, directory, device: used.append(device),
+    )
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    parameters = ScoreParameters(identify_language=False, sentence_transformer=str(tmp_path / "model"))
+    for resources in (Resources(), Resources(devices=["cuda:3"]), Resources(devices=["cpu"])):
+        step = score_step(parameters, vectors, resources)
+        assert step.device.partition(":")[0] == resources.devices[0].partition(":")[0].replace("auto", "cuda")
+        for number in range(3):
+            monkeypatch.setattr(score_module, "worker_number", lambda number=number: number)
+            step.build(**step.arguments)
+    assert used == ["cuda:0", "cuda:1", "cuda:0", *["cuda:3"] * 3, *["cpu"] * 3]
+
+
+def test_language_is_off_where_its_package_is_absent(
+    monkeypatch: pytest.MonkeyPatch, vectors: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(language, "PACKAGE", "a_package_that_is_not_there")
+    caplog.set_level("INFO")
+    step = score_step(ScoreParameters(), vectors, Resources())
+    assert step.arguments["identify_language"] is False
+    assert "[language]'" in caplog.text
+    with pytest.raises(MissingPackageError):
+        score_step(ScoreParameters(identify_language=True), vectors, Resources())
+
+
+def test_language_columns(vectors: Path) -> None:
+    pytest.importorskip("py3langid")
+    scored = score_table(rows(20), build_scorers(vectors, identify_language=True, languages=["en", "cs"]))
+    assert scored.schema.names == [*ALONE, "reference_language", "translation_language"]
+
+
+def test_missing_things_are_found_before_any_work(tmp_path: Path, vectors: Path) -> None:
+    with pytest.raises(InputError, match="no such directory of word vectors"):
+        score_step(WITHOUT_LANGUAGE, tmp_path / "nothing", Resources())
+    absent = ScoreParameters(identify_language=False, sentence_transformer=str(tmp_path / "nothing"))
+    with pytest.raises(InputError, match=r"modules\.json"):
+        score_step(absent, vectors, Resources())
+
+
+def test_model_directory_may_name_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELS", "/models")
+    parameters = ScoreParameters(sentence_transformer="$MODELS/small")
+    assert parameters.directory("sentence_transformer") == Path("/models/small")

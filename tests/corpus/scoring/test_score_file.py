@@ -1,0 +1,319 @@
+"""``paraforge score``: TSV or Parquet in, Parquet out; whatever is wrong is said in one line."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import ConfigurationError, InputError, ParaforgeError
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.scoring import general
+from paraforge.corpus.scoring.score import build_scorers, score_table
+from paraforge.corpus.scoring.score_file import score_file
+from paraforge.corpus.scoring.word_scorer import WordScorer
+from tests.corpus.scoring.test_score import SCORES, counted
+from tests.here import run_command
+
+VECTORS = WordVectors(["the", "cat", "dog"], np.eye(3, dtype=np.float32))
+PAIRS = [("the cat", "the cat"), ("the cat", "the dog"), ('a "quoted\u2028 cat', "the\u0085 cat"), ("x", "")]
+
+
+@pytest.fixture
+def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    VECTORS.write_text(tmp_path / "vectors.txt")
+    return tmp_path / "vectors.txt"
+
+
+def run(*arguments: object) -> str:
+    """Run the command; what it says."""
+    return " ".join(run_command("score", *arguments).output.split())
+
+
+def tsv(pairs: list[tuple[str, str]]) -> str:
+    return "".join(f"{reference}\t{translation}\n" for reference, translation in pairs)
+
+
+def expected(pairs: list[tuple[str, str]]) -> pa.Table:
+    table = pa.table({"reference": [r for r, _ in pairs], "translation": [t for _, t in pairs]})
+    return score_table(table, build_scorers(VECTORS, counts=counted(table)))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_tsv(tmp_path: Path, vectors: Path, compressed: bool) -> None:
+    content = tsv(PAIRS).encode()
+    path = tmp_path / ("pairs.tsv.gz" if compressed else "pairs.tsv")
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    run(path, tmp_path / "scored.parquet", "--vectors", vectors)
+    table = pq.read_table(tmp_path / "scored.parquet")
+    assert table.column_names == ["line", "reference", "translation", *SCORES]
+    assert table["line"].to_pylist() == [1, 2, 3, 4]
+    assert list(zip(table["reference"].to_pylist(), table["translation"].to_pylist(), strict=True)) == PAIRS
+    assert table.select(SCORES).equals(expected(PAIRS))
+    assert table["paraphrase_score"].to_pylist()[:2] == [1, 0.5]
+
+
+def test_tsv_with_other_columns_and_a_header(tmp_path: Path, vectors: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("id\tmt\ten\n7\tthe dog\tthe cat\n", encoding="utf-8")
+    for number, options in enumerate(
+        [("--reference", "en", "--translation", "mt"), ("--reference", "2", "--translation", "1")]
+    ):
+        output = tmp_path / f"{number}.parquet"
+        run(path, output, "--vectors", vectors, "--header", *options)
+        table = pq.read_table(output)
+        assert table["line"].to_pylist() == [2]
+        assert table["reference"].to_pylist() == ["the cat"]
+        assert table["paraphrase_score"].to_pylist() == [0.5]
+
+
+def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
+    table = pa.table(
+        {
+            "en": [r for r, _ in PAIRS],
+            "overlap_1": ["an old column"] * len(PAIRS),
+            "mt": pa.array([t for _, t in PAIRS[:3]] + [None], pa.large_string()),
+            "weight": [0.5] * len(PAIRS),
+            "note": pa.array(["of a layout that Arrow cannot filter"] * len(PAIRS), pa.string_view()),
+        }
+    )
+    table = table.set_column(0, "en", table["en"].cast(pa.string_view()))
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    run(
+        tmp_path / "pairs.parquet",
+        tmp_path / "scored.parquet",
+        "--vectors",
+        vectors,
+        "--reference",
+        "en",
+        "--translation",
+        "mt",
+    )
+    scored = pq.read_table(tmp_path / "scored.parquet")
+    assert scored.column_names == ["reference", "translation", "weight", "note", *SCORES]
+    assert scored["weight"].equals(table["weight"]) and scored["note"].equals(table["note"])
+    assert scored.select(SCORES).slice(0, 3).equals(expected(PAIRS[:3]))
+    assert scored["overlap_1"].to_pylist()[3] is None
+
+
+@pytest.mark.slow
+def test_workers_give_identical_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.corpus.scoring.score_file.BATCH_ROWS", 500)
+    (tmp_path / "pairs.tsv").write_text(tsv(PAIRS[:2] * 2000), encoding="utf-8")
+    VECTORS.save(tmp_path / "vectors")
+    for workers in (1, 2):
+        rows = score_file(
+            tmp_path / "pairs.tsv",
+            tmp_path / f"{workers}.parquet",
+            {"vectors": tmp_path / "vectors"},
+            {"reference": 0, "translation": 1},
+            workers=workers,
+        ).rows
+        assert rows == 8000 // 2
+    assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
+
+
+WRONG = {
+    "missing": (None, "no such file"),
+    "empty": (b"", "empty"),
+    "one column": (b"the cat\n", "no column 1.*the first line has 1, counted from 0"),
+    "ragged": (b"a\tb\nc\n", "pairs.tsv:2: 1 columns"),
+    "invalid UTF-8": (b"a\tb\nc\xff\td\n", "pairs.tsv:2: not UTF-8"),
+    "truncated gz": (gzip.compress(b"a\tb\n" * 1000)[:-20], "damaged or truncated"),
+    "damaged Parquet": (b"PAR1" + b"x" * 100, "not a whole Parquet file"),
+    "very long line": (b"a\t" + b"b" * (3 << 20) + b"\n", "pairs.tsv:1: "),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input(tmp_path: Path, vectors: Path, case: str) -> None:
+    content, message = WRONG[case]
+    path = tmp_path / "pairs.tsv"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        run(path, tmp_path / "scored.parquet", "--vectors", vectors)
+    assert not (tmp_path / "scored.parquet").exists()
+    assert not list(tmp_path.glob(".scored*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (("--reference", "en"), ConfigurationError, "--reference en"),
+        (("--reference", "-1"), ConfigurationError, "--reference -1"),
+        (("--header",), InputError, "no pairs"),
+        (("--header", "--reference", "en"), InputError, "no column 'en'"),
+        (("--vectors", "nothing.txt"), InputError, "no such file or directory of word vectors"),
+        (("--sentence-transformer", "nothing"), InputError, r"modules\.json"),
+        (("--minimum", "0.4", "--wrong-pairs", "0.01"), ConfigurationError, "not both"),
+        (("--minimum", "nan"), ConfigurationError, "--minimum nan"),
+        (("--wrong-pairs", "1"), ConfigurationError, "--wrong-pairs 1"),
+        (("--wrong-pairs", "-0.1"), ConfigurationError, "--wrong-pairs -0.1"),
+        (("--wrong-pairs", "nan"), ConfigurationError, "--wrong-pairs nan"),
+        (("--wrong-pairs", "0.01"), ConfigurationError, "--wrong-pairs.*no two rows differ"),
+        (("--minimum", "0.4", "--by", "digits"), ConfigurationError, "--by digits: one of paraphrase_score"),
+        (("--by", "cosine"), ConfigurationError, "--sentence-transformer"),
+    ],
+)
+def test_wrong_options(
+    tmp_path: Path, vectors: Path, options: tuple[str, ...], error: type[ParaforgeError], message: str
+) -> None:
+    (tmp_path / "pairs.tsv").write_text("the cat\tthe dog\n")
+    with pytest.raises(error, match=message):
+        run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--vectors", vectors, *options)
+    assert not (tmp_path / "scored.parquet").exists()
+
+
+def test_parquet_without_the_column(tmp_path: Path, vectors: Path) -> None:
+    pq.write_table(pa.table({"reference": ["a"], "translation": [1]}), tmp_path / "pairs.parquet")
+    with pytest.raises(InputError, match="is int64, not text"):
+        run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors)
+    table = pa.table({"reference": ["a"], "translation": ["b"], "rejected": [False]})
+    pq.write_table(table, tmp_path / "flags.parquet")
+    with pytest.raises(InputError, match="'rejected' is bool, not text"):
+        run(tmp_path / "flags.parquet", tmp_path / "o.parquet", "--vectors", vectors)
+    with pytest.raises(InputError, match="no column 'mt' for translation; it has reference, translation"):
+        run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors, "--translation", "mt")
+
+
+def test_parquet_whose_columns_cannot_be_told_apart(tmp_path: Path, vectors: Path) -> None:
+    table = pa.table({"en": ["a"], "reference": ["b"], "translation": ["c"]})
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    arguments = (tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--vectors", vectors)
+    with pytest.raises(InputError, match="more than one column would be reference"):
+        run(*arguments, "--reference", "en")
+    with pytest.raises(InputError, match="more than one column would be reference and translation"):
+        run(*arguments, "--reference", "translation")
+
+
+def test_output_is_not_overwritten_unasked(tmp_path: Path, vectors: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("the cat\tthe dog\n")
+    (tmp_path / "o.parquet").write_text("precious")
+    with pytest.raises(InputError, match="already there"):
+        run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors)
+    with pytest.raises(InputError, match="--force does not replace it"):
+        run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors, "--force")
+    assert (tmp_path / "o.parquet").read_text() == "precious"
+    (tmp_path / "o.parquet").unlink()
+    run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors)
+    run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors, "--force")
+    assert pq.read_table(tmp_path / "o.parquet").num_rows == 1
+
+
+def test_without_vectors_the_built_in_scorer_scores(tmp_path: Path) -> None:
+    pairs = [("A dog runs.", "The dog is running."), ("It rains.", "A giant corimentmentment.")]
+    (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
+    run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    found = pq.read_table(tmp_path / "scored.parquet")["paraphrase_score"].to_pylist()
+    scorer = WordScorer.open(general.DIRECTORY)
+    assert found == pytest.approx(scorer.similarity(*zip(*pairs, strict=True)).tolist(), abs=1e-6)
+    assert found[0] > 0.6 > 0.2 > found[1]
+
+
+def own_pairs(count: int, wrong: int = 0, seed: int = 1) -> list[tuple[str, str]]:
+    """Sentences of the grammar of the sample, the last ones with translations of others."""
+    drawn = random.Random(seed)
+    nouns = ["dog", "cat", "horse", "bird", "child", "woman", "farmer", "doctor", "teacher", "singer"]
+    verbs = ["sees", "likes", "hears", "finds", "follows"]
+    places = ["garden", "kitchen", "street", "forest", "school", "station", "market", "church"]
+    references = []
+    for _ in range(count):
+        first, second = drawn.sample(nouns, 2)
+        references.append(f"The {first} {drawn.choice(verbs)} a {second} near the {drawn.choice(places)}.")
+    translations = [text.replace("near", "close to").replace("The", "One") for text in references]
+    right = count - wrong
+    return list(zip(references, translations[:right] + translations[right:][::-1], strict=True))
+
+
+def test_the_verdict_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(tsv(own_pairs(400)), encoding="utf-8")
+    said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    assert re.search(r"The paraphrase score separates true from wrong pairs with (0\.99\d|1\.000)", said)
+    assert re.search(
+        r"0\.\d+ would let at most one in 100 through \(95 % sure\) and keep (more than 99|9\d|100) % of",
+        said,
+    )
+    assert "rejected" not in pq.read_schema(tmp_path / "scored.parquet").names
+
+
+@pytest.mark.parametrize("option", [("--minimum", "0.8"), ("--wrong-pairs", "0.05")])
+def test_refused_pairs_have_a_reason_and_stay(tmp_path: Path, option: tuple[str, str]) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(tsv(own_pairs(400, wrong=100)), encoding="utf-8")
+    run(path, tmp_path / "all.parquet")
+    said = run(path, tmp_path / "marked.parquet", *option)
+    everything, marked = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("all", "marked"))
+    assert marked.drop_columns("rejected").equals(everything)
+    minimum = np.float32(re.search(r"paraphrase score below (0\.\d+)", said)[1])  # type: ignore[index]
+    scores = marked["paraphrase_score"].to_numpy()
+    expected = [None if score >= minimum else "paraphrase_score" for score in scores]
+    assert marked["rejected"].to_pylist() == expected
+    assert f"{(scores < minimum).sum()} refused" in said
+    if option[0] == "--wrong-pairs":
+        assert sum(reason is not None for reason in expected[300:]) > 80
+        assert sum(reason is not None for reason in expected[:300]) < 10
+
+
+def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> None:
+    pairs = own_pairs(200) + own_pairs(200, wrong=200)
+    table = pa.table(
+        {
+            "source": pa.array(["good"] * 200 + ["bad"] * 200).dictionary_encode(),
+            "reference": [reference for reference, _ in pairs],
+            "translation": [translation for _, translation in pairs],
+            "rejected": ["duplicate", None] * 200,
+        }
+    )
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    said = run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--minimum", "0.8")
+    assert "hardly tells right from wrong in bad" in said
+    found = pq.read_table(tmp_path / "o.parquet")
+    assert found["rejected"].to_pylist()[::2] == ["duplicate"] * 200
+    assert found["rejected"].to_pylist()[1:200:2] == [None] * 100
+    assert found["source"].to_pylist() == table["source"].to_pylist()
+
+
+def test_another_language_is_noticed(tmp_path: Path) -> None:
+    german = [f"Der Vorsitzende hat Gesetz Nummer {number} gestern nicht erwähnt." for number in range(50)]
+    (tmp_path / "pairs.tsv").write_text(tsv([(text, text.upper()) for text in german]), encoding="utf-8")
+    said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    assert re.search(r"knows \d+ % of the references' words; .* For another language give --vectors", said)
+
+
+@pytest.mark.parametrize("pairs", [[("A dog runs.", "One dog runs.")], [("It rains.", "It rains.")] * 50])
+def test_no_wrong_pairs_no_verdict(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+    (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
+    said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--minimum", "0.2")
+    assert "No verdict on the scores: no two rows of a source differ" in said
+    assert pq.read_table(tmp_path / "scored.parquet")["rejected"].null_count == len(pairs)
+
+
+@pytest.mark.parametrize("same", ["reference", "translation"])
+def test_what_is_the_same_in_all_rows_makes_no_wrong_pair(tmp_path: Path, same: str) -> None:
+    pairs = [(f"Dog {number} runs.", "It rains.") for number in range(20)]
+    pairs = pairs if same == "translation" else [(one, other) for other, one in pairs]
+    (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
+    said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
+    assert "no two rows of a source differ on both sides" in said
+
+
+def test_a_source_for_each_pair_is_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.corpus.scoring.score_file._MOST_SOURCES", 100)
+    pairs = own_pairs(300)
+    table = pa.table(
+        {
+            "source": [str(number) for number in range(300)],
+            "reference": [reference for reference, _ in pairs],
+            "translation": [translation for _, translation in pairs],
+        }
+    )
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    assert "separates true from wrong" in run(tmp_path / "pairs.parquet", tmp_path / "o.parquet")

@@ -1,0 +1,234 @@
+"""Wrong pairs: whose they are, that nothing but the rows decides them, and odd corpora."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paraforge.base.files import write_json
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.columns import COLUMNS, schema_of
+from paraforge.corpus.scoring.changed_pairs import changed_meanings, other_rows
+from paraforge.corpus.scoring.meaning.made_pairs import RULES
+from paraforge.corpus.scoring.score import build_scorers, score, score_table
+from paraforge.corpus.scoring.verdict import judge, judge_changed
+from paraforge.corpus.scoring.wrong_pairs import (
+    FEW,
+    RIGHT,
+    WRONG_PAIRS_NAME,
+    draw_wrong_pairs,
+    find_wrong_pairs,
+    judged_scores,
+    sample_sizes,
+    trained_on_corpus,
+)
+from paraforge.embeddings.trainer.paragram import TRAINED_ON_NAME
+from tests.corpus.scoring.test_score import WITHOUT_LANGUAGE
+
+WORDS = ["the", "cat", "dog", "sat", "ran", "a", "red", "house", "."]
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    numbers = np.random.default_rng(2).normal(size=(len(WORDS), 5)).astype(np.float32)
+    WordVectors(WORDS, numbers).save(tmp_path / "vectors")
+    return tmp_path / "vectors"
+
+
+def sentences(count: int, seed: int) -> list[str]:
+    dice = random.Random(seed)
+    return [" ".join(dice.choices(WORDS, k=dice.randint(1, 12))) + f" {n}" for n in range(count)]
+
+
+def table(sources: list[str], references: list[str], translations: list[str | None]) -> pa.Table:
+    lines: Counter[str] = Counter()
+    numbers = []
+    for name in sources:
+        lines[name] += 1
+        numbers.append(lines[name])
+    nothing = [None] * len(sources)
+    columns = [sources, numbers, references, translations, nothing, nothing]
+    names = ["source", "line", "reference", "translation", "rejected", "failed"]
+    return pa.table(dict(zip(names, columns, strict=True)), schema=schema_of(names))
+
+
+def scored_corpus(rows: pa.Table, vectors: Path, root: Path, per_shard: int = 40) -> Path:
+    writer = ShardWriter(root / "translated", rows.schema, per_shard)
+    writer.write(rows)
+    writer.close({"step": "translate"})
+    resources = Resources(work=root / "work", workers=1)
+    score(WITHOUT_LANGUAGE, root / "translated", vectors, root / "scored", resources)
+    return root / "scored"
+
+
+def found(scored: Path) -> pa.Table:
+    pairs = find_wrong_pairs([scored])
+    assert pairs is not None
+    return other_rows(pairs)
+
+
+def news_and_web(count: int = 200) -> pa.Table:
+    sources = ["news" if n % 4 else "web" for n in range(count)]
+    translations = [None if n % 10 == 3 else text for n, text in enumerate(sentences(count, 2))]
+    return table(sources, sentences(count, 1), translations)
+
+
+def test_pairs_are_of_other_rows_of_the_same_source(tmp_path: Path, vectors: Path) -> None:
+    rows = news_and_web()
+    pairs = found(scored_corpus(rows, vectors, tmp_path))
+    texts = {(row["source"], row["line"]): row for row in rows.to_pylist()}
+    usable = sum(row["translation"] is not None for row in texts.values())
+    assert pairs.num_rows == usable and sum(pairs["weight"].to_pylist()) == pytest.approx(usable)
+    for pair in pairs.to_pylist():
+        own = texts[pair["source"], pair["line"]]
+        other = texts[pair["translation_source"], pair["translation_line"]]
+        assert pair["source"] == pair["translation_source"]
+        assert pair["reference"] == own["reference"] != other["reference"]
+        assert pair["translation"] == other["translation"] != own["translation"]
+        assert abs(len(own["translation"].split()) - len(pair["translation"].split())) <= 2
+
+
+def test_they_are_scored_as_the_corpus_is(tmp_path: Path, vectors: Path) -> None:
+    scored = scored_corpus(news_and_web(), vectors, tmp_path)
+    pairs = found(scored)
+    expected = score_table(pairs.select(["reference", "translation"]), build_scorers(vectors))
+    assert pairs.select(expected.column_names).to_pylist() == expected.to_pylist()
+    whole = pa.concat_tables(ShardView(tmp_path / "translated", scored).tables())
+    own = {(row["source"], row["line"]): row for row in whole.to_pylist()}
+    judged = [name for name in judged_scores() if name in expected.column_names]
+    assert "paraphrase_score" in judged and "reference_tokens" not in judged
+    for pair in pairs.to_pylist():
+        row = own[pair["source"], pair["line"]]
+        assert [pair[f"{RIGHT}{name}"] for name in judged] == [row[name] for name in judged]
+
+
+def test_shards_do_not_matter(tmp_path: Path, vectors: Path) -> None:
+    one, many = (scored_corpus(news_and_web(), vectors, tmp_path / str(size), size) for size in (500, 7))
+    assert (one / WRONG_PAIRS_NAME).read_bytes() == (many / WRONG_PAIRS_NAME).read_bytes()
+
+
+def test_a_killed_run_is_taken_up_to_the_same_bytes(
+    tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from paraforge.corpus.scoring import wrong_pairs
+
+    whole = scored_corpus(news_and_web(), vectors, tmp_path / "whole") / WRONG_PAIRS_NAME
+    for name in ("run_step", "store_wrong_pairs", "replaced_directory"):
+        with monkeypatch.context() as patch:
+            patch.setattr(wrong_pairs, name, lambda *arguments: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                scored_corpus(news_and_web(), vectors, tmp_path / "killed")
+        assert not (tmp_path / "killed" / "scored" / WRONG_PAIRS_NAME).exists()
+    again = scored_corpus(news_and_web(), vectors, tmp_path / "killed") / WRONG_PAIRS_NAME
+    assert again.read_bytes() == whole.read_bytes()
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers(0, 10**9), max_size=60))
+def test_every_source_has_its_share(sources: dict[str, int]) -> None:
+    sizes = sample_sizes(sources)
+    assert sizes.keys() == {name for name, rows in sources.items() if rows}
+    assert all(1 <= size <= sources[name] for name, size in sizes.items())
+    assert sum(sizes.values()) <= 40_000
+    least = min(500, 20_000 // max(1, len(sources)))
+    assert all(size >= min(sources[name], least) for name, size in sizes.items())
+
+
+def test_of_too_many_sources_the_largest_are_drawn_from() -> None:
+    sources = {f"source-{number:05d}": 1 + number % 3 for number in range(50_000)}
+    sizes = sample_sizes(sources)
+    assert len(sizes) == 20_000 and set(sizes.values()) == {1}
+    assert min(sources[name] for name in sizes) == 2
+    assert sum(sources[name] == 3 for name in sizes) == 16_666
+
+
+def test_a_large_source_is_drawn_from(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as asked for, by lineage alone, each standing for the rows of its source."""
+    from paraforge.corpus.scoring import wrong_pairs
+
+    scored = scored_corpus(news_and_web(1_000), vectors, tmp_path)
+    view = ShardView(tmp_path / "translated", scored)
+    counts = {"news": 650, "web": 250}
+    monkeypatch.setattr(wrong_pairs, "sample_sizes", lambda sources: {"news": 60, "web": 40})
+    pairs = other_rows(draw_wrong_pairs(view, counts))
+    assert Counter(pairs["source"].to_pylist()) == {"news": 60, "web": 40}
+    assert sum(pairs["weight"].to_pylist()) == pytest.approx(900)
+    lines = [(row["source"], row["line"]) for row in pairs.to_pylist()]
+    assert lines == sorted(lines)
+    assert len(set(lines)) == 100 and max(line for _, line in lines) > 200
+
+
+@pytest.mark.parametrize(
+    ("sources", "references", "translations", "pairs"),
+    [
+        (["a"], ["one"], ["eins"], 0),
+        (["a"] * 5, ["same"] * 5, ["gleich"] * 5, 0),
+        (["a"] * 5, ["same"] * 5, list("vwxyz"), 0),
+        (["a"] * 3, ["p", "q", "r"], [None] * 3, 0),
+        (["a"] * 2, ["p", "q"], ["v", "w"], 2),
+        (["a", "b"], ["p", "q"], ["v", "w"], 2),  # small sources exchange their translations
+        (["a"] * 4, ["p", "p", "p", "q"], ["v", "v", "v", "w"], 4),
+    ],
+)  # fmt: skip
+def test_odd_corpora(
+    tmp_path: Path, vectors: Path, sources: list[str], references: list[str],
+    translations: list[str | None], pairs: int,
+) -> None:  # fmt: skip
+    drawn = found(scored_corpus(table(sources, references, translations), vectors, tmp_path))
+    assert drawn.num_rows == pairs
+    assert {"paraphrase_score", f"{RIGHT}paraphrase_score", "weight"} <= set(drawn.column_names)
+
+
+def test_identical_sentences_of_one_source_leave_the_others_alone(tmp_path: Path, vectors: Path) -> None:
+    sources = ["same"] * (2 * FEW) + ["news"] * (2 * FEW)
+    texts = [["cat"] * (2 * FEW) + sentences(2 * FEW, seed) for seed in (1, 2)]
+    pairs = found(scored_corpus(table(sources, texts[0], list(texts[1])), vectors, tmp_path))
+    assert Counter(pairs["source"].to_pylist()) == {"news": 2 * FEW}
+
+
+def test_ranks_of_one_row_are_no_wrong_pairs_of_each_other(tmp_path: Path, vectors: Path) -> None:
+    rows = table(["a"] * 4, ["p", "p", "q", "q"], ["v", "w", "x", "y"])
+    ranked = rows.set_column(1, COLUMNS["line"], [[1, 1, 2, 2]]).add_column(
+        2, COLUMNS["rank"], [pa.array([0, 1, 0, 1], pa.int8())]
+    )
+    pairs = found(scored_corpus(ranked, vectors, tmp_path))
+    assert pairs.num_rows == 4
+    assert all(pair["line"] != pair["translation_line"] for pair in pairs.to_pylist())
+
+
+def test_a_scorer_of_this_very_corpus_is_known(tmp_path: Path, vectors: Path) -> None:
+    assert not trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
+    digest = ShardDirectory(tmp_path / "translated").digest
+    write_json(vectors / TRAINED_ON_NAME, {"shards": digest})
+    assert trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
+    write_json(vectors / TRAINED_ON_NAME, {"shards": "another"})
+    assert not trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
+
+
+def test_changed_meanings_are_made_of_the_rows_own_translations(tmp_path: Path, vectors: Path) -> None:
+    """By rule, with both sides' scores; the first rows by their keys, so that many rows cost no more."""
+    texts = [f"The man paid {number} crowns and was happy." for number in range(100, 250)]
+    rows = table(["a"] * 150, texts, texts)
+    scored = scored_corpus(rows, vectors, tmp_path)
+    whole = find_wrong_pairs([scored])
+    assert whole is not None
+    made = changed_meanings(whole)
+    assert made.num_rows == 150 and whole.num_rows == 300
+    assert sum(made["weight"].to_pylist()) == pytest.approx(150)
+    for pair in made.to_pylist():
+        assert pair["reference"] != pair["translation"] and pair["rule"] in RULES
+        assert (pair["source"], pair["line"]) == (pair["translation_source"], pair["translation_line"])
+        assert pair[f"{RIGHT}contradiction"] == 0 < pair["contradiction"]
+    verdict = judge_changed(whole)
+    assert verdict["pairs"] == 150 and verdict["separation"]["value"] == verdict["found"] == 1
+    assert judge(whole, "paraphrase_score").changed is not None
+    old = whole.drop_columns(["rule"])
+    assert judge_changed(old) == {} and judge(old, "paraphrase_score").changed is None

@@ -1,0 +1,93 @@
+"""Selection row by row in plain Python: what the vectorised selection has to agree with."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.base.shards.lineage import sampling_keys
+from paraforge.corpus.selection.filters.bounds import BoundsParameters
+from paraforge.corpus.selection.filters.decile import DecileParameters
+from paraforge.corpus.selection.filters.flag import FlagParameters
+from paraforge.corpus.selection.filters.language import LanguageParameters
+from paraforge.corpus.selection.filters.length import LengthParameters
+from paraforge.corpus.selection.filters.near_duplicates import NearDuplicatesParameters
+from paraforge.corpus.selection.filters.sample import SampleParameters
+from paraforge.corpus.selection.parameters import SelectParameters
+
+INSIDE = {
+    "both": lambda value, low, high: low <= value <= high,
+    "left": lambda value, low, high: low <= value < high,
+    "right": lambda value, low, high: low < value <= high,
+    "neither": lambda value, low, high: low < value < high,
+}
+
+
+def expected_fates(table: pa.Table, parameters: SelectParameters) -> list[str | None]:
+    """For each row: ``failed``, a reason, or None where it is kept."""
+    rows = table.to_pylist()
+    fates: list[str | None] = ["failed" if row["failed"] else row["rejected"] for row in rows]
+    open_rows = [place for place, fate in enumerate(fates) if fate is None]
+    tenths: dict[str, dict[int, int]] = {}
+    for score in parameters.decile_scores():
+        ranked = [place for place in open_rows if rows[place][score] is not None]
+        ranked.sort(key=lambda place: rows[place][score])
+        tenths[score] = {place: 1 + rank * 10 // len(ranked) for rank, place in enumerate(ranked)}
+
+    def refuse(reasons: dict[int, str | None]) -> None:
+        for place, reason in reasons.items():
+            if reason is not None and fates[place] is None:
+                fates[place] = reason
+
+    for score in parameters.required:
+        refuse({place: f"no_{score}" if rows[place][score] is None else None for place in open_rows})
+    for one in parameters.filters:
+        standing = [place for place in open_rows if fates[place] is None]
+        if isinstance(one, SampleParameters):
+            keys = sampling_keys(table.select(["source", "line", "rank"]), one.seed)
+            drawn = set(sorted(standing, key=lambda place: (keys[place], place))[: one.size])
+            refuse({place: None if place in drawn else one.reason for place in standing})
+        elif isinstance(one, NearDuplicatesParameters):
+            seen: Counter[str] = Counter()
+            for place in standing:
+                key = normalised(rows[place]["reference"])
+                refuse({place: one.reason if seen[key] >= one.per_reference else None})
+                seen[key] += 1
+        else:
+            refuse({place: judge(one, rows[place], tenths, place) for place in standing})
+    return fates
+
+
+def normalised(text: str) -> str:
+    """As :func:`paraforge.base.text.normalisation.normalise`."""
+    lowered = unicodedata.normalize("NFKC", text).lower()
+    return " ".join(re.sub(r"[^\w]+|_", " ", lowered).split()) or text
+
+
+def judge(one: Any, row: dict[str, Any], tenths: dict[str, dict[int, int]], place: int) -> str | None:
+    """The reason for which a filter that looks at single rows refuses one."""
+    if isinstance(one, (LengthParameters, BoundsParameters)):
+        length = isinstance(one, LengthParameters)
+        columns = ["reference_tokens", "translation_tokens"] if length else [one.score]
+        low = -math.inf if one.minimum is None else float(np.float32(one.minimum))
+        high = math.inf if one.maximum is None else float(np.float32(one.maximum))
+        inside = INSIDE["both" if length else one.closed]
+        for column in columns:
+            if row[column] is None:
+                return f"no_{column}" if length or one.missing == "refuse" else None
+        return None if all(inside(row[column], low, high) for column in columns) else one.reason
+    if isinstance(one, DecileParameters):
+        tenth = tenths[one.score].get(place)
+        if tenth is None:
+            return f"no_{one.score}"
+        return None if tenth in one.tenths() else one.reason
+    if isinstance(one, FlagParameters):
+        return one.reason if bool(row[one.column]) == one.refuse else None
+    assert isinstance(one, LanguageParameters)
+    return None

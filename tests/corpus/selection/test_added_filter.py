@@ -1,0 +1,134 @@
+"""A filter is one file: here one of another package, which nothing here knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.corpus.selection.corpora import cut, random_pairs, write_corpus
+from tests.corpus.selection.published import publish_pairs
+
+MODULE = '''
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow.compute as pc
+
+from paraforge.corpus.selection.filters import FilterParameters
+
+
+@dataclass
+class QuestionFilter:
+    name: str
+    columns = ("reference",)
+
+    @property
+    def reasons(self):
+        return (self.name,)
+
+    def verdicts(self, rows, shard):
+        return pc.ends_with(rows["reference"], "?").to_numpy().astype(np.uint8)
+
+
+class QuestionParameters(FilterParameters):
+    """No questions."""
+
+    kind: Literal["question"]
+
+    def columns(self):
+        return ("reference",)
+
+    def refusal(self):
+        return "a question"
+
+    def signature(self, fingerprint=None):
+        return "no", "questions"
+
+    def prepare(self, pairs):
+        return QuestionFilter(self.reason)
+'''
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from paraforge.interface.configuration.reference import parameters_markdown
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.publication import publish
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.reasons import explain_filters
+from paraforge.corpus.selection.select import select
+from paraforge.base.shards.resources import Resources
+
+root = Path(sys.argv[1])
+inputs = [root / "translated", root / "scored"]
+parameters = SelectParameters.model_validate({"filters": [{"kind": "question"}]})
+resources = Resources(workers=1, work=root / "work")
+report = select(parameters, inputs, root / "selected", resources)
+outputs = root / "corpus", root / "rejected"
+published = publish(PublishParameters(), inputs, root / "selected", *outputs, resources)
+print(json.dumps({
+    "rejected": report.counts.rejected["question"],
+    "result": report.result(),
+    "words": explain_filters(parameters)["question"],
+    "signature": published.corpus.signature,
+    "documented": "QuestionParameters" in parameters_markdown(),
+}))
+"""
+
+
+def install(root: Path, module: str) -> dict[str, str]:
+    """An environment in which a package with this module is installed."""
+    package = root / "site"
+    (package / "questions-1.0.dist-info").mkdir(parents=True)
+    (package / "questions-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: questions\n")
+    (package / "questions-1.0.dist-info" / "entry_points.txt").write_text(
+        "[paraforge.filters]\nquestions = questions\n"
+    )
+    (package / "questions.py").write_text(module)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
+
+
+def test_a_filter_of_another_package(tmp_path: Path) -> None:
+    environment = install(tmp_path, MODULE)
+    pairs = random_pairs(200, seed=2)
+    texts = [f"{text}?" if place % 3 else text for place, text in enumerate(pairs["reference"].to_pylist())]
+    place = pairs.column_names.index("reference")
+    pairs = pairs.set_column(place, pairs.schema.field(place), [texts])
+    write_corpus(pairs, tmp_path, cut(200, 60))
+    rows = pairs.to_pylist()
+    asked = sum(
+        row["reference"].endswith("?")
+        for row in rows
+        if not row["rejected"] and not row["failed"] and row["paraphrase_score"] is not None
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    seen = json.loads(ran.stdout)
+    assert seen["rejected"] == asked > 0
+    assert seen["result"].endswith(" s") and f"{100 * asked / 200:.1f} % a question" in seen["result"]
+    assert seen["words"] == "a question"
+    assert "|no:questions|" in seen["signature"]
+    assert seen["documented"]
+
+
+def test_a_package_that_is_broken(tmp_path: Path) -> None:
+    publish_pairs(tmp_path / "data", rows=50)
+    ran = subprocess.run(
+        [sys.executable, "-c", "from paraforge.interface.cli import main; main()", "summary", str(tmp_path)],
+        env=install(tmp_path, "import no_such_module"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "'questions'" in ran.stderr and "Repair that package" in ran.stderr
+    assert "Traceback" not in ran.stderr

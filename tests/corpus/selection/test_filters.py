@@ -1,0 +1,94 @@
+"""Filters: what they accept, what a missing value does, and who refuses first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraforge.corpus.selection.filters import apply_filters
+from paraforge.corpus.selection.filters.bounds import Bounds, ScoreFilter
+from paraforge.corpus.selection.filters.decile import DecileFilter
+from paraforge.corpus.selection.filters.flag import FlagFilter
+from paraforge.corpus.selection.filters.language import CategoryFilter
+
+
+@pytest.mark.parametrize(
+    ("bounds", "values", "accepted"),
+    [
+        (Bounds(0.4, 1.0), [0.39, 0.4, 0.7, 1.0, 1.01], [False, True, True, True, False]),
+        (Bounds(0.4, 1.0, "left"), [0.4, 1.0], [True, False]),
+        (Bounds(0.4, 1.0, "right"), [0.4, 1.0], [False, True]),
+        (Bounds(0.4, 1.0, "neither"), [0.4, 0.5, 1.0], [False, True, False]),
+        (Bounds(None, 0.7), [-5.0, 0.7, 0.71], [True, True, False]),
+        (Bounds(0.7, None, "neither"), [0.7, 0.71], [False, True]),
+        (Bounds(), [float("inf"), float("-inf"), 0.0], [True, True, True]),
+    ],
+)
+def test_bounds(bounds: Bounds, values: list[float], accepted: list[bool]) -> None:
+    """0.7 as a 32-bit number is below 0.7 as a 64-bit one, and is still refused by an open bound of 0.7."""
+    for kind in (np.float32, np.float64):
+        assert bounds.accept(np.array(values, kind)).tolist() == accepted
+
+
+def test_bounds_on_whole_numbers() -> None:
+    assert Bounds(1, 30).accept(np.array([0, 1, 30, 31], np.int32)).tolist() == [False, True, True, False]
+    assert Bounds(0.5, None).accept(np.array([0, 1], np.int8)).tolist() == [False, True]
+
+
+def table(**columns: Any) -> pa.Table:
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_score_has_a_reason_of_its_own(missing: float | None) -> None:
+    rows = table(paraphrase_score=pa.array([0.9, missing, 0.1], pa.float32()))
+    one = ScoreFilter("similar", ("paraphrase_score",), Bounds(0.4, 1.0))
+    assert one.reasons == ("similar", "no_paraphrase_score")
+    assert one.verdicts(rows, 0).tolist() == [0, 2, 1]
+    lenient = ScoreFilter("similar", ("paraphrase_score",), Bounds(0.4, 1.0), missing="accept")
+    assert lenient.verdicts(rows, 0).tolist() == [0, 0, 1]
+
+
+def test_length_filter_looks_at_both_sides() -> None:
+    rows = table(
+        reference_tokens=pa.array([5, 31, 5, None, 31], pa.int32()),
+        translation_tokens=pa.array([5, 5, 31, 5, None], pa.int32()),
+    )
+    one = ScoreFilter("length", ("reference_tokens", "translation_tokens"), Bounds(1, 30))
+    assert one.verdicts(rows, 0).tolist() == [0, 1, 1, 2, 3]
+
+
+def test_language_filter() -> None:
+    rows = table(reference_language=["en", "cs", "en", None], translation_language=["en", "en", "de", "en"])
+    columns = ("reference_language", "translation_language")
+    assert CategoryFilter("language", columns, ("en",)).verdicts(rows, 0).tolist() == [0, 1, 1, 0]
+    strict = CategoryFilter("language", columns, ("en",), missing="refuse")
+    assert strict.verdicts(rows, 0).tolist() == [0, 1, 1, 2]
+
+
+def test_flag_filter_takes_a_missing_flag_for_false() -> None:
+    rows = table(runaway=pa.array([True, False, None]))
+    assert FlagFilter("runaway", "runaway").verdicts(rows, 0).tolist() == [1, 0, 0]
+    assert FlagFilter("calm", "runaway", refused=False).verdicts(rows, 0).tolist() == [0, 1, 1]
+
+
+def test_decile_filter() -> None:
+    rows = table(paraphrase_score_decile=pa.array([10, 9, 8, None], pa.int8()))
+    one = DecileFilter("top", "paraphrase_score", (9, 10))
+    assert one.verdicts(rows, 0).tolist() == [0, 0, 1, 2]
+    assert one.reasons == ("top", "no_paraphrase_score")
+
+
+def test_the_first_filter_that_refuses_gives_the_reason() -> None:
+    rows = table(
+        paraphrase_score=pa.array([0.9, 0.1, 0.1, None, 0.9], pa.float32()),
+        runaway=pa.array([True, True, False, True, False]),
+    )
+    filters = [ScoreFilter("similar", ("paraphrase_score",), Bounds(0.4)), FlagFilter("runaway", "runaway")]
+    alive = np.array([True, True, True, True, False])
+    # Codes: 7 similar, 8 no_paraphrase_score, 9 runaway.
+    assert apply_filters(filters, rows, alive, 0, first_code=7).tolist() == [9, 7, 7, 8, 0]
+    assert apply_filters(filters[::-1], rows, alive, 0, first_code=7).tolist() == [7, 7, 8, 7, 0]

@@ -1,0 +1,118 @@
+"""The choice select=quality on pairs that show each of its filters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.corpus.columns import schema_of
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.parameters import ScoreParameters
+from paraforge.corpus.scoring.score import score
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.reasons import explain_reasons
+from paraforge.corpus.selection.select import select
+
+PARAMETERS = SelectParameters.model_validate(
+    yaml.safe_load((Path(__file__).parents[3] / "configs" / "select" / "quality.yaml").read_text())["select"]
+)
+SCHEMA = schema_of(
+    [
+        "source",
+        "line",
+        "source_text",
+        "reference",
+        "translation",
+        "runaway",
+        "output_truncated",
+        "rejected",
+        "failed",
+    ]
+)
+THINGS = [
+    "dog",
+    "house",
+    "river",
+    "teacher",
+    "garden",
+    "letter",
+    "window",
+    "morning",
+    "church",
+    "horse",
+    "letter",
+]
+VERBS = ["saw", "painted", "liked", "remembered", "described", "photographed", "visited"]
+FAILED = {
+    "repetition": "The woman saw the dog dog dog dog in the park.",
+    "copied_words": "The žena viděla dog in the park.",
+    "unknown_words": "The corimentmast ablethion saw dog.",
+    "paraphrase_score": "It will rain all day tomorrow in Paris.",
+    "trigram_overlap": "The woman saw the dog in the park.",
+    None: "A woman noticed a dog in the park.",
+}
+
+
+@pytest.fixture(scope="module")
+def selected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+    place = tmp_path_factory.mktemp("quality")
+    rows = [
+        (
+            "s",
+            0,
+            None,
+            f"The {a} {verb} the {b}.",
+            f"This {a} {verb} that {b} there.",
+            False,
+            False,
+            None,
+            None,
+        )
+        for a in THINGS
+        for b in THINGS
+        for verb in VERBS[:2]
+        if a != b
+    ]
+    rows += [
+        (
+            "s",
+            0,
+            "Žena viděla psa v parku.",
+            "The woman saw the dog in the park.",
+            text,
+            False,
+            False,
+            None,
+            None,
+        )
+        for text in FAILED.values()
+    ]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    columns[1] = list(range(1, len(rows) + 1))
+    writer = ShardWriter(place / "translated", SCHEMA)
+    writer.write(pa.table(columns, schema=SCHEMA))
+    writer.close({"step": "translate"})
+    resources = Resources(work=place / "work", workers=1)
+    score(
+        ScoreParameters(identify_language=False), place / "translated", DIRECTORY, place / "scored", resources
+    )
+    select(PARAMETERS, [place / "translated", place / "scored"], place / "selected", resources)
+    return ShardDirectory(place / "selected").read(0).slice(len(rows) - len(FAILED)).to_pylist()
+
+
+def test_each_failure_has_its_reason(selected: list[dict[str, object]]) -> None:
+    assert [row["rejected"] for row in selected] == list(FAILED)
+
+
+def test_the_reasons_in_words() -> None:
+    words = explain_reasons({"select": {"parameters": PARAMETERS}})
+    assert words["unknown_words"] == "share of unknown words above 0.25"
+    assert words["copied_words"] == "share of copied foreign words above 0.15"
+    assert words["repetition"] == "share of repeated letters above 0.1"
+    assert words["length_surprise"] == "deviations from the usual length below -7 or above 7"
+    assert words["character_score"] == "spelling score below -2"

@@ -1,0 +1,250 @@
+"""Selection over shards: agrees with the plain oracle, adds up, and depends on nothing that it should not."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import SelectReport, select
+from tests.corpus.selection.corpora import cut, random_pairs, resources, write_corpus, write_shards
+from tests.corpus.selection.oracle import expected_fates
+
+PAIRS = random_pairs(600, seed=5)
+CLOSED = st.sampled_from(["both", "left", "right", "neither"])
+# Scores are rounded, so that bounds meet scores and ties are many.
+SCORES = st.sampled_from(["paraphrase_score", "overlap_1", "overlap_3", "copy_rate"])
+
+
+def bounds() -> st.SearchStrategy[dict[str, Any]]:
+    edges = st.tuples(st.integers(0, 9), st.integers(1, 5)).map(lambda t: (t[0] / 10, (t[0] + t[1]) / 10))
+    return st.builds(
+        lambda score, edge, closed, missing, side: {
+            "kind": "bounds",
+            "score": score,
+            "minimum": edge[0] if side != "maximum" else None,
+            "maximum": edge[1] if side != "minimum" else None,
+            "closed": closed,
+            "missing": missing,
+        },
+        SCORES,
+        edges,
+        CLOSED,
+        st.sampled_from(["refuse", "accept"]),
+        st.sampled_from(["both", "minimum", "maximum"]),
+    )
+
+
+FILTERS = st.lists(
+    st.one_of(
+        bounds(),
+        st.integers(1, 10).map(lambda n: {"kind": "length", "minimum": 2, "maximum": 2 + n}),
+        st.builds(lambda s, n: {"kind": "decile", "score": s, "top": n}, SCORES, st.integers(1, 9)),
+        st.sets(st.integers(1, 10), min_size=5).map(
+            lambda keep: {"kind": "decile", "score": "overlap_2", "keep": sorted(keep)}
+        ),
+        st.sampled_from(["runaway", "output_truncated", "digit_mismatch"]).map(
+            lambda name: {"kind": "flag", "column": name}
+        ),
+        st.integers(1, 3).map(lambda n: {"kind": "near_duplicates", "per_reference": n}),
+        st.builds(
+            lambda n, seed: {"kind": "sample", "size": n, "seed": seed},
+            st.integers(1, 400),
+            st.integers(0, 3),
+        ),
+    ),
+    max_size=5,
+).map(lambda filters: [{**one, "name": f"f{place}"} for place, one in enumerate(filters)])
+
+
+def fates(selected: Path, table: pa.Table) -> list[str | None]:
+    rejected = pa.concat_tables(ShardDirectory(selected).tables(["rejected"])).column("rejected").to_pylist()
+    failed = table.column("failed").to_pylist()
+    return ["failed" if why and not reason else reason for reason, why in zip(rejected, failed, strict=True)]
+
+
+def run(parameters: Any, table: pa.Table, root: Path, sizes: list[int], workers: int = 1) -> SelectReport:
+    inputs = write_corpus(table, root, sizes)
+    return select(
+        SelectParameters.model_validate(parameters), inputs, root / "selected", resources(root, workers)
+    )
+
+
+@settings(max_examples=40)
+@given(FILTERS, st.sampled_from([[], ["paraphrase_score"]]), st.integers(100, 600))
+def test_any_filters_over_any_shards(filters: list[Any], required: list[str], shard_rows: int) -> None:
+    """Rows in = kept + rejected + failed, and each row's fate is that of the row-by-row oracle."""
+    parameters = {"required": required, "deciles": ["paraphrase_score"], "filters": filters}
+    root = Path(tempfile.mkdtemp())
+    try:
+        report = run(parameters, PAIRS, root, cut(600, shard_rows))
+        found = fates(root / "selected", PAIRS)
+    finally:
+        shutil.rmtree(root)
+    expected = expected_fates(PAIRS, SelectParameters.model_validate(parameters))
+    assert found == expected
+    counts = report.counts
+    assert counts.rows_in == 600 == counts.kept + counts.rejected.total() + counts.failed.total()
+    assert counts.kept == expected.count(None)
+    assert counts.failed == Counter({"engine_error": expected.count("failed")})
+    assert counts.rejected == Counter(fate for fate in expected if fate not in (None, "failed"))
+
+
+EVERYTHING = {
+    "filters": [
+        {"kind": "flag", "column": "runaway"},
+        {"kind": "near_duplicates", "per_reference": 2},
+        {"kind": "decile", "score": "overlap_1", "top": 9},
+        {"kind": "sample", "size": 200},
+    ]
+}
+
+
+def test_workers_change_no_byte(tmp_path: Path) -> None:
+    digests = []
+    for workers in (1, 2, 4):
+        run(EVERYTHING, PAIRS, tmp_path / str(workers), cut(600, 150), workers)
+        digests.append(
+            [record.sha256 for record in ShardDirectory(tmp_path / str(workers) / "selected").records]
+        )
+    assert digests[0] == digests[1] == digests[2]
+
+
+def test_shard_size_changes_no_fate(tmp_path: Path) -> None:
+    found = []
+    for shard_rows in (600, 90):
+        root = tmp_path / str(shard_rows)
+        run(EVERYTHING, PAIRS, root, cut(600, shard_rows))
+        found.append(fates(root / "selected", PAIRS))
+    assert found[0] == found[1]
+
+
+def test_the_deciles_are_a_column_and_metrics(tmp_path: Path) -> None:
+    report = run({"deciles": ["paraphrase_score", "reference_tokens"]}, PAIRS, tmp_path, cut(600, 100))
+    table = pa.concat_tables(ShardDirectory(tmp_path / "selected").tables())
+    assert table.column_names == ["rejected", "paraphrase_score_decile", "reference_tokens_decile"]
+    fate = zip(PAIRS.column("rejected").to_pylist(), PAIRS.column("failed").to_pylist(), strict=True)
+    ranked = [reason is None and why is None for reason, why in fate]
+    tenths = table.column("reference_tokens_decile").to_pylist()
+    assert [tenth is not None for tenth in tenths] == ranked
+    sizes = Counter(tenth for tenth in tenths if tenth is not None)
+    assert set(sizes) == set(range(1, 11))
+    assert set(sizes.values()) <= {sum(ranked) // 10, sum(ranked) // 10 + 1}
+    metrics = report.metrics()
+    assert len(metrics["deciles"]["paraphrase_score"]) == 9
+    assert metrics["deciles"]["paraphrase_score"] == sorted(metrics["deciles"]["paraphrase_score"])
+    assert metrics["rows_in"] == 600
+
+
+def test_decontamination_in_a_run(tmp_path: Path) -> None:
+    reference = PAIRS.filter(pa.compute.is_null(PAIRS.column("rejected"))).column("reference")[0].as_py()
+    (tmp_path / "test.txt").write_text(f"{reference.upper()}!\n", encoding="utf-8")
+    parameters = {"filters": [{"kind": "decontamination", "files": [{"path": str(tmp_path / "test.txt")}]}]}
+    report = run({"required": [], **parameters}, PAIRS, tmp_path, [600])
+    rejected = report.counts.rejected["decontamination"]
+    rows = [row for row in PAIRS.to_pylist() if not row["rejected"] and not row["failed"]]
+    same = [reference in (row["reference"], row["translation"]) for row in rows]
+    assert rejected == sum(same) > 0
+    description = ShardDirectory(tmp_path / "selected").description
+    assert len(description["fingerprints"]["decontamination"]) == 64
+
+
+def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many passes there are, each goes from nothing to all rows and no further."""
+    passes: list[int] = []
+
+    class Display:
+        def update(self, amount: int) -> None:
+            passes[-1] += amount
+
+        def status(self, text: str) -> None:
+            pass
+
+        def begin(self, phase: str) -> None:
+            passes.append(0)
+
+    @contextmanager
+    def display(*, total: int, unit: str, description: str) -> Iterator[Display]:
+        assert (total, unit, description) == (300, "rows", "select")
+        yield Display()
+
+    monkeypatch.setattr("paraforge.corpus.selection.select.progress", display)
+    inputs = write_corpus(random_pairs(300), tmp_path, cut(300, 70))
+    parameters = SelectParameters.model_validate(
+        {"filters": [{"kind": "near_duplicates"}, {"kind": "sample", "size": 100}]}
+    )
+    report = select(parameters, inputs, tmp_path / "selected", resources(tmp_path))
+    assert len(passes) > 3 and set(passes) == {300}
+    assert re.fullmatch(
+        r"100 of 300 kept; \d+\.\d % not among the 100 drawn at random; \d+\.\d s", report.result()
+    )
+
+
+def test_nothing_kept_is_a_warning_not_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    report = run({"filters": [{"kind": "length", "minimum": 99}]}, PAIRS, tmp_path, [600])
+    assert report.counts.kept == 0
+    assert "'length' refuses" in caplog.text
+
+
+def test_a_column_that_the_corpus_lacks(tmp_path: Path) -> None:
+    parameters = {
+        "deciles": ["cosine"],
+        "filters": [{"kind": "language"}, {"kind": "bounds", "score": "cosine", "minimum": 0}],
+    }
+    with pytest.raises(ConfigurationError) as error:
+        run(parameters, PAIRS, tmp_path, [600])
+    assert len(error.value.problems) == 4
+    text = str(error.value)
+    assert "select.filters.language: the corpus has no column 'reference_language'" in text
+    assert "Turn on" in text
+
+
+def test_an_empty_corpus(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there are no pairs"):
+        run({}, PAIRS.slice(0, 0), tmp_path, [])
+
+
+def test_a_missing_test_file(tmp_path: Path) -> None:
+    parameters = {"filters": [{"kind": "decontamination", "files": [{"path": str(tmp_path / "none.txt")}]}]}
+    with pytest.raises(InputError, match=r"none\.txt: no such test file"):
+        run(parameters, PAIRS, tmp_path, [600])
+    assert not (tmp_path / "selected").exists()
+
+
+def test_swapped_and_damaged_shards_are_found(tmp_path: Path) -> None:
+    inputs = write_corpus(PAIRS, tmp_path, cut(600, 100))
+    first, second = ShardDirectory(inputs[1]).paths[:2]
+    content = first.read_bytes(), second.read_bytes()
+    first.write_bytes(content[1])
+    second.write_bytes(content[0])
+    with pytest.raises(InputError, match="its bytes are not those that its index names"):
+        select(SelectParameters(), inputs, tmp_path / "selected", resources(tmp_path))
+
+
+def test_shards_that_are_not_aligned(tmp_path: Path) -> None:
+    translated, _ = write_corpus(PAIRS, tmp_path, cut(600, 100))
+    scored = write_shards(PAIRS.select(["paraphrase_score"]).slice(0, 500), tmp_path / "other", cut(500, 100))
+    with pytest.raises(InputError, match="not aligned"):
+        select(SelectParameters(), [translated, scored], tmp_path / "selected", resources(tmp_path))
+
+
+def test_what_a_killed_run_left_does_not_matter(tmp_path: Path) -> None:
+    left = tmp_path / "work" / "select" / "passes"
+    left.mkdir(parents=True)
+    (left / "codes-00000.npy").write_bytes(b"damaged")
+    report = run(EVERYTHING, PAIRS, tmp_path, cut(600, 100))
+    assert report.counts.kept == 200
+    assert not left.exists()

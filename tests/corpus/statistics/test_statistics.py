@@ -1,0 +1,271 @@
+"""Tables 1 and 3 against slow sums over rows."""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+import statistics as standard
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardWriter
+from paraforge.base.text.tokens import tokenize
+from paraforge.corpus.statistics.parameters import BackgroundParameters, ParseFile, StatisticsParameters
+from paraforge.corpus.statistics.statistics import NO_PARSES, Statistics, describe_corpus
+from paraforge.corpus.statistics.tables import metrics, write_tables
+
+Row = dict[str, Any]
+SCHEMA = pa.schema(
+    [
+        ("source", pa.string()),
+        ("line", pa.int64()),
+        ("reference", pa.string()),
+        ("translation", pa.string()),
+        ("rank", pa.int8()),
+        ("rejected", pa.string()),
+        ("failed", pa.string()),
+    ]
+)
+SCORES = pa.schema(
+    [
+        ("reference_tokens", pa.int32()),
+        ("translation_tokens", pa.int32()),
+        ("paraphrase_score", pa.float32()),
+        ("overlap_3", pa.float32()),
+    ]
+)
+SELECTED = pa.schema([("rejected", pa.string()), ("paraphrase_score_decile", pa.int8())])
+
+
+def make_rows(number: int = 400) -> list[Row]:
+    """Two sources; some rows refused, failed, without score, or second hypotheses."""
+    drawn = random.Random(3)
+    words = [f"w{n}" for n in range(30)]
+    rows = []
+    for line in range(1, number + 1):
+        reference = " ".join(drawn.choices(words, [1 / (n + 1) for n in range(30)], k=drawn.randint(1, 12)))
+        fate = drawn.random()
+        score = None if fate > 0.95 else round(drawn.uniform(-0.1, 1.0), 2)
+        rows.append(
+            {
+                "source": "news" if line % 3 else "books",
+                "line": line,
+                "reference": reference,
+                "translation": None if fate < 0.1 else "w1 w2",
+                "rank": 1 if 0.1 < fate < 0.15 else 0,
+                "rejected": "duplicate" if fate < 0.05 else None,
+                "failed": "crash" if 0.05 <= fate < 0.1 else None,
+                "reference_tokens": len(reference.split()),
+                "translation_tokens": 2,
+                "paraphrase_score": score,
+                "overlap_3": round(drawn.random(), 3),
+                "paraphrase_score_decile": None if score is None else min(10, 1 + max(0, int(score * 10))),
+            }
+        )
+    return rows
+
+
+def write(directory: Path, rows: list[Row], schema: pa.Schema, per_shard: int) -> Path:
+    writer = ShardWriter(directory, schema, per_shard)
+    writer.write(pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema))
+    writer.close({"step": "test"})
+    return directory
+
+
+def describe(path: Path, rows: list[Row], per_shard: int = 90, workers: int = 1, **values: Any) -> Statistics:
+    inputs = [
+        write(path / f"translated{per_shard}", rows, SCHEMA, per_shard),
+        write(path / f"scored{per_shard}", rows, SCORES, per_shard),
+    ]
+    selected = write(path / f"selected{per_shard}", rows, SELECTED, per_shard)
+    resources = Resources(workers=workers, in_process_rows=0, memory_limit="1GB")
+    return describe_corpus(inputs, selected, StatisticsParameters(**values), resources)
+
+
+def described(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if not row["rejected"] and not row["failed"] and row["rank"] == 0]
+
+
+def slow_source(rows: list[Row], background: list[Row]) -> Row:
+    sentences = [tokenize(row["reference"]) for row in background]
+    frequency = Counter(word for sentence in sentences for word in set(sentence))
+    own = [tokenize(row["reference"]) for row in rows]
+    idf = [sum(math.log(len(sentences) / frequency[w]) for w in s) / len(s) for s in own]
+    scores = [row["paraphrase_score"] for row in rows if row["paraphrase_score"] is not None]
+    words = Counter(word for sentence in own for word in sentence)
+    total = sum(words.values())
+    return {
+        "pairs": len(rows),
+        "sample": len(rows),
+        "length": standard.mean(map(len, own)),
+        "length_sd": standard.pstdev(map(len, own)),
+        "idf": standard.mean(idf),
+        "idf_sd": standard.pstdev(idf),
+        "paraphrase_score": standard.mean(scores),
+        "paraphrase_score_sd": standard.pstdev(scores),
+        "scored": len(scores),
+        "vocabulary_entropy": -sum(n / total * math.log(n / total) for n in words.values()),
+        "vocabulary": len(words),
+        "parse_entropy": None,
+        "parsed": 0,
+        "parse_entropy_missing": NO_PARSES,
+    }
+
+
+def test_table_1_over_all_references(tmp_path: Path) -> None:
+    rows = make_rows()
+    found = describe(tmp_path, rows)
+    known = described(rows)
+    assert set(found.sources) == {"news", "books"}
+    for source, row in found.sources.items():
+        expected = slow_source([one for one in known if one["source"] == source], known)
+        assert row == {
+            name: pytest.approx(value, abs=1e-4) if isinstance(value, float) else value
+            for name, value in expected.items()
+        }
+    assert found.parse_entropy_missing == NO_PARSES
+
+
+def test_a_sample_depends_on_the_seed_alone(tmp_path: Path) -> None:
+    rows = make_rows()
+    first = describe(tmp_path, rows, 90, sample=40, background=BackgroundParameters(references=50))
+    cut_otherwise = describe(tmp_path, rows, 33, sample=40, background=BackgroundParameters(references=50))
+    assert first.sources == cut_otherwise.sources
+    assert first.background == {"name": "references", "sentences": 50}
+    for row in first.sources.values():
+        assert row["sample"] == 40
+        assert row["pairs"] > 40
+    other = describe(tmp_path / "other", rows, sample=40, seed=2)
+    assert other.sources["news"]["length"] != first.sources["news"]["length"]
+
+
+@pytest.mark.slow
+def test_workers_change_nothing(tmp_path: Path) -> None:
+    rows = make_rows()
+    alone = metrics(describe(tmp_path / "1", rows, sample=40))
+    assert metrics(describe(tmp_path / "2", rows, workers=2, sample=40)) == alone
+
+
+BANDS = {"(-0.1, 0.2]": (-0.1, 0.2), "(0.2, 0.4]": (0.2, 0.4), "(0.4, 0.6]": (0.4, 0.6)}
+
+
+def test_table_3(tmp_path: Path) -> None:
+    rows = make_rows()
+    bands = metrics(describe(tmp_path, rows))["bands"]
+    for name, (low, high) in BANDS.items():
+        overlaps = [
+            row["overlap_3"]
+            for row in described(rows)
+            if row["paraphrase_score"] is not None and low < row["paraphrase_score"] <= high
+        ]
+        assert bands[name]["pairs"] == len(overlaps)
+        assert bands[name]["overlap_3"] == pytest.approx(standard.mean(overlaps), abs=1e-4)
+        assert bands[name]["overlap_3_sd"] == pytest.approx(standard.pstdev(overlaps), abs=1e-4)
+
+
+def test_histograms_heat_and_deciles_count_every_pair(tmp_path: Path) -> None:
+    rows = make_rows()
+    found = describe(tmp_path, rows)
+    known = described(rows)
+    scored = [row for row in known if row["paraphrase_score"] is not None]
+    total = found.total
+    assert total.pairs == len(known)
+    assert total.histograms["reference_tokens"].sum() == len(known)
+    lengths = Counter(row["reference_tokens"] for row in known)
+    assert total.histograms["reference_tokens"][:13].tolist() == [lengths[length] for length in range(13)]
+    assert total.histograms["paraphrase_score"].sum() == total.heat.sum() == len(scored)
+    tenths = Counter(row["paraphrase_score_decile"] for row in scored)
+    for tenth in range(1, 11):
+        figures = found.deciles["paraphrase_score", tenth]
+        assert figures.pairs == tenths[tenth]
+        overlaps = [row["overlap_3"] for row in scored if row["paraphrase_score_decile"] == tenth]
+        assert figures.moments["overlap_3"].mean == pytest.approx(standard.mean(overlaps), abs=1e-5)
+
+
+def test_parse_entropy(tmp_path: Path) -> None:
+    rows = make_rows(60)
+    known = [row for row in described(rows) if row["source"] == "news"]
+    trees = ["(ROOT (S (NP a) (VP b)))", "(S (NP-SBJ c) (VP d))", "(FRAG (NP e))"]
+    path = tmp_path / "trees.txt"
+    path.write_text("".join(f"{trees[line % 3]}\n" for line in range(1, 61)), encoding="utf-8")
+    found = describe(tmp_path, rows, parses=[ParseFile(path=str(path), source="news")])
+    # The first two are the same to two levels.
+    counts = Counter(row["line"] % 3 == 2 for row in known)
+    expected = -sum(n / len(known) * math.log(n / len(known)) for n in counts.values())
+    assert found.sources["news"]["parse_entropy"] == pytest.approx(expected, abs=1e-4)
+    assert found.sources["news"]["parsed"] == len(known)
+    assert found.sources["books"]["parse_entropy"] is None
+    assert "no sentence of the sample has a parse" in found.sources["books"]["parse_entropy_missing"]
+
+
+def test_a_parser_parses_what_no_file_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = make_rows(60)
+    known = described(rows)
+    given = tmp_path / "given.txt"
+    given.write_text("(S (NP a) (VP b))\n" * 60, encoding="utf-8")
+    table = tmp_path / "trees.tsv"
+    references = sorted({row["reference"] for row in known})
+    trees = {text: f"(S (N{number % 3} a))" for number, text in enumerate(references) if number % 4}
+    table.write_text("".join(f"{text}\t{tree}\n" for text, tree in trees.items()), encoding="utf-8")
+    found = describe(
+        tmp_path / "c", rows, parses=[ParseFile(path=str(given), source="news")], parser=str(table)
+    )
+    assert found.sources["news"]["parse_entropy"] == 0.0
+    counts = Counter(
+        trees[row["reference"]] for row in known if row["source"] == "books" and row["reference"] in trees
+    )
+    total = counts.total()
+    expected = -sum(n / total * math.log(n / total) for n in counts.values())
+    assert found.sources["books"]["parse_entropy"] == pytest.approx(expected, abs=1e-4)
+    assert found.sources["books"]["parsed"] == total
+    with pytest.raises(InputError, match="no parser is called 'collins'"):
+        describe(tmp_path / "d", rows, parser="collins")
+
+
+def test_background_files(tmp_path: Path) -> None:
+    rows = make_rows(30)
+    text = tmp_path / "text.txt"
+    text.write_text("w0 w1\nw0\n", encoding="utf-8")
+    background = BackgroundParameters(path=str(text))
+    found = describe(tmp_path, rows, background=background)
+    assert found.background == {"name": "text.txt", "sentences": 2}
+    counts = tmp_path / "counts.txt"
+    counts.write_text("w0 90\nw1 10\n", encoding="utf-8")
+    background = BackgroundParameters(path=str(counts), format="frequencies")
+    assert describe(tmp_path / "b", rows, background=background).background["sentences"] == 100
+    with pytest.raises(InputError, match="no such file"):
+        describe(tmp_path / "c", rows, background=BackgroundParameters(path=str(tmp_path / "absent")))
+
+
+def test_mistakes_are_told_before_any_work(tmp_path: Path) -> None:
+    rows = make_rows(30)
+    with pytest.raises(InputError, match="no such file of parses"):
+        describe(tmp_path, rows, parses=[ParseFile(path=str(tmp_path / "absent"))])
+    nothing = [{**row, "rejected": "duplicate"} for row in rows]
+    with pytest.raises(InputError, match="no pair has a translation"):
+        describe(tmp_path / "nothing", nothing)
+
+
+def test_tables_are_written(tmp_path: Path) -> None:
+    found = describe(tmp_path, make_rows())
+    write_tables(found, tmp_path / "statistics", tmp_path / "plots")
+    sources = pq.read_table(tmp_path / "statistics" / "sources.parquet").to_pylist()
+    assert [row["source"] for row in sources] == ["books", "news"]
+    heat = pq.read_table(tmp_path / "statistics" / "heat.parquet")
+    assert sum(heat["pairs"].to_pylist()) == found.total.heat.sum()
+    with (tmp_path / "plots" / "statistics_histograms.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert sum(int(row["pairs"]) for row in rows if row["column"] == "reference_tokens") == found.total.pairs
+    bands = pq.read_table(tmp_path / "statistics" / "bands.parquet").to_pylist()
+    assert [row["source"] for row in bands[:5]] == ["all"] * 5
+    deciles = pq.read_table(tmp_path / "statistics" / "deciles.parquet")
+    assert deciles["decile"].to_pylist() == list(range(1, 11))

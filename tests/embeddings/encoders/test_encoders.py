@@ -1,0 +1,173 @@
+"""Every encoder against its equations, its gradients and its parameters."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from paraforge.base.errors import ConfigurationError
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.packing import pack
+from paraforge.embeddings.encoders.parameters import AverageParameters, CombinationParameters, LstmParameters
+from paraforge.embeddings.encoders.protocol import Encoder
+from tests.embeddings.trainer.equations import EQUATIONS, PARAMETERS, SENTENCES, bags, batch, build, maximum
+
+
+def perturbed(encoder: Encoder) -> Encoder:
+    """The identity-RNN starts with weights that would hide a mistake."""
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for _, value in sorted(encoder.named_parameters()):
+            value.add_(0.1 * torch.randn(value.shape, dtype=value.dtype, generator=generator))
+    return encoder
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_encoder_follows_its_equations(name: str) -> None:
+    encoder = perturbed(build(name))
+    vectors = encoder(batch(SENTENCES))
+    assert vectors.shape == (len(SENTENCES), encoder.dimension)
+    expected = torch.stack([EQUATIONS[name](encoder, sentence) for sentence in SENTENCES])
+    torch.testing.assert_close(vectors, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_gradient_through_compact_rows_is_that_of_the_whole_tables(name: str) -> None:
+    encoder = perturbed(build(name))
+    whole = batch(SENTENCES)
+    vectors = encoder(whole)
+    weights = torch.randn(vectors.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    (vectors * weights).sum().backward()
+
+    compact, rows = {}, {}
+    for unit in encoder.units():
+        compact[unit], rows[unit] = whole[unit].compact()
+    tables = encoder.tables()
+    leaves = {
+        table: tables[table].detach()[rows[unit]].requires_grad_()
+        for table, unit in encoder.table_units().items()
+    }
+    composition = encoder.composition()
+    value = (encoder(compact, leaves) * weights).sum()
+    gradients = torch.autograd.grad(value, [*leaves.values(), *composition.values()])
+    for (table, unit), gradient in zip(encoder.table_units().items(), gradients, strict=False):
+        expected = tables[table].grad
+        assert expected is not None
+        torch.testing.assert_close(gradient, expected[rows[unit]])
+    for (_, parameter), gradient in zip(composition.items(), gradients[len(leaves) :], strict=True):
+        torch.testing.assert_close(gradient, parameter.grad)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_sentence_without_tokens_is_zero(name: str) -> None:
+    encoder = perturbed(build(name))
+    mixed = encoder(batch([SENTENCES[0], [], SENTENCES[1]]))
+    alone = encoder(batch([SENTENCES[0], SENTENCES[1]]))
+    torch.testing.assert_close(mixed[[0, 2]], alone)
+    assert (mixed[1] == 0).all()
+    assert (encoder(batch([[], []])) == 0).all()
+
+
+@pytest.mark.parametrize("name", ["rnn_tanh", "rnn_relu"])
+def test_autocast_leaves_torchs_recurrent_modules_alone(name: str) -> None:
+    encoder = build(name).float()
+    expected = encoder(batch(SENTENCES))
+    with torch.autocast("cpu", torch.bfloat16):
+        vectors = encoder(batch(SENTENCES))
+    assert torch.equal(vectors, expected)
+
+
+def test_finite_differences_through_an_lstm() -> None:
+    encoder = build("lstm_last")
+    compact, rows = bags(SENTENCES).compact()
+    table = encoder.get_parameter("table").detach()[rows].requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: encoder({"word": compact}, {"table": t}), table)
+
+
+def test_the_maximum_of_negative_states_is_negative() -> None:
+    """Neither what pads a batch nor a neighbour's states can win."""
+    sentences = [[0] * length for length in (3, 0, 1, 5)]
+    states = -1 - torch.rand(9, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    packed = pack(bags(sentences))
+    own = states[packed.place].split([len(sentence) for sentence in sentences])
+    expected = [maximum(rows) if len(rows) else torch.zeros(2, dtype=torch.float64) for rows in own]
+    assert torch.equal(packed.maximum(states), torch.stack(expected))
+
+
+def test_what_pools_tells_one_training_from_another() -> None:
+    names = ["lstm", "lstm_max", "blstm", "blstm_max", "blstm_concatenated", "blstm_concatenated_max"]
+    assert len({repr(build(name)) for name in names}) == len(names)
+
+
+def test_one_direction_cannot_be_concatenated() -> None:
+    with pytest.raises(ValidationError, match="only a blstm has two"):
+        LstmParameters(kind="lstm", directions="concatenation")
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_what_a_fresh_encoder_says_depends_on_short_vectors(name: str) -> None:
+    """Biases that are longer than a sentence's vector would make all sentences alike: no training begins."""
+    encoder = build(name)
+    said = []
+    for factor in (0.001, -1.0):
+        with torch.no_grad():
+            for table_name, table in encoder.tables().items():
+                if table_name.endswith("table"):
+                    table.mul_(factor)
+        said.append(encoder(batch(SENTENCES)))
+    assert torch.cosine_similarity(*said).mean() < 0.5
+
+
+@pytest.mark.parametrize("name", ["lstm_last", "lstm_last_no_gate", "rnn_tanh", "rnn_relu", "identity_rnn"])
+def test_the_last_state_of_a_fresh_encoder_remembers_the_first_word(name: str) -> None:
+    encoder = build(name)
+    with torch.no_grad():  # of the length that vectors are at first
+        encoder.get_parameter("table").mul_(0.05)
+    same, another_first, another_last = encoder(batch([[3, *[1] * 8, 3], [8, *[1] * 8, 3], [3, *[1] * 8, 8]]))
+    assert (same - another_first).norm() > 0.03 * (same - another_last).norm()
+
+
+def test_identity_rnn_starts_as_the_mean() -> None:
+    rnn, mean = build("identity_rnn"), build("word")
+    torch.testing.assert_close(rnn(batch(SENTENCES)), mean(batch(SENTENCES)))
+    anchors = rnn.anchors()
+    assert set(anchors) == set(rnn.composition())
+    for name, value in rnn.composition().items():
+        assert torch.equal(anchors[name], value)
+
+
+def test_parameters_are_tables_or_compositional() -> None:
+    for name in PARAMETERS:
+        encoder = build(name)
+        names = {parameter for parameter, _ in encoder.named_parameters()}
+        assert names == set(encoder.tables()) | set(encoder.composition())
+        assert not set(encoder.tables()) & set(encoder.composition())
+    assert build("addition").table_units() == {
+        "parts.0.table": "word",
+        "parts.1.table": "trigram",
+        "parts.2.table": "word",
+    }
+    assert build("addition").scrambled_units() == {"word": 0.3}
+    assert build("word").scrambled_units() == {}
+
+
+def test_seed_makes_the_parameters() -> None:
+    first, second = build("blstm"), build("blstm")
+    for name, value in first.named_parameters():
+        assert torch.equal(value, second.get_parameter(name))
+
+
+def test_unequal_parts_cannot_be_added() -> None:
+    parts = [AverageParameters(dimension=3), AverageParameters(dimension=4, unit="trigram")]
+    with pytest.raises(ConfigurationError, match=r"dimensions \[3, 4\] cannot be added"):
+        build_encoder(
+            CombinationParameters(kind="addition", parts=parts),
+            lambda part, n: torch.zeros(5, part.dimension),
+            0,
+        )
+
+
+def test_vectors_of_another_dimension_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="dimension 3, the initial vectors have 5"):
+        build_encoder(AverageParameters(dimension=3), lambda part, n: torch.zeros(5, 5), 0)

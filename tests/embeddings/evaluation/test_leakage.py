@@ -1,0 +1,97 @@
+"""Training pairs in test sets: found whatever their case, counted by set, dropped in a stream."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.text.normalisation import normalise
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.embeddings.evaluation.leakage import EXAMPLES, LeakageFilter
+
+Pairs = list[tuple[str, str]]
+
+
+def block(pairs: Pairs) -> PairBlock:
+    return PairBlock(
+        pa.array([left for left, _ in pairs], pa.string()),
+        pa.array([right for _, right in pairs], pa.string()),
+    )
+
+
+def rows(blocks: Iterator[PairBlock]) -> Pairs:
+    return [pair for b in blocks for pair in zip(b.left.to_pylist(), b.right.to_pylist(), strict=True)]
+
+
+PAIRS: Pairs = [
+    ("A dog runs.", "The dog is running."),
+    ("Something else", "a DOG - runs!"),
+    ("A dog runs fast", "A dog"),
+    ("a man", "Two men sing"),
+    ("", "..."),
+]
+SETS = {"2012.x": ["A dog runs", "Nothing", "..."], "dev": ["a dog runs", "two men sing?"], "empty": []}
+
+
+def test_leaked_pairs_are_dropped_and_counted() -> None:
+    leakage = LeakageFilter(SETS)
+    assert rows(leakage([block(PAIRS[:2]), block(PAIRS[2:])])) == [PAIRS[2], PAIRS[4]]
+    report = leakage.report
+    assert (report.pairs, report.leaked, report.dropped) == (5, 3, 3)
+    assert report.by_set == {"2012.x": 2, "dev": 3}
+    assert report.examples["dev"][2].in_test == "two men sing"
+    assert report.examples["2012.x"][1].right == "a DOG - runs!"
+    assert report.as_json()["by_set"] == report.by_set
+    assert "3 of 5" in report.lines()[0]
+
+
+def test_reported_only() -> None:
+    leakage = LeakageFilter(SETS, drop=False)
+    assert rows(leakage([block(PAIRS)])) == PAIRS
+    assert (leakage.report.leaked, leakage.report.dropped) == (3, 0)
+
+
+def test_blocks_that_become_empty_are_left_out_and_examples_are_few() -> None:
+    leakage = LeakageFilter(SETS)
+    assert list(leakage([block([PAIRS[0]] * 20)])) == []
+    assert len(leakage.report.examples["dev"]) == EXAMPLES
+
+
+def test_nothing_to_look_for() -> None:
+    leakage = LeakageFilter({})
+    assert rows(leakage([block(PAIRS)])) == PAIRS
+    assert leakage.report.lines() == ["none of 5 training pairs is in a test set"]
+
+
+def test_of_files_reads_unscored_rows_too(tmp_path: Path) -> None:
+    (tmp_path / "2012.x.tsv").write_text("1\tone two\tthree\n\tA man!\tx\n")
+    leakage = LeakageFilter.of_files([tmp_path])
+    assert rows(leakage([block(PAIRS)])) == [*PAIRS[:3], PAIRS[4]]
+    assert leakage.report.by_set == {"2012.x": 1}
+
+
+TEXTS = st.text(string.ascii_letters[:3] + "AB .", max_size=4)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.tuples(TEXTS, TEXTS), max_size=12),
+    st.dictionaries(st.sampled_from("xyz"), st.lists(TEXTS, max_size=5), max_size=3),
+)
+def test_against_sets_of_strings(pairs: Pairs, test_sets: dict[str, list[str]]) -> None:
+    def plain(text: str) -> str:
+        return str(normalise(pa.array([text]))[0].as_py())
+
+    wanted = {name: {plain(text) for text in texts} - {""} for name, texts in test_sets.items()}
+    leaks = [{name for name, texts in wanted.items() if {plain(a), plain(b)} & texts} for a, b in pairs]
+    leakage = LeakageFilter(test_sets)
+    assert rows(leakage([block(pairs)])) == [
+        pair for pair, sets in zip(pairs, leaks, strict=True) if not sets
+    ]
+    expected = {name: sum(name in sets for sets in leaks) for name in test_sets}
+    assert leakage.report.by_set == {name: count for name, count in expected.items() if count}

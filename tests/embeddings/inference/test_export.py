@@ -1,0 +1,147 @@
+"""Exports give the same vectors in the programs that they are for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+import paraforge
+from paraforge.base.errors import InputError
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import (
+    AverageParameters,
+    CombinationParameters,
+    LstmParameters,
+    VectorParameters,
+)
+from paraforge.embeddings.inference.card import describe_encoder
+from paraforge.embeddings.inference.export import export_model
+from paraforge.embeddings.trainer.initial import random_table
+from paraforge.embeddings.trainer.model import SentenceModel
+from tests.embeddings.trainer.test_model import make_model
+
+TEXTS = ["A dog.", "", "The dog's bone, isn't it?", "unseen words", "a a a", "Mr. U.S. dog..."]
+ABOUT = {
+    "signature": "pairs:9|data:0|v:1",
+    "pairs": 9,
+    "best_score": 61.25,
+    "years": {"2012": {"pearson": 66.2, "spearman": None, "pairs": 3}},
+    "leakage": {"pairs": 10, "leaked": 1, "dropped": 1},
+    "training": {"epochs": 5},
+}
+
+
+def word_model(path: Path, unit: Literal["word", "bare_word"] = "word") -> SentenceModel:
+    vocabulary = Vocabulary([UNKNOWN, "a", "dog", "'s", ".", "bone", "n't", "mr.", "u.s.", "..."])
+    table = random_table(len(vocabulary), 4, 1.0, 1)
+    parameters = AverageParameters(dimension=4, unit=unit)
+    model = SentenceModel(Average(table, unit), parameters, {unit: vocabulary}, about=ABOUT)
+    model.save(path)
+    return model
+
+
+@pytest.mark.parametrize("unit", ["word", "bare_word"])
+def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    model = word_model(tmp_path / "model", unit)
+    export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
+    loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
+    np.testing.assert_allclose(loaded.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
+    types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
+    assert types == ["sentence_transformers.models.StaticEmbedding"]
+
+
+@pytest.mark.parametrize("kind", ["concatenation", "addition", "nested"])
+def test_word_models_side_by_side_or_added_need_the_library_alone(tmp_path: Path, kind: str) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    vocabulary = word_model(tmp_path / "model").vocabularies["word"]
+    word = {"kind": "average", "dimension": 4}
+    content: dict[str, object] = {"kind": kind, "parts": [word, word, word]}
+    if kind == "nested":
+        inner = {"kind": "addition", "parts": [word, word]}
+        content = {"kind": "concatenation", "parts": [inner, {"kind": "average", "dimension": 3}]}
+    parameters = CombinationParameters.model_validate(content)
+    encoder = build_encoder(
+        parameters, lambda part, number: random_table(len(vocabulary), part.dimension, 1.0, number), 1
+    )
+    model = SentenceModel(encoder, parameters, {"word": vocabulary}, about=ABOUT)
+    model.save(tmp_path / "several")
+    export_model(tmp_path / "several", tmp_path / "exported", "sentence-transformers")
+    loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
+    expected = model.encode(TEXTS)
+    assert expected.shape == (len(TEXTS), {"concatenation": 12, "addition": 4, "nested": 7}[kind])
+    np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
+    types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
+    assert types == ["sentence_transformers.models.StaticEmbedding"]
+    export_model(tmp_path / "several", tmp_path / "vectors.txt", "word2vec")
+    vectors = WordVectors.from_text(tmp_path / "vectors.txt")
+    words = ["a", "dog", "bone"]
+    rows = vectors.vectors[vectors.known_rows(words)]
+    np.testing.assert_allclose(rows, model.encode(words), atol=1e-5)
+
+
+def test_other_models_are_a_module_of_ours(tmp_path: Path) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    make_model().save(tmp_path / "model", ABOUT)
+    export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
+    loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu", trust_remote_code=True)
+    expected = SentenceModel.open(tmp_path / "model").encode(TEXTS)
+    np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
+    np.testing.assert_allclose(loaded.encode(TEXTS, batch_size=2), expected, atol=1e-6)
+    with pytest.raises(InputError, match="never run") as caught:
+        paraforge.load(tmp_path / "exported")
+    assert "encoder.json" in (caught.value.remedy or "")
+    (inside,) = (tmp_path / "exported").glob("*/encoder.json")
+    np.testing.assert_array_equal(paraforge.load(inside.parent).encode(TEXTS), expected)
+    assert loaded.similarity(expected[:1], expected[:1]).item() == pytest.approx(1)
+    loaded.save_pretrained(str(tmp_path / "again"))
+    again = library.SentenceTransformer(str(tmp_path / "again"), device="cpu", trust_remote_code=True)
+    np.testing.assert_array_equal(again.encode(TEXTS), loaded.encode(TEXTS))
+
+
+def test_word2vec_is_read_back(tmp_path: Path) -> None:
+    model = word_model(tmp_path / "model")
+    export_model(tmp_path / "model", tmp_path / "vectors.txt", "word2vec")
+    assert (tmp_path / "vectors.txt").read_text(encoding="utf-8").startswith("10 4\nUUUNKKK ")
+    vectors = WordVectors.from_text(tmp_path / "vectors.txt")
+    assert vectors.words == model.vocabularies["word"].units
+    np.testing.assert_allclose(vectors.vectors, model.encoder.get_parameter("table").detach(), rtol=1e-6)
+    make_model().save(tmp_path / "mixed")
+    with pytest.raises(InputError, match="this model has 2 tables of words"):
+        export_model(tmp_path / "mixed", tmp_path / "vectors.txt", "word2vec")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "line"),
+    [
+        (AverageParameters(unit="trigram"), "average of trigram 300"),
+        (LstmParameters(kind="blstm", output_dimension=150), "blstm of word 300 to 150"),
+        (LstmParameters(kind="lstm", pooling="max"), "lstm of word 300 to 300 (pooling max)"),
+        (
+            LstmParameters(kind="blstm", pooling="max", directions="concatenation"),
+            "blstm of word 300 to 300 (pooling max, directions concatenation)",
+        ),
+    ],
+)
+def test_a_card_says_what_the_encoder_is(parameters: VectorParameters, line: str) -> None:
+    assert describe_encoder(parameters) == line
+
+
+def test_safetensors_come_with_a_card(tmp_path: Path) -> None:
+    model = word_model(tmp_path / "model")
+    export_model(tmp_path / "model", tmp_path / "exported", "safetensors")
+    assert np.array_equal(SentenceModel.open(tmp_path / "exported").encode(TEXTS), model.encode(TEXTS))
+    card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
+    for part in (
+        "average of word 4", "`pairs:9|data:0|v:1`", "| training pairs | 9 |", "61.25",
+        "| 2012 | 66.20 | - |",
+        "Of 10 pairs 1 have a sentence of a test set: left out.", "| `epochs` | 5 |",
+    ):  # fmt: skip
+        assert part in card

@@ -1,0 +1,83 @@
+"""Ragged batches: selection, renumbering, and the gradients of the two look-ups."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.embeddings.learning.batches import Bags, bag_mean, take_rows
+
+SENTENCES = st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=8).filter(lambda s: any(s))
+
+
+def _bags(sentences: list[list[int]]) -> Bags:
+    ids = torch.tensor([number for sentence in sentences for number in sentence], dtype=torch.int64)
+    lengths = torch.tensor([0, *(len(sentence) for sentence in sentences)])
+    return Bags(ids, lengths.cumsum(0))
+
+
+def _lists(bags: Bags) -> list[list[int]]:
+    borders = bags.offsets.tolist()
+    return [bags.ids[a:b].tolist() for a, b in pairwise(borders)]
+
+
+@given(SENTENCES, st.lists(st.integers(0, 100), max_size=10))
+def test_select_takes_sentences_in_any_order_and_repeatedly(
+    sentences: list[list[int]], picks: list[int]
+) -> None:
+    indices = [pick % len(sentences) for pick in picks]
+    selected = _bags(sentences).select(torch.tensor(indices, dtype=torch.int64))
+    assert _lists(selected) == [sentences[k] for k in indices]
+
+
+@given(SENTENCES)
+def test_compact_renumbers_without_changing_sentences(sentences: list[list[int]]) -> None:
+    bags, rows = _bags(sentences).compact()
+    assert rows.tolist() == sorted({number for sentence in sentences for number in sentence})
+    assert [[int(rows[k]) for k in sentence] for sentence in _lists(bags)] == sentences
+    fresh = Bags(bags.ids, bags.offsets)  # without what compact() prepared
+    assert torch.equal(fresh.order, bags.order)
+    assert torch.equal(fresh.row_offsets, bags.row_offsets)
+    assert torch.equal(fresh.sentences, bags.sentences)
+
+
+@given(SENTENCES, st.booleans())
+@settings(max_examples=25)
+def test_look_ups_and_their_gradients_against_plain_indexing(
+    sentences: list[list[int]], compact: bool
+) -> None:
+    bags = _bags(sentences)
+    rows = 12  # more rows than occur
+    if compact:
+        bags, distinct = bags.compact()
+        rows = len(distinct)
+    table = torch.randn(rows, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(len(sentences)))
+    ours, theirs = table.clone().requires_grad_(), table.clone().requires_grad_()
+    weights = torch.arange(1.0, 4.0, dtype=torch.float64)
+
+    mean = bag_mean(ours, bags)
+    expected = torch.stack(
+        [theirs[s].mean(0) if s else torch.zeros(3, dtype=torch.float64) for s in _lists(bags)]
+    )
+    torch.testing.assert_close(mean, expected)
+    order = torch.arange(1.0, len(mean) + 1, dtype=torch.float64).unsqueeze(1)
+    (gradient,) = torch.autograd.grad((mean * weights * order).sum(), ours)
+    (expected_gradient,) = torch.autograd.grad((expected * weights * order).sum(), theirs)
+    torch.testing.assert_close(gradient, expected_gradient)
+
+    taken = take_rows(ours, bags)
+    assert torch.equal(taken, table[bags.ids])
+    order = torch.arange(1.0, len(taken) + 1, dtype=torch.float64).unsqueeze(1)
+    (gradient,) = torch.autograd.grad((taken * weights * order).sum(), ours)
+    (expected_gradient,) = torch.autograd.grad((theirs[bags.ids] * weights * order).sum(), theirs)
+    torch.testing.assert_close(gradient, expected_gradient)
+
+
+def test_finite_differences() -> None:
+    bags, rows = _bags([[3, 1, 4], [1], [5, 9, 2, 6, 5]]).compact()
+    table = torch.randn(len(rows), 2, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: bag_mean(t, bags), table)
+    assert torch.autograd.gradcheck(lambda t: take_rows(t, bags), table)

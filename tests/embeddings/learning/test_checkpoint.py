@@ -1,0 +1,95 @@
+"""Tensors on disk: only safetensors of the right kind are loaded."""
+
+from __future__ import annotations
+
+import errno
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import SafetensorError
+
+from paraforge.base.errors import InputError
+from paraforge.embeddings.learning.checkpoint import Checkpoints, read_tensors, write_tensors
+
+TENSORS = {"table": torch.arange(6.0).reshape(2, 3), "bias": torch.zeros(3, dtype=torch.float64)}
+
+
+class _Malicious:
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.touch, (Path("executed"),))
+
+
+def test_round_trip_and_same_bytes(tmp_path: Path) -> None:
+    write_tensors(tmp_path / "a", TENSORS)
+    write_tensors(tmp_path / "b", dict(reversed(list(TENSORS.items()))))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    loaded = read_tensors(tmp_path / "a", TENSORS)
+    assert all(torch.equal(loaded[name], value) for name, value in TENSORS.items())
+
+
+@pytest.mark.parametrize("name", ["model.pt", "model.safetensors"])
+def test_a_pickle_is_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(pickle.dumps(_Malicious()))
+    with pytest.raises(InputError, match=r"not a safetensors file.*Pickles"):
+        read_tensors(tmp_path / name, TENSORS)
+    torch.save({"table": torch.zeros(2, 3)}, tmp_path / name)
+    with pytest.raises(InputError, match="not a safetensors file"):
+        read_tensors(tmp_path / name, TENSORS)
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"table": torch.zeros(3, 3)}, r"table is \(3, 3\) torch.float32, not \(2, 3\)"),
+        ({"bias": torch.zeros(3)}, r"bias is \(3,\) torch.float32, not \(3,\) torch.float64"),
+        ({"cell": torch.zeros(3)}, "a cell that does not belong"),
+        ({"table": torch.full((2, 3), torch.nan)}, "table has NaN or infinity"),
+    ],
+)
+def test_another_architecture_is_refused(
+    tmp_path: Path, changed: dict[str, torch.Tensor], message: str
+) -> None:
+    write_tensors(tmp_path / "file", {**TENSORS, **changed})
+    with pytest.raises(InputError, match=message):
+        read_tensors(tmp_path / "file", TENSORS)
+
+
+def test_missing_and_truncated(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_tensors(tmp_path / "file", TENSORS)
+    write_tensors(tmp_path / "file", TENSORS)
+    (tmp_path / "file").write_bytes((tmp_path / "file").read_bytes()[:-3])
+    with pytest.raises(InputError, match="not a safetensors file"):
+        read_tensors(tmp_path / "file", TENSORS)
+    write_tensors(tmp_path / "file", {"table": TENSORS["table"]})
+    with pytest.raises(InputError, match="no bias"):
+        read_tensors(tmp_path / "file", TENSORS)
+
+
+def test_the_newest_complete_checkpoint_counts(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, "key")
+    assert checkpoints.newest(TENSORS) is None
+    checkpoints.save(5, TENSORS, {"n": 5})
+    checkpoints.save(12, TENSORS, {"n": 12})
+    assert [path.name for path in tmp_path.iterdir()] == ["updates-0000000012"]
+    (tmp_path / "updates-0000000020").mkdir()  # the process died before its state was written
+    found = checkpoints.newest(TENSORS)
+    assert found is not None
+    assert found[1]["n"] == 12
+    with pytest.raises(InputError, match="of another run"):
+        Checkpoints(tmp_path, "other").newest(TENSORS)
+
+
+def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_tensors(tmp_path / "x.safetensors", TENSORS)
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(tmp_path / "x.safetensors")

@@ -1,0 +1,162 @@
+"""The optimisers against torch's, and lazy and deferred updates against dense ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from paraforge.embeddings.learning import optimisers
+from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser
+
+ROWS, DIMENSION, STEPS = 12, 3, 60
+
+
+def _plan(seed: int, share: float) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """For every step the touched rows and their gradient."""
+    generator = torch.Generator().manual_seed(seed)
+    plan = []
+    for _ in range(STEPS):
+        rows = (torch.rand(ROWS, generator=generator) < share).nonzero().squeeze(1)
+        rows = rows if len(rows) else torch.tensor([0])
+        plan.append((rows, torch.randn(len(rows), DIMENSION, dtype=torch.float64, generator=generator)))
+    return plan
+
+
+def _run(optimiser: Optimiser, plan: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    for rows, gradient in plan:
+        optimiser.begin_step()
+        optimiser.write_rows("table", rows, optimiser.read_rows("table", rows), gradient)
+    optimiser.synchronise()
+
+
+def _reference(table: torch.Tensor, kind: str, plan: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+    parameter = table.clone().requires_grad_()
+    theirs: torch.optim.Optimizer
+    if kind == "adam":
+        theirs = torch.optim.Adam([parameter], lr=0.01)
+    elif kind == "adagrad":
+        theirs = torch.optim.Adagrad([parameter], lr=0.05)
+    else:
+        theirs = torch.optim.SparseAdam([parameter], lr=0.01)
+    for rows, gradient in plan:
+        sparse = torch.sparse_coo_tensor(
+            rows.unsqueeze(0), gradient, tuple(table.shape), check_invariants=True
+        ).coalesce()
+        parameter.grad = sparse if kind == "sparse_adam" else sparse.to_dense()
+        theirs.step()
+    return parameter.detach()
+
+
+def _table() -> torch.Tensor:
+    return torch.randn(ROWS, DIMENSION, dtype=torch.float64, generator=torch.Generator().manual_seed(9))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.4, 1.0])
+def test_adagrad_on_touched_rows_is_exact(share: float) -> None:
+    table, plan = _table(), _plan(1, share)
+    expected = _reference(table, "adagrad", plan)
+    _run(AdaGrad({"table": table}, 0.05), plan)
+    torch.testing.assert_close(table, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.4, 1.0])
+def test_lazy_adam_is_torchs_sparse_adam(share: float) -> None:
+    table, plan = _table(), _plan(2, share)
+    expected = _reference(table, "sparse_adam", plan)
+    _run(Adam({"table": table}, frozenset({"table"}), 0.01), plan)
+    torch.testing.assert_close(table, expected, rtol=0, atol=1e-6)  # SparseAdam corrects eps differently
+
+
+@pytest.mark.parametrize("share", [0.05, 0.4, 1.0])
+def test_deferred_adam_is_dense_adam(share: float) -> None:
+    table, plan = _table(), _plan(3, share)
+    expected = _reference(table, "adam", plan)
+    _run(Adam({"table": table}, frozenset({"table"}), 0.01, table_updates="deferred"), plan)
+    torch.testing.assert_close(table, expected, rtol=0, atol=1e-6)
+
+
+def test_deferred_adam_with_small_gradients_differs_only_through_epsilon() -> None:
+    # A word vector's gradient is about 1e-3 an element; at 1e-4, eps is 0.3 % of sqrt(v) after one step.
+    table = _table()
+    plan = [(rows, gradient * 1e-4) for rows, gradient in _plan(3, 0.05)]
+    start = table.clone()
+    expected = _reference(table, "adam", plan)
+    _run(Adam({"table": table}, frozenset({"table"}), 0.01, table_updates="deferred"), plan)
+    moved = (expected - start).abs().max()
+    assert (table - expected).abs().max() < 0.01 * moved
+
+
+def test_lazy_adam_moves_rare_rows_less_than_dense() -> None:
+    plan = [
+        (torch.tensor([0]), torch.ones(1, DIMENSION, dtype=torch.float64))
+        if step % 20 == 0
+        else (torch.tensor([1]), torch.ones(1, DIMENSION, dtype=torch.float64))
+        for step in range(STEPS)
+    ]
+    moved = {}
+    for updates in ("lazy", "deferred"):
+        table = torch.zeros(ROWS, DIMENSION, dtype=torch.float64)
+        _run(Adam({"table": table}, frozenset({"table"}), 0.01, table_updates=updates), plan)  # type: ignore[arg-type]
+        moved[updates] = table[0, 0].abs().item()
+        assert (table[2:] == 0).all()
+    assert moved["deferred"] > 4 * moved["lazy"]
+
+
+def test_refreshing_some_rows_in_between_changes_nothing() -> None:
+    plan = _plan(4, 0.2)
+    results = []
+    for refresh in (False, True):
+        table = _table()
+        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01, table_updates="deferred")
+        for step, (rows, gradient) in enumerate(plan):
+            optimiser.begin_step()
+            optimiser.write_rows("table", rows, optimiser.read_rows("table", rows), gradient)
+            if refresh and step % 3 == 0:
+                optimiser.refresh("table", torch.tensor([0, 5, 7]))
+        optimiser.synchronise()
+        results.append(table)
+    torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
+
+
+def test_a_gpu_whose_values_are_not_looked_at_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that missed no step are made up for by nothing, to the bit."""
+    results = []
+    for looked_at in (True, False):
+        monkeypatch.setattr(optimisers, "_is_looked_at", lambda _, looked_at=looked_at: looked_at)
+        table, plan = _table(), _plan(3, 0.4)
+        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01, table_updates="deferred")
+        _run(optimiser, plan)
+        results.append([table, *optimiser.state.values()])
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adagrad"])
+def test_whole_parameters(kind: str) -> None:
+    everything = torch.arange(ROWS)
+    gradients = [gradient for _, gradient in _plan(5, 1.0)]
+    table = _table()
+    expected = _reference(table, kind, [(everything, gradient) for gradient in gradients])
+    ours: Optimiser = (
+        Adam({"bias": table}, frozenset(), 0.01) if kind == "adam" else AdaGrad({"bias": table}, 0.05)
+    )
+    for gradient in gradients:
+        ours.begin_step()
+        ours.update("bias", gradient)
+    torch.testing.assert_close(table, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adagrad"])
+def test_the_layout_of_a_gradient_does_not_matter(kind: str) -> None:
+    """torch's fused Adam takes the numbers of a transposed gradient in the order of their memory."""
+    gradient = torch.randn(3, 4, generator=torch.Generator().manual_seed(2)).T
+    weights = []
+    for given in (gradient, gradient.contiguous()):
+        weight = torch.zeros(4, 3)
+        named = {"weight": weight}
+        optimiser: Optimiser = Adam(named, frozenset()) if kind == "adam" else AdaGrad(named)
+        optimiser.begin_step()
+        optimiser.update("weight", given)
+        weights.append(weight)
+    assert torch.equal(*weights)
+    assert (weights[0].sign() == -gradient.sign()).all()

@@ -1,0 +1,177 @@
+"""The losses against their definitions and against finite differences."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.base.text.units import Words
+from paraforge.embeddings import losses
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.losses.margin import margin_loss
+from paraforge.embeddings.losses.softmax import softmax_loss
+from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
+from paraforge.embeddings.trainer.objective import encoder_trainer
+from paraforge.embeddings.trainer.pair_store import build_pair_store
+from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
+from tests.embeddings.trainer import oracle
+from tests.embeddings.trainer.pairs import sentence_pairs
+
+
+def _parts(embeddings: torch.Tensor, pairs: int) -> list[torch.Tensor]:
+    return list(embeddings.split(pairs))
+
+
+@given(
+    pairs=st.integers(1, 6),
+    dimension=st.integers(2, 5),
+    two_sided=st.booleans(),
+    margin=st.sampled_from([0.0, 0.4, 0.8]),
+    seed=st.integers(0, 10_000),
+)
+@settings(max_examples=40)
+def test_loss_and_gradient_are_those_of_the_definition(
+    pairs: int, dimension: int, two_sided: bool, margin: float, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    sides = 4 if two_sided else 3
+    embeddings = torch.randn(sides * pairs, dimension, dtype=torch.float64, generator=generator)
+    embeddings *= torch.rand(sides * pairs, 1, dtype=torch.float64, generator=generator) * 10 + 0.01
+    ours = embeddings.clone().requires_grad_()
+    theirs = embeddings.clone().requires_grad_()
+
+    value = margin_loss(ours, pairs, margin)
+    left, right, negative_left, *rest = _parts(theirs, pairs)
+    expected = oracle.loss(left, right, negative_left, rest[0] if rest else None, margin)
+
+    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
+    (gradient,) = torch.autograd.grad(value, ours)
+    (expected_gradient,) = torch.autograd.grad(expected, theirs)
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("sides", [3, 4])
+def test_gradient_agrees_with_finite_differences(sides: int) -> None:
+    generator = torch.Generator().manual_seed(3)
+    embeddings = torch.randn(sides * 5, 4, dtype=torch.float64, generator=generator).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: margin_loss(x, 5, 0.4), embeddings)
+
+
+def test_by_hand() -> None:
+    # s = s' = (1, 0); t is orthogonal, t' at 60 degrees: hinges 0.4 - 1 + 0 < 0 and 0.8 - 1 + 0.5 = 0.3.
+    embeddings = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 5.0], [0.5, 0.75**0.5]], dtype=torch.float64)
+    assert margin_loss(embeddings, 1, 0.4).item() == 0.0
+    assert margin_loss(embeddings, 1, 0.8).item() == pytest.approx(0.3)
+    assert margin_loss(embeddings[:3], 1, 0.8).item() == 0.0
+
+
+def test_scale_of_embeddings_does_not_matter() -> None:
+    embeddings = torch.randn(12, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    scaled = embeddings * torch.logspace(-8, 8, 12, dtype=torch.float64).unsqueeze(1)
+    assert margin_loss(embeddings, 3).item() == pytest.approx(margin_loss(scaled, 3).item(), rel=1e-12)
+
+
+def test_a_zero_vector_has_cosine_and_gradient_zero() -> None:
+    embeddings = torch.eye(4, 3, dtype=torch.float64).requires_grad_()  # the last row, t', is zero
+    value = margin_loss(embeddings, 1, 0.4)
+    assert value.item() == pytest.approx(0.8)
+    (gradient,) = torch.autograd.grad(value, embeddings)
+    assert torch.isfinite(gradient).all()
+    assert (gradient[3] == 0).all()
+
+
+def test_wrong_number_of_embeddings_is_refused() -> None:
+    with pytest.raises(ValueError, match="neither 3 nor 4 times 2 pairs"):
+        margin_loss(torch.zeros(5, 3), 2)
+
+
+@given(
+    pairs=st.integers(1, 5),
+    two_sided=st.booleans(),
+    scale=st.sampled_from([0.5, 5.0, 20.0]),
+    texts=st.none() | st.lists(st.integers(0, 4), min_size=10, max_size=10),
+    seed=st.integers(0, 10_000),
+)
+@settings(max_examples=40)
+def test_softmax_and_gradient_are_those_of_the_definition(
+    pairs: int, two_sided: bool, scale: float, texts: list[int] | None, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    ours = torch.randn(2 * pairs, 4, dtype=torch.float64, generator=generator).requires_grad_()
+    theirs = ours.detach().clone().requires_grad_()
+    alike = None if texts is None else texts[: 2 * pairs]
+    forbidden = ForbiddenCandidates(pairs, None if alike is None else np.array(alike))
+    value = softmax_loss(ours, pairs, forbidden.of_other_sides(), scale, two_sided)
+    expected = oracle.softmax(theirs, pairs, scale, two_sided, alike)
+    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
+    (gradient,) = torch.autograd.grad(value, ours)
+    (expected_gradient,) = torch.autograd.grad(expected, theirs)
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
+
+
+def test_softmax_of_a_zero_vector_and_of_alike_texts_is_finite() -> None:
+    embeddings = torch.eye(
+        4, 3, dtype=torch.float64
+    ).requires_grad_()  # the last row, of a right side, is zero
+    value = softmax_loss(embeddings, 2, ForbiddenCandidates(2).of_other_sides())
+    (gradient,) = torch.autograd.grad(value, embeddings)
+    assert torch.isfinite(gradient).all()
+    assert (gradient[3] == 0).all()
+    alike = ForbiddenCandidates(2, np.zeros(4, np.int64)).of_other_sides()
+    assert softmax_loss(embeddings, 2, alike).item() == 0.0
+
+
+def test_softmax_agrees_with_finite_differences() -> None:
+    generator = torch.Generator().manual_seed(3)
+    embeddings = torch.randn(10, 4, dtype=torch.float64, generator=generator).requires_grad_()
+    forbidden = ForbiddenCandidates(5).of_other_sides()
+    assert torch.autograd.gradcheck(lambda x: softmax_loss(x, 5, forbidden, 5.0), embeddings)
+
+
+def test_softmax_of_another_number_of_sides_is_refused() -> None:
+    with pytest.raises(ValueError, match="not both sides of 2 pairs"):
+        softmax_loss(torch.zeros(6, 3), 2, ForbiddenCandidates(2).of_other_sides())
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e30])
+@pytest.mark.parametrize("row", range(4))
+def test_vectors_that_are_not_finite_have_no_finite_loss(value: float, row: int) -> None:
+    """Also those whose squares overflow in float32, whose cosines would pass for 0."""
+    embeddings = torch.randn(8, 5, generator=torch.Generator().manual_seed(1))
+    embeddings[2 * row] = value
+    nothing = torch.empty(0, dtype=torch.int64)
+    assert not bool(margin_loss(embeddings, 2).isfinite())
+    assert not bool(softmax_loss(embeddings, 4, (nothing, nothing)).isfinite())
+
+
+def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file beside the others, here in another directory, is known by its name."""
+    (tmp_path / "attraction.py").write_text(
+        "from torch.nn.functional import cosine_similarity\n"
+        "from paraforge.embeddings.losses import Loss\n"
+        "def compute(embeddings, pairs, forbidden, parameters):\n"
+        "    return (1 - cosine_similarity(embeddings[:pairs], embeddings[pairs:])).mean()\n"
+        "LOSS = Loss(mega_batches=False, compute=compute)\n"
+    )
+    with pytest.raises(ValidationError, match="there are margin, softmax"):
+        TrainingParameters(loss="attraction")
+    monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
+    parameters = TrainingParameters(loss="attraction", epochs=20, batch_size=20)
+    assert parameters.largest_mega_batch == 1
+    pairs = sentence_pairs(100)
+    block = PairBlock(pa.array([left for left, _ in pairs]), pa.array([right for _, right in pairs]))
+    store = build_pair_store(tmp_path / "pairs", [block], [Words()], VocabularyParameters())
+    encoder = Average(
+        torch.randn(len(store.vocabularies["word"]), 6, generator=torch.Generator().manual_seed(1))
+    )
+    history = encoder_trainer(encoder, store, parameters).run().history
+    assert history[-1]["loss"] < 0.9 * history[0]["loss"]

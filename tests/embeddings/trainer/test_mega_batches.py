@@ -1,0 +1,48 @@
+"""Packing: scrambling, sentence identity, and encoding in parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.trainer import mega_batches
+from paraforge.embeddings.trainer.mega_batches import distinct_ids, encode, scramble, sentence_identity
+from tests.embeddings.learning.test_batches import _bags, _lists
+
+SENTENCES = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=1, max_size=30)
+
+
+@given(SENTENCES)
+def test_identity_is_equality_of_sequences(sentences: list[list[int]]) -> None:
+    identity = sentence_identity(_bags(sentences))
+    for k, first in enumerate(sentences):
+        for n, second in enumerate(sentences):
+            assert (identity[k] == identity[n]) == (first == second)
+
+
+def test_scrambling_shuffles_within_sentences_at_the_rate() -> None:
+    sentences = [list(range(10 * k, 10 * k + 10)) for k in range(2000)]
+    scrambled = _lists(scramble(_bags(sentences), 0.3, np.random.default_rng(1)))
+    assert [sorted(sentence) for sentence in scrambled] == sentences
+    share = np.mean([a != b for a, b in zip(scrambled, sentences, strict=True)])
+    assert abs(share - 0.3) < 0.05
+    first_places = [s[0] % 10 for s, t in zip(scrambled, sentences, strict=True) if s != t]
+    assert len(set(first_places)) == 10
+    assert _lists(scramble(_bags(sentences), 0.0, np.random.default_rng(1))) == sentences
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 5, 1000])
+def test_encoding_in_parts_gives_the_same_vectors(monkeypatch: pytest.MonkeyPatch, tokens: int) -> None:
+    sentences = [[1, 2, 3], [], [4], [0, 0, 0, 0, 0, 0, 0], [2], []]
+    encoder = Average(torch.arange(10.0).reshape(5, 2))
+    expected = encoder({"word": _bags(sentences)})
+    monkeypatch.setattr(mega_batches, "ENCODED_TOKENS", tokens)
+    assert torch.equal(encode(encoder, {"word": _bags(sentences)}), expected)
+
+
+def test_distinct_ids() -> None:
+    assert distinct_ids(torch.tensor([4, 1, 4, 0]), 6).tolist() == [0, 1, 4]

@@ -1,0 +1,145 @@
+"""Trained models on disk, and embedding of text."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.identity_rnn import IdentityRnnParameters
+from paraforge.embeddings.encoders.parameters import AverageParameters, CombinationParameters, LstmParameters
+from paraforge.embeddings.trainer import model as model_module
+from paraforge.embeddings.trainer.initial import random_table
+from paraforge.embeddings.trainer.model import SentenceModel
+
+TEXTS = ["A dog.", "", "the dog runs", "unseen words", "a a a"]
+
+
+def make_model() -> SentenceModel:
+    vocabularies = {
+        "word": Vocabulary([UNKNOWN, "a", "dog", ".", "the", "runs"]),
+        "trigram": Vocabulary([UNKNOWN, " a ", "dog", "og ", " do"]),
+    }
+    parameters = CombinationParameters(
+        kind="concatenation",
+        parts=[
+            AverageParameters(dimension=4),
+            AverageParameters(dimension=3, unit="trigram"),
+            LstmParameters(kind="blstm", dimension=4, output_dimension=2),
+        ],
+    )
+    encoder = build_encoder(
+        parameters,
+        lambda part, number: random_table(
+            len(vocabularies[part.unit]), part.dimension, part.initial_scale, number
+        ),
+        3,
+    )
+    return SentenceModel(encoder, parameters, vocabularies)
+
+
+def test_save_and_open_give_the_same_vectors(tmp_path: Path) -> None:
+    model = make_model()
+    vectors = model.encode(TEXTS)
+    assert vectors.shape == (5, 9)
+    assert vectors.dtype == np.float32
+    model.save(tmp_path / "model", {"score": 1.5})
+    opened = SentenceModel.open(tmp_path / "model")
+    assert np.array_equal(opened.encode(TEXTS), vectors)
+    assert np.array_equal(opened.encode(pa.chunked_array([TEXTS[:2], TEXTS[2:]])), vectors)
+    assert json.loads((tmp_path / "model" / "encoder.json").read_text())["about"] == {"score": 1.5}
+    model.save(tmp_path / "model")  # replaces
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_embedding_is_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model()
+    table = model.encoder.get_parameter("parts.0.table").detach().numpy()
+    vectors = model.encode(TEXTS)[:, :4]
+    np.testing.assert_allclose(vectors[0], (table[1] + table[2] + table[3]) / 3, rtol=1e-6)
+    np.testing.assert_allclose(vectors[3], table[0], rtol=1e-6)
+    assert (model.encode(TEXTS)[1] == 0).all()
+    monkeypatch.setattr(model_module, "BATCH_TEXTS", 2)
+    np.testing.assert_allclose(model.encode(TEXTS), make_model().encode(TEXTS), rtol=1e-5, atol=1e-7)
+    assert model.encode([]).shape == (0, 9)
+    similarity = model.similarity(["a dog", ""], ["a dog", "dog"])
+    assert similarity[0] == pytest.approx(1)
+    assert similarity[1] == 0
+
+
+def test_vectors_are_finite_however_long_the_text(caplog: pytest.LogCaptureFixture) -> None:
+    """An identity-RNN whose matrix grew doubles its state with each word."""
+    parameters = IdentityRnnParameters(dimension=2)
+    encoder = build_encoder(parameters, lambda part, number: torch.ones(2, part.dimension), 1)
+    with torch.no_grad():
+        encoder.get_parameter("state_weight").mul_(2)
+    model = SentenceModel(encoder, parameters, {"word": Vocabulary([UNKNOWN, "a"])})
+    vectors = model.encode(["a", "a " * 1_000, "", "a a"])
+    np.testing.assert_allclose(vectors, [[1, 1], [0, 0], [0, 0], [1.5, 1.5]])
+    assert "1 texts are too long" in caplog.text
+
+
+def test_wrong_directories_are_refused(tmp_path: Path) -> None:
+    make_model().save(tmp_path / "model")
+    with pytest.raises(InputError, match="not a directory of a trained model"):
+        SentenceModel.open(tmp_path)  # as of decoders
+
+    def damaged() -> Path:
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        shutil.copytree(tmp_path / "model", tmp_path / "copy")
+        return tmp_path / "copy"
+
+    pickled = tmp_path / "model.pt"
+    pickled.write_bytes(pickle.dumps(Path.home))
+    with pytest.raises(InputError, match=r"not a directory of a trained model.*pickles"):
+        SentenceModel.open(pickled)
+
+    path = damaged()
+    Vocabulary([UNKNOWN, "a"]).save(path / "word.vocabulary.json")
+    with pytest.raises(InputError, match=r"2 units, encoder.json says 6"):
+        SentenceModel.open(path)
+
+    path = damaged()
+    description = json.loads((path / "encoder.json").read_text())
+    description["architecture"]["parts"][0]["dimension"] = 5
+    (path / "encoder.json").write_text(json.dumps(description))
+    with pytest.raises(InputError, match="another architecture"):
+        SentenceModel.open(path)
+
+    description["architecture"]["parts"][0]["kind"] = "transformer"
+    (path / "encoder.json").write_text(json.dumps(description))
+    with pytest.raises(InputError, match="damaged"):
+        SentenceModel.open(path)
+
+    description["architecture"] = {"kind": "rnn", "dimension": 3, "output_dimension": 10**8}
+    (path / "encoder.json").write_text(json.dumps(description))
+    with pytest.raises(InputError, match="more memory than there is"):
+        SentenceModel.open(path)
+
+    (path / "encoder.json").write_text("[" * 200_000)
+    with pytest.raises(InputError, match=r"encoder.json: not JSON of ours"):
+        SentenceModel.open(path)
+
+    path = damaged()
+    model = make_model()
+    with torch.no_grad():
+        model.encoder.get_parameter("parts.0.table")[1, 1] = torch.nan
+    model.save(path)
+    with pytest.raises(InputError, match="NaN"):
+        SentenceModel.open(path)
+
+
+def test_a_table_of_another_size_than_its_vocabulary_is_refused() -> None:
+    parameters = AverageParameters(dimension=2)
+    encoder = build_encoder(parameters, lambda part, number: torch.zeros(3, part.dimension), 0)
+    with pytest.raises(InputError, match="table has 3 rows, the word vocabulary 2 units"):
+        SentenceModel(encoder, parameters, {"word": Vocabulary([UNKNOWN, "a"])})

@@ -1,0 +1,156 @@
+"""The choice of negatives against a search that looks at every candidate."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.embeddings.trainer import negatives
+from paraforge.embeddings.trainer.negatives import (
+    STRIP,
+    ForbiddenCandidates,
+    Precision,
+    _search_directly,
+    choose_negatives,
+)
+from tests.embeddings.trainer import oracle
+
+
+def _embeddings(pairs: int, dimension: int, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2 * pairs, dimension, dtype=torch.float64, generator=generator)
+
+
+@given(pairs=st.integers(2, 40), two_sided=st.booleans(), seed=st.integers(0, 10_000))
+@settings(max_examples=30)
+def test_max_is_the_most_similar_sentence_of_another_pair(pairs: int, two_sided: bool, seed: int) -> None:
+    embeddings = _embeddings(pairs, 8, seed)
+    chosen = choose_negatives(embeddings, pairs, two_sided=two_sided)
+    assert chosen.tolist() == oracle.max_negatives(embeddings, pairs, two_sided)
+
+
+@given(pairs=st.integers(3, 30), kinds=st.integers(3, 20), seed=st.integers(0, 10_000))
+@settings(max_examples=30)
+def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) -> None:
+    texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
+    forbidden = ForbiddenCandidates(pairs, texts)
+    embeddings = _embeddings(pairs, 6, seed)
+    expected = oracle.max_negatives(embeddings, pairs, True, texts.tolist())
+    assert choose_negatives(embeddings, pairs, forbidden=forbidden).tolist() == expected
+
+
+@given(pairs=st.integers(1, 30), kinds=st.integers(1, 20), seed=st.integers(0, 10_000))
+@settings(max_examples=30)
+def test_many_repeats_are_looked_up_as_few_are(pairs: int, kinds: int, seed: int) -> None:
+    texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
+    listed = ForbiddenCandidates(pairs, texts)
+    with mock.patch.object(negatives, "LISTED", -1):
+        unlisted = ForbiddenCandidates(pairs, texts)
+    assert not hasattr(unlisted, "_rows")
+    for first, last in [(0, 2 * pairs), (pairs // 2, pairs)]:
+        for one, other in zip(unlisted.of_rows(first, last), listed.of_rows(first, last), strict=True):
+            assert torch.equal(one, other)
+    chosen = [one.random_candidates(np.random.default_rng(seed)).tolist() for one in (listed, unlisted)]
+    assert chosen[0] == chosen[1]
+    embeddings = _embeddings(pairs, 6, seed)
+    expected = choose_negatives(embeddings, pairs, forbidden=listed)
+    assert torch.equal(choose_negatives(embeddings, pairs, forbidden=unlisted), expected)
+
+
+def test_a_mega_batch_of_one_text_needs_little_memory() -> None:
+    forbidden = ForbiddenCandidates(4000, np.zeros(8000, dtype=np.int64))
+    assert not hasattr(forbidden, "_rows")
+    assert (forbidden.random_candidates(np.random.default_rng(1)) == -1).all()
+
+
+@pytest.mark.parametrize("pairs", [2, STRIP // 2, STRIP // 2 + 1, 3 * STRIP - 7])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_blocks_and_threads_change_nothing(pairs: int, precision: Precision) -> None:
+    embeddings = _embeddings(pairs, 16, pairs).float()
+    alone = choose_negatives(embeddings, pairs, precision=precision)
+    with ThreadPoolExecutor(3, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        shared = choose_negatives(embeddings, pairs, precision=precision, pool=pool)
+    assert torch.equal(alone, shared)
+    anchors = torch.arange(2 * pairs)
+    assert not (alone == anchors).any()
+    assert not (alone == (anchors + pairs) % (2 * pairs)).any()
+
+
+@pytest.mark.parametrize("pairs", [2, STRIP // 2, 3 * STRIP - 7])
+def test_the_direct_search_of_gpus_gives_the_same(pairs: int) -> None:
+    texts = np.random.default_rng(pairs).integers(pairs, size=2 * pairs) if pairs > 2 else np.arange(4)
+    forbidden = ForbiddenCandidates(pairs, texts)
+    unit = torch.nn.functional.normalize(_embeddings(pairs, 16, pairs), dim=1)
+    expected = choose_negatives(unit, pairs, forbidden=forbidden)
+    assert torch.equal(_search_directly(unit, 2 * pairs, forbidden), expected)
+
+
+def test_bfloat16_gives_a_near_maximum() -> None:
+    pairs = 400
+    embeddings = _embeddings(pairs, 50, 4).float()
+    unit = torch.nn.functional.normalize(embeddings, dim=1)
+    exact = choose_negatives(embeddings, pairs)
+    rough = choose_negatives(embeddings, pairs, precision="bfloat16")
+    lost = (unit * unit[exact]).sum(1) - (unit * unit[rough]).sum(1)
+    assert lost.min() >= -1e-6
+    assert lost.max() < 0.01
+    assert lost.mean() < 0.001
+
+
+def test_mix_takes_max_half_of_the_time_and_else_any_candidate_equally_often() -> None:
+    pairs = 6
+    embeddings = _embeddings(pairs, 4, 5)
+    best = choose_negatives(embeddings, pairs)
+    rounds = 400
+    counts = np.zeros((2 * pairs, 2 * pairs))
+    generator = np.random.default_rng(1)
+    for _ in range(rounds):
+        chosen = choose_negatives(embeddings, pairs, strategy="mix", generator=generator)
+        counts[np.arange(2 * pairs), chosen.numpy()] += 1
+    candidates = 2 * pairs - 2
+    for anchor in range(2 * pairs):
+        partner = (anchor + pairs) % (2 * pairs)
+        assert counts[anchor, anchor] == counts[anchor, partner] == 0
+        for candidate in range(2 * pairs):
+            if candidate in (anchor, partner):
+                continue
+            expected = 0.5 / candidates + (0.5 if candidate == int(best[anchor]) else 0)
+            deviation = (expected * (1 - expected) / rounds) ** 0.5
+            assert abs(counts[anchor, candidate] / rounds - expected) < 5 * deviation
+
+
+@given(pairs=st.integers(2, 12), kinds=st.integers(4, 12), seed=st.integers(0, 1000))
+@settings(max_examples=40)
+def test_random_candidates_are_allowed_ones(pairs: int, kinds: int, seed: int) -> None:
+    texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
+    forbidden = ForbiddenCandidates(pairs, texts)
+    for anchor, candidate in enumerate(forbidden.random_candidates(np.random.default_rng(seed))):
+        partner = (anchor + pairs) % (2 * pairs)
+        allowed = [
+            k
+            for k in range(2 * pairs)
+            if texts[k] not in (texts[anchor], texts[partner])
+            and texts[(k + pairs) % (2 * pairs)] != texts[anchor]
+        ]
+        assert candidate in allowed if allowed else candidate == -1
+
+
+def test_mix_is_a_function_of_its_generator() -> None:
+    embeddings = _embeddings(20, 4, 6)
+
+    def choose(seed: int) -> list[int]:
+        generator = np.random.default_rng(seed)
+        return choose_negatives(embeddings, 20, strategy="mix", generator=generator).tolist()
+
+    assert choose(1) == choose(1)
+    assert choose(1) != choose(2)
+
+
+def test_a_single_pair_has_no_negatives() -> None:
+    assert choose_negatives(_embeddings(1, 4, 0), 1).tolist() == [-1, -1]

@@ -1,0 +1,349 @@
+"""The training loop against a plain oracle, under any split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from pydantic import TypeAdapter
+from torch import Tensor
+
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.base.text.units import Words
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import EncoderParameters
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.trainer.mega_batches import mega_batches, mini_batches
+from paraforge.embeddings.trainer.negatives import choose_negatives
+from paraforge.embeddings.trainer.objective import encoder_trainer
+from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
+from paraforge.embeddings.trainer.schedule import Schedule
+from tests.embeddings.trainer import oracle
+from tests.embeddings.trainer.training import (
+    make_encoder,
+    make_repetitive_store,
+    make_store,
+    parameters,
+    train,
+)
+
+
+def sentences_of(store: PairStore) -> list[list[int]]:
+    """All left sides, then all right sides."""
+    bags = store.select(np.arange(len(store)))["word"]
+    return [bags.ids[a:b].tolist() for a, b in pairwise(bags.offsets.tolist())]
+
+
+def oracle_schedule(store: PairStore, settings: TrainingParameters) -> oracle.MegaBatches:
+    return oracle.schedule(
+        len(store),
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        mega_batch=settings.largest_mega_batch,
+        anneal=settings.anneal,
+        seed=settings.seed,
+        sources=store.sources.tolist() if settings.one_source else None,
+    )
+
+
+def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, list[float]]:
+    sentences = sentences_of(store)
+    if settings.optimiser == "adam":
+        make = lambda values: torch.optim.Adam(values, lr=settings.learning_rate)  # noqa: E731
+    else:
+        make = lambda values: torch.optim.Adagrad(values, lr=settings.learning_rate)  # noqa: E731
+    return oracle.train(
+        make_encoder(store).table.detach(),
+        lambda table, sentence: table[sentence].mean(0),
+        sentences[: len(store)],
+        sentences[len(store) :],
+        oracle_schedule(store, settings),
+        settings.margin,
+        settings.two_sided,
+        make,
+        clip=settings.clip,
+        exclude_identical=settings.exclude_identical,
+        softmax_scale=settings.scale if settings.loss == "softmax" else None,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"two_sided": False},
+        {"mega_batch": 1},
+        {"anneal": 2},
+        {"clip": 0.05},
+        {"optimiser": "adagrad", "learning_rate": 0.05},
+        {"batch_size": 7, "mega_batch": 8},  # 57 = 56 + 1: the left-over pair joins
+        {"loss": "softmax"},
+        {"loss": "softmax", "two_sided": False, "scale": 3.0, "one_source": True},
+        {"loss": "softmax", "batch_size": 7, "exclude_identical": False},
+    ],
+    ids=str,
+)
+def test_training_is_that_of_the_definitions(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """Every mini-batch's gradient counts: the oracle takes a dense step for each."""
+    store = make_store(tmp_path / "pairs")
+    settings = parameters(table_updates="dense", **changes)
+    expected, losses = run_oracle(store, settings)
+    table, record = train(store, settings)
+    torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
+    assert record.updates == len(losses)
+    assert record.seen == 2 * len(store)
+
+
+def embed_and_train(encoder: Encoder, store: PairStore, settings: TrainingParameters) -> dict[str, Tensor]:
+    """The definitions with autograd: the whole objective at once, a dense optimiser over all parameters."""
+    initial = {name: value.detach().clone() for name, value in encoder.named_parameters()}
+    parameters = dict(encoder.named_parameters())
+    anchors = encoder.anchors()
+    make: Any = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.Adagrad
+    optimiser = make(parameters.values(), lr=settings.learning_rate)
+    for chosen in oracle_schedule(store, settings):
+        members = np.array([pair for mini_batch in chosen for pair in mini_batch])
+        bags, pairs = store.select(members), len(members)
+        with torch.no_grad():
+            negatives = oracle.max_negatives(encoder(bags), pairs, True)
+        first = 0
+        for mini_batch in chosen:
+            vectors, part = encoder(bags), range(first, first + len(mini_batch))
+            first += len(mini_batch)
+            objective = oracle.loss(
+                [vectors[k] for k in part],
+                [vectors[pairs + k] for k in part],
+                [vectors[negatives[k]] for k in part],
+                [vectors[negatives[pairs + k]] for k in part],
+                settings.margin,
+            )
+            for name, value in parameters.items():
+                table = name in encoder.table_units()
+                start = initial[name] if table else anchors.get(name, torch.zeros(()))
+                weight = settings.lambda_words if table else settings.lambda_composition
+                objective = objective + weight * (value - start).square().sum()
+            optimiser.zero_grad()
+            objective.backward()
+            if settings.clip is not None:
+                gradients = [value.grad for value in parameters.values() if value.grad is not None]
+                norm = float(torch.stack([gradient.norm() for gradient in gradients]).norm())
+                for gradient in gradients:
+                    gradient *= min(1.0, settings.clip / norm)
+            optimiser.step()
+    return {name: value.detach() for name, value in parameters.items()}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"kind": "lstm", "output_dimension": 4, "scramble": 0},
+        {"kind": "rnn", "output_dimension": 4},
+        {"kind": "identity_rnn"},
+        {"kind": "lstm_last", "output_dimension": 4, "output_gate": False},
+    ],
+    ids=lambda kind: kind["kind"],
+)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"clip": 0.2, "lambda_composition": 0.02, "lambda_words": 0.03},
+        {"clip": 0.5, "lambda_words": 0.03, "optimiser": "adagrad", "learning_rate": 0.05},
+    ],
+    ids=["adam", "adagrad"],
+)
+def test_compositional_parameters_are_trained_as_defined(
+    tmp_path: Path, kind: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    store = make_store(tmp_path / "pairs", pairs=21)
+    made = TypeAdapter(EncoderParameters).validate_python({"dimension": 5, **kind})
+    generator = torch.Generator().manual_seed(1)
+
+    def build() -> Encoder:
+        generator.manual_seed(1)
+        rows = len(store.vocabularies["word"])
+        return build_encoder(
+            made, lambda *_: torch.randn(rows, 5, dtype=torch.float64, generator=generator), seed=2
+        ).double()
+
+    settings = parameters(**{"epochs": 1, "batch_size": 4, "table_updates": "dense", **changes})
+    encoder = build()
+    encoder_trainer(encoder, store, settings).run()
+    expected = embed_and_train(build(), store, settings)
+    for name, value in encoder.named_parameters():
+        torch.testing.assert_close(value.detach(), expected[name], rtol=1e-7, atol=1e-9)
+
+
+def test_gradients_are_taken_in_training_mode(tmp_path: Path) -> None:
+    """cuDNN refuses them otherwise, and a model that is evaluated in between was made for use."""
+    store = make_store(tmp_path / "pairs")
+    encoder = make_encoder(store).eval()
+    modes = set()
+    encoder.register_forward_pre_hook(lambda module, _: modes.add((torch.is_grad_enabled(), module.training)))
+    encoder_trainer(encoder, store, parameters(epochs=1), evaluate=lambda one: 0.0).run()
+    assert (True, True) in modes
+    assert (True, False) not in modes
+    assert not encoder.training
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"two_sided": False}, {"anneal": 2}, {"batch_size": 2, "mega_batch": 1}], ids=str
+)
+def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dict[str, Any]) -> None:
+    store = make_repetitive_store(tmp_path / "pairs")
+    settings = parameters(
+        **{"batch_size": 3, "mega_batch": 2, "table_updates": "dense", "exclude_identical": True, **changes}
+    )
+    expected, losses = run_oracle(store, settings)
+    table, record = train(store, settings)
+    torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
+    state = record
+    assert state.updates == len(losses)
+    assert state.seen == 2 * len(store)
+    assert 0 < state.counts["passed_over"] < state.seen
+    assert state.counts["empty_batches"] > 0
+
+
+def test_deferred_updates_give_the_dense_result(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    expected, _ = run_oracle(store, parameters())
+    table, _ = train(store, parameters(table_updates="deferred"))
+    moved = (expected - make_encoder(store).table.detach()).abs().max()
+    assert (table - expected).abs().max() < 2e-3 * moved
+
+
+def test_penalty_towards_initial_vectors(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    initial = make_encoder(store).table.detach()
+    settings = parameters(table_updates="dense", lambda_words=0.05)
+    expected, _ = run_oracle(store, settings, penalty=lambda table: 0.05 * (table - initial).square().sum())
+    table, _ = train(store, settings)
+    torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
+
+
+def test_split_into_mini_batches_changes_neither_negatives_nor_loss(tmp_path: Path) -> None:
+    """With the parameters held still, a mega-batch has one loss, whatever the mini-batches are."""
+    store = make_store(tmp_path / "pairs")
+    still = 1e-300
+    losses = []
+    for batch_size, mega_batch in [(48, 1), (24, 2), (8, 6), (6, 8), (2, 24), (1, 48)]:
+        settings = parameters(
+            epochs=1, batch_size=batch_size, mega_batch=mega_batch, learning_rate=still, table_updates="dense"
+        )
+        table, record = train(store, settings)
+        assert torch.equal(table, make_encoder(store).table.detach())
+        losses.append(record.history[0]["loss"])
+    assert losses == pytest.approx([losses[0]] * len(losses), abs=1e-12)
+    assert losses[0] > 0.1
+
+
+def test_mini_batches_are_the_mega_batch_cut_up(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    encoder = make_encoder(store)
+    settings = parameters(mega_batch=4)
+    schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, 0, settings.seed)
+    mega_batch = next(mega_batches(store, schedule, encoder, settings, 0, 0, 0))
+    pairs = len(mega_batch.place)
+    negatives = torch.randint(2 * pairs, (2, pairs), generator=torch.Generator().manual_seed(1))
+    whole = mega_batch.bags["word"]
+    seen = 0
+    for batch in mini_batches(mega_batch, negatives, settings.batch_size, torch.device("cpu")):
+        numbers = torch.arange(seen, seen + batch.pairs)
+        order = [numbers, numbers + pairs, negatives[0, numbers], negatives[1, numbers]]
+        expected = whole.select(torch.cat(order))
+        assert torch.equal(batch.rows["word"][batch.bags["word"].ids], expected.ids)
+        assert torch.equal(batch.bags["word"].offsets, expected.offsets)
+        seen += batch.pairs
+    assert seen == pairs
+
+
+@pytest.mark.parametrize("updates", ["lazy", "deferred"])
+@pytest.mark.parametrize("negatives", ["max", "mix"])
+def test_threads_change_no_bit(tmp_path: Path, updates: str, negatives: str) -> None:
+    store = make_store(tmp_path / "pairs", pairs=700)
+    settings = parameters(
+        epochs=1, batch_size=100, mega_batch=4, table_updates=updates, negatives=negatives,
+        negative_precision="bfloat16", exclude_identical=True,
+    )  # fmt: skip
+    tables = [train(store, settings, dtype=torch.float32, threads=threads)[0] for threads in (1, 2, 4)]
+    assert torch.equal(tables[0], tables[1])
+    assert torch.equal(tables[0], tables[2])
+
+
+def test_the_default_setting_is_that_of_the_definitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is changed: M grows to 3, negatives are chosen in bfloat16, Adam moves the rows it meets.
+
+    A cosine is right to 0.004 in bfloat16. So each choice has to be allowed and as close as that to the best
+    one by the oracle's own vectors, and the oracle continues with it.
+    """
+    store = make_store(tmp_path / "pairs", pairs=8_200)
+    settings = TrainingParameters()
+    chosen: list[Tensor] = []
+
+    def record(*arguments: Any, **options: Any) -> Tensor:
+        chosen.append(choose_negatives(*arguments, **options))
+        return chosen[-1]
+
+    monkeypatch.setattr("paraforge.embeddings.trainer.objective.choose_negatives", record)
+    table, record = train(store, settings)
+    monkeypatch.undo()
+    sizes: list[int] = []
+    exact: list[float] = []
+
+    def choose(embeddings: Tensor, texts: Sequence[object]) -> list[int]:
+        found = chosen[len(sizes)]
+        sizes.append(len(texts) // 2)
+        unit = torch.nn.functional.normalize(embeddings, dim=1)
+        cosines = unit @ unit.T
+        numbers = {text: k for k, text in enumerate(texts)}
+        number = torch.tensor([numbers[text] for text in texts])
+        partner = number.roll(len(texts) // 2)
+        for forbidden in (number[None, :] == number[:, None], number[None, :] == partner[:, None]):
+            cosines[forbidden] = -2
+            cosines[forbidden.T] = -2
+        below = cosines.amax(1) - cosines[torch.arange(len(texts)), found]
+        assert bool((below < 0.008).all())
+        exact.append(float((below == 0).double().mean()))
+        return found.tolist()
+
+    sentences = sentences_of(store)
+    expected, losses = oracle.train_words_by_default(
+        make_encoder(store).table.detach(),
+        sentences[: len(store)],
+        sentences[len(store) :],
+        oracle_schedule(store, settings),
+        choose,
+    )
+    assert max(sizes) == 300
+    assert min(exact) > 0.9
+    assert record.updates == len(losses) == 410
+    assert record.counts["passed_over"] == 0
+    torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
+    epoch = len(losses) // settings.epochs
+    means = [sum(losses[first : first + epoch]) / epoch for first in range(0, len(losses), epoch)]
+    assert [entry["loss"] for entry in record.history] == pytest.approx(means, rel=1e-9)
+
+
+def test_loss_falls_on_pairs_that_can_be_learnt(tmp_path: Path) -> None:
+    """Each right side is the left one in other words; after training its own partner is nearest."""
+    generator = np.random.default_rng(0)
+    left = [generator.integers(30, size=4) for _ in range(400)]
+    block = PairBlock(
+        pa.array([" ".join(f"a{k}" for k in words) for words in left]),
+        pa.array([" ".join(f"b{k}" for k in words) for words in left]),
+    )
+    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters())
+    encoder = make_encoder(store, torch.float32, 20)
+    settings = parameters(epochs=30, batch_size=50, mega_batch=1, table_updates="deferred")
+    record = encoder_trainer(encoder, store, settings).run()
+    losses = [entry["loss"] for entry in record.history]
+    assert losses[-1] < 0.1 * losses[0]

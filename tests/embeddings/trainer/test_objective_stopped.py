@@ -1,0 +1,174 @@
+"""The training loop stopped by a signal, resumed, evaluated, and ended early."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from paraforge.base import interrupts
+from paraforge.base.errors import InputError, Interrupted
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.learning.loop import Record
+from paraforge.embeddings.trainer.objective import encoder_trainer
+from tests.embeddings.trainer.training import (
+    make_encoder,
+    make_repetitive_store,
+    make_store,
+    parameters,
+    train,
+)
+from tests.here import Countdown
+
+
+def _interrupt(stop: Countdown) -> None:
+    if stop.is_set():
+        raise Interrupted()
+
+
+@pytest.mark.parametrize("stop_after", [1, 4, 9])
+def test_resuming_after_passed_over_pairs_gives_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int
+) -> None:
+    store = make_repetitive_store(tmp_path / "pairs")
+    settings = parameters(batch_size=3, mega_batch=4, anneal=5, negatives="mix", exclude_identical=True)
+    expected, whole = train(store, settings)
+    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e-9}
+    stop = Countdown(stop_after)
+    monkeypatch.setattr("paraforge.embeddings.learning.loop.check_interrupt", lambda: _interrupt(stop))
+    with pytest.raises(Interrupted):
+        train(store, settings, **options)
+    monkeypatch.setattr("paraforge.embeddings.learning.loop.check_interrupt", lambda: None)
+    table, record = train(store, settings, **options)
+    assert torch.equal(table, expected)
+    assert record == whole
+
+
+@pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
+@pytest.mark.parametrize("stop_after", [0, 1, 4, 5])
+@pytest.mark.parametrize("average_after", [None, 0.4])
+def test_resuming_gives_the_same_bits(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    updates: str,
+    stop_after: int,
+    average_after: float | None,
+) -> None:
+    monkeypatch.setattr("paraforge.embeddings.learning.loop.AVERAGE_EVERY", 2)
+    store = make_store(tmp_path / "pairs")
+    settings = parameters(
+        epochs=3, table_updates=updates, negatives="mix", anneal=3, average_after=average_after
+    )
+    scores = iter([0.1, 0.3, 0.2])
+    expected, whole = train(store, settings, evaluate=lambda encoder: next(scores))
+
+    scores = iter([0.1, 0.3, 0.2])
+    options: dict[str, Any] = {
+        "evaluate": lambda encoder: next(scores),
+        "checkpoints": tmp_path / "checkpoints",
+        "checkpoint_seconds": 1e-9,
+    }
+    encoder = make_encoder(store)
+    trainer = encoder_trainer(encoder, store, settings, **options)
+    stop = Countdown(stop_after)
+    monkeypatch.setattr("paraforge.embeddings.learning.loop.check_interrupt", lambda: _interrupt(stop))
+    with pytest.raises(Interrupted):
+        trainer.run()
+    monkeypatch.setattr("paraforge.embeddings.learning.loop.check_interrupt", lambda: None)
+    table, record = train(store, settings, **options)
+    assert torch.equal(table, expected)
+    assert dataclasses.asdict(record) == dataclasses.asdict(whole)
+    again, _ = train(store, settings, **options)  # finished: nothing more is done
+    assert torch.equal(again, expected)
+
+
+def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    with pytest.raises(Interrupted), interrupts.graceful_interrupts():
+        interrupts._request_stop(15, None)
+        train(store, parameters(), checkpoints=tmp_path / "checkpoints")
+        pytest.fail("training did not stop")
+    assert list((tmp_path / "checkpoints").glob("updates-*/state.json"))
+
+
+def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    train(store, parameters(), checkpoints=tmp_path / "checkpoints")
+    with pytest.raises(InputError, match="of another run"):
+        train(store, parameters(margin=0.5), checkpoints=tmp_path / "checkpoints")
+
+
+def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    tables = []
+    scores = iter([0.1, 0.5, 0.4, 0.5, 0.9])
+
+    def evaluate(encoder: Encoder) -> float:
+        tables.append(encoder.get_parameter("table").detach().clone())
+        return next(scores)
+
+    table, record = train(store, parameters(epochs=5, patience=2), evaluate=evaluate)
+    assert [entry["score"] for entry in record.history] == [0.1, 0.5, 0.4, 0.5]
+    assert record.best_score == 0.5
+    assert torch.equal(table, tables[1])
+
+
+@pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
+def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: str
+) -> None:
+    monkeypatch.setattr("paraforge.embeddings.learning.loop.AVERAGE_EVERY", 3)
+    store = make_store(tmp_path / "pairs", pairs=56)  # 7 updates an epoch, of 8 pairs each
+    changes = {"epochs": 3, "mega_batch": 1, "table_updates": updates, "average_after": 0.5}
+    encoder = make_encoder(store)
+    trainer = encoder_trainer(encoder, store, parameters(**changes))
+    seen: dict[int, Tensor] = {}
+
+    def observe(record: Record) -> None:
+        trainer.task.optimiser.synchronise()
+        seen[record.updates] = encoder.table.detach().clone()
+
+    trainer._observe = observe
+    trainer.run()
+    entered = [seen[12], seen[15], seen[18], seen[21]]  # half of 168 pairs: update 10.5
+    assert trainer.record.averaged == len(entered)
+    torch.testing.assert_close(encoder.table.detach(), torch.stack(entered).mean(0))
+
+    evaluated = []
+
+    def evaluate(encoder: Encoder) -> float:
+        evaluated.append(encoder.get_parameter("table").detach().clone())
+        return float(len(evaluated))
+
+    table, _ = train(store, parameters(**changes), evaluate=evaluate)
+    torch.testing.assert_close(evaluated[0], seen[7])
+    torch.testing.assert_close(evaluated[1], torch.stack(entered[:1]).mean(0))
+    torch.testing.assert_close(evaluated[2], torch.stack(entered).mean(0))
+    assert torch.equal(table, evaluated[2])
+
+
+def test_evaluation_between_epochs(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")  # 57 pairs, mega-batches of 24, 24, 9
+    settings = parameters(epochs=2, evaluate_every=40)
+    _, record = train(store, settings, evaluate=lambda encoder: 1.0)
+    assert [entry["pairs"] for entry in record.history] == [48, 81, 114]
+
+
+@pytest.mark.parametrize(
+    "scores", [[math.nan, 0.3, 0.2], [0.3, math.nan, 0.2], [math.nan] * 3, [math.inf, 0.3, 0]]
+)
+def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: list[float]) -> None:
+    store = make_store(tmp_path / "pairs")
+    given = iter(scores)
+    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints"}
+    _, record = train(store, parameters(epochs=3), evaluate=lambda encoder: next(given), **options)
+    finite = [score for score in scores if math.isfinite(score)]
+    assert record.best_score == (max(finite) if finite else None)
+    assert [entry["score"] for entry in record.history] == [
+        score if math.isfinite(score) else None for score in scores
+    ]

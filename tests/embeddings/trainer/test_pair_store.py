@@ -1,0 +1,168 @@
+"""The pair store: what is written is read back, whatever the blocks; damage is found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.pair_blocks import PairBlock, read_corpus_pairs
+from paraforge.base.text.tokens import tokenize
+from paraforge.base.text.units import Trigrams, Words
+from paraforge.base.text.vocabulary import UNKNOWN
+from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.trainer.parameters import VocabularyParameters
+from tests.base.text.test_pair_blocks import write_corpus
+from tests.base.text.test_units import plain_trigrams
+
+EVERYTHING = VocabularyParameters(minimum_count=1)
+TEXT = st.text(st.sampled_from("abc "), max_size=8)
+
+
+def block(pairs: list[tuple[str, str]]) -> PairBlock:
+    return PairBlock(
+        pa.array([left for left, _ in pairs], pa.string()),
+        pa.array([right for _, right in pairs], pa.string()),
+    )
+
+
+def texts(store: PairStore, unit: str) -> list[list[str]]:
+    bags = store.select(np.arange(len(store)))[unit]
+    units = store.vocabularies[unit].units
+    ids, borders = bags.ids.tolist(), bags.offsets.tolist()
+    return [[units[k] for k in ids[borders[n] : borders[n + 1]]] for n in range(len(bags))]
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=12), st.integers(1, 5))
+@settings(max_examples=40)
+def test_store_gives_back_the_pairs_with_text(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], size: int
+) -> None:
+    directory = tmp_path_factory.mktemp("store")
+    blocks = [block(pairs[first : first + size]) for first in range(0, len(pairs), size)]
+    kept = [(left, right) for left, right in pairs if left.strip() and right.strip()]
+    if not kept:
+        with pytest.raises(InputError, match="no pair to train on"):
+            build_pair_store(directory, blocks, [Words(), Trigrams()], EVERYTHING)
+        return
+    store = build_pair_store(directory, blocks, [Words(), Trigrams()], EVERYTHING)
+    assert (len(store), store.skipped) == (len(kept), len(pairs) - len(kept))
+    sides = [left for left, _ in kept] + [right for _, right in kept]
+    assert texts(store, "word") == [tokenize(side) for side in sides]
+    assert texts(store, "trigram") == [plain_trigrams(side) for side in sides]
+    counted = store.counts("word")
+    assert counted.sum() == store.tokens("word") == sum(len(tokenize(side)) for side in sides)
+
+
+def test_blocks_change_no_byte(tmp_path: Path) -> None:
+    pairs = [(f"a b{number % 3} c", f"d{number} e") for number in range(20)]
+    contents = []
+    for size in (1, 7, 20):
+        blocks = [block(pairs[first : first + size]) for first in range(0, 20, size)]
+        store = build_pair_store(tmp_path / str(size), blocks, [Words()], VocabularyParameters())
+        files = sorted(path for path in store.directory.iterdir())
+        contents.append([(path.name, path.read_bytes()) for path in files])
+    assert contents[0] == contents[1] == contents[2]
+
+
+def test_rare_words_are_unknown_and_the_vocabulary_is_capped(tmp_path: Path) -> None:
+    pairs = [("a b once", "a c"), ("a b", "c twice"), ("b", "a twice")]
+    store = build_pair_store(tmp_path / "1", [block(pairs)], [Words()], VocabularyParameters())
+    assert store.vocabularies["word"].units == [UNKNOWN, "a", "b", "c", "twice"]
+    assert texts(store, "word")[0] == ["a", "b", UNKNOWN]
+    capped = VocabularyParameters(minimum_count=1, maximum_size=2)
+    store = build_pair_store(tmp_path / "2", [block(pairs)], [Words()], capped)
+    assert store.vocabularies["word"].units == [UNKNOWN, "a", "b"]
+    assert store.counts("word").tolist() == [5, 4, 3]
+
+
+def test_select_in_any_order(tmp_path: Path) -> None:
+    store = build_pair_store(tmp_path, [block([("a", "b"), ("c", "d"), ("e", "f")])], [Words()], EVERYTHING)
+    units = store.vocabularies["word"].units
+    assert [units[k] for k in store.select(np.array([2, 0]))["word"].ids] == ["e", "a", "f", "b"]
+
+
+def test_a_subset_is_a_view(tmp_path: Path) -> None:
+    store = build_pair_store(tmp_path, [block([("a", "b"), ("c", "d"), ("e", "f")])], [Words()], EVERYTHING)
+    subset = store.subset(np.array([2, 1]))
+    assert (len(subset), len(store)) == (2, 3)
+    assert texts(subset, "word") == [["e"], ["c"], ["f"], ["d"]]
+    assert texts(subset.subset(np.array([1])), "word") == [["c"], ["d"]]
+    assert subset.fingerprint not in (store.fingerprint, store.subset(np.array([1, 2])).fingerprint)
+
+
+def test_a_view_of_some_units(tmp_path: Path) -> None:
+    units = [Words(), Words(punctuation=False), Trigrams()]
+    store = build_pair_store(tmp_path, [block([("a dog .", "a cat"), ("b", "c !")])], units, EVERYTHING)
+    view = store.of_units({"bare_word"}).subset(np.array([1]))
+    assert list(view.vocabularies) == ["bare_word"]
+    assert list(view.select(np.array([0]))) == ["bare_word"]
+    assert texts(view, "bare_word") == [["b"], ["c"]]
+    assert list(store.select(np.array([0]))) == ["word", "bare_word", "trigram"]
+
+
+def test_an_empty_shard_and_a_corpus_with_nothing_in_it(tmp_path: Path) -> None:
+    nothing: list[dict[str, str | None]] = [{"reference": "a", "translation": None, "failed": "x"}]
+    corpus = write_corpus(tmp_path / "nothing", nothing)
+    with pytest.raises(InputError, match="no pair to train on: 0 read"):
+        build_pair_store(tmp_path / "store", read_corpus_pairs(corpus), [Words()], EVERYTHING)
+    something = [*nothing * 3, {"reference": "a", "translation": "b"}]
+    corpus = write_corpus(tmp_path / "something", something)
+    assert len(build_pair_store(tmp_path / "store", read_corpus_pairs(corpus), [Words()], EVERYTHING)) == 1
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    def build() -> Path:
+        return build_pair_store(tmp_path, [block([("a b", "c")])], [Words()], EVERYTHING).directory
+
+    with pytest.raises(InputError, match="no such file"):
+        PairStore(tmp_path / "none")
+    ids = build() / "word.ids"
+    ids.write_bytes(ids.read_bytes()[:-1])
+    with pytest.raises(InputError, match="5 bytes, its index says 6"):
+        PairStore(tmp_path)
+    vocabulary = build() / "word.vocabulary.json"
+    content = json.loads(vocabulary.read_text())
+    vocabulary.write_text(json.dumps({**content, "units": content["units"][:-1]}))
+    with pytest.raises(InputError, match="ids up to 3 of 4 units, the vocabulary has 3"):
+        PairStore(tmp_path)
+    index = build() / "pairs.json"
+    described = json.loads(index.read_text())
+    del described["units"]["word"]["tokens"]
+    index.write_text(json.dumps(described))
+    with pytest.raises(InputError, match="damaged description of word units"):
+        PairStore(tmp_path)
+    index.write_text("{}")
+    with pytest.raises(InputError, match="damaged"):
+        PairStore(tmp_path)
+
+
+def test_a_store_that_was_not_finished_does_not_open(tmp_path: Path) -> None:
+    build_pair_store(tmp_path, [block([("a", "b")])], [Words()], EVERYTHING)
+
+    def fails() -> PairBlock:
+        raise InputError("the file is damaged")
+
+    with pytest.raises(InputError, match="damaged"):
+        build_pair_store(tmp_path, (fails() for _ in range(1)), [Words()], EVERYTHING)
+    with pytest.raises(InputError, match="no such file"):
+        PairStore(tmp_path)
+
+
+def test_each_pair_has_its_source(tmp_path: Path) -> None:
+    pairs = [("a b", "c"), ("", "d"), ("e", "f g")]
+    blocks = [replace(block(pairs), source=name) for name in ("x", "y", "x")]
+    store = build_pair_store(tmp_path, blocks, [Words()], EVERYTHING)
+    assert store.source_names == ["x", "y"]
+    assert store.sources.tolist() == [0, 0, 1, 1, 0, 0]
+    assert store.subset(np.array([4, 2])).sources.tolist() == [0, 1]
+    (tmp_path / "sources").write_bytes(b"")
+    with pytest.raises(InputError, match="its index says 24"):
+        PairStore(tmp_path)

@@ -1,0 +1,241 @@
+"""The paragram stage: the same bytes however it is run; given vectors as they are."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.files import sha256_directory
+from paraforge.base.shards.resources import Resources
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.scoring import general
+from paraforge.corpus.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
+from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.embeddings.learning import loop
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.embeddings.trainer.paragram import build_paragram, settle_unknown
+from paraforge.embeddings.trainer.parameters import ParagramParameters
+from tests.base.text.test_pair_blocks import write_corpus
+
+SYNONYMS = [("big", "large"), ("car", "automobile"), ("fast", "quick"), ("begin", "start"), ("end", "finish")]
+FILLERS = [f"thing{number}" for number in range(40)]
+
+
+def make_corpus(directory: Path, rows: int = 600) -> Path:
+    generator = np.random.default_rng(4)
+    content: list[dict[str, str | None]] = []
+    for _ in range(rows):
+        first, second = SYNONYMS[generator.integers(len(SYNONYMS))]
+        words = list(generator.choice(FILLERS, size=3))
+        place = int(generator.integers(4))
+        content.append(
+            {
+                "reference": " ".join([*words[:place], first, *words[place:]]),
+                "translation": " ".join([*words[:place], second, *words[place:]]),
+            }
+        )
+    content.append({"reference": "refused", "translation": None, "rejected": "too_long"})
+    return write_corpus(directory, content, rows_per_shard=250)
+
+
+def parameters(**values: Any) -> ParagramParameters:
+    training = {"epochs": 4, "batch_size": 20, "learning_rate": 0.005, **values.pop("training", {})}
+    return ParagramParameters(dimension=20, training=training, **values)
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_trained_on_the_corpus_and_the_same_with_any_resources(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path / "corpus")
+    contents = []
+    for threads in (1, 2):
+        resources = Resources(threads=threads, work=tmp_path / f"work{threads}")
+        output = tmp_path / f"models{threads}"
+        report = build_paragram(parameters(), corpus, output, resources)
+        contents.append(files(output))
+    assert contents[0] == contents[1]
+    assert report.trained
+    assert (report.pairs, report.skipped) == (600, 0)
+    assert report.loss[-1] < report.loss[0]
+    vectors = WordVectors.open(output, verify=True)
+    assert vectors.unknown == UNKNOWN
+    assert (report.words, report.dimension) == (len(vectors), 20)
+    assert np.isfinite(vectors.vectors).all()
+
+    table = vectors.vectors / np.linalg.norm(vectors.vectors, axis=1, keepdims=True)
+    rows = vectors.known_rows([word for pair in SYNONYMS for word in pair])
+    cosines = table[rows] @ table[rows].T
+    synonyms = [cosines[2 * k, 2 * k + 1] for k in range(len(SYNONYMS))]
+    others = cosines[::2, ::2][~np.eye(len(SYNONYMS), dtype=bool)]
+    assert min(synonyms) > np.mean(others) + 0.3
+
+    again = build_paragram(parameters(), corpus, output, resources)  # taken from the work directory
+    assert files(output) == contents[0]
+    assert again.loss == report.loss
+
+
+def test_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = make_corpus(tmp_path / "corpus")
+    build_paragram(parameters(), corpus, tmp_path / "whole", Resources(threads=1, work=tmp_path / "work1"))
+    resources = Resources(threads=1, work=tmp_path / "work2")
+    calls = iter([False] * 45 + [True] * 1000)
+    monkeypatch.setattr(loop, "stop_requested", lambda: stopped)
+
+    def check() -> None:
+        nonlocal stopped
+        if stopped:
+            raise Interrupted()
+        stopped = next(calls)
+
+    stopped = False
+    monkeypatch.setattr(loop, "check_interrupt", check)
+    with pytest.raises(Interrupted):
+        build_paragram(parameters(), corpus, tmp_path / "parts", resources)
+    assert not (tmp_path / "parts").exists()
+    monkeypatch.undo()
+    build_paragram(parameters(), corpus, tmp_path / "parts", resources)
+    assert files(tmp_path / "parts") == files(tmp_path / "whole")
+
+
+def test_pair_files_alone_and_initial_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.gz"
+    lines = "".join(f"X ||| {first} ||| {second} ||| f\n" for first, second in SYNONYMS * 30)
+    path.write_bytes(gzip.compress(lines.encode()))
+    initial = tmp_path / "initial.txt"
+    words = ["big", "large", "unused", UNKNOWN]
+    vectors = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
+    WordVectors(words, vectors).write_text(initial)
+    resources = Resources(threads=1, work=tmp_path / "work")
+    settings = parameters(
+        corpus_pairs=False,
+        pair_files=[{"path": str(path)}],
+        initial_vectors=str(initial),
+        training={"lambda_words": 1e-3, "optimiser": "adagrad", "table_updates": "lazy", "negatives": "mix"},
+    )
+    report = build_paragram(settings, tmp_path / "no corpus", tmp_path / "output", resources)
+    table = WordVectors.open(tmp_path / "output")
+    assert report.dimension == 6
+    row = {word: number for number, word in enumerate(table.words)}
+    assert set(row) == {UNKNOWN, "unused", *(word for pair in SYNONYMS for word in pair)}
+    assert np.array_equal(table.vectors[row["unused"]], vectors[2])  # as it was
+    moved = np.abs(table.vectors[row["big"]] - vectors[0]).max()
+    assert 0 < moved < 1
+
+
+def test_given_vectors_are_taken_as_they_are(tmp_path: Path) -> None:
+    vectors = WordVectors(["a", "b"], np.eye(2, 3, dtype=np.float32))
+    vectors.write_text(tmp_path / "vectors.txt")
+    settings = ParagramParameters(vectors=str(tmp_path / "vectors.txt"))
+    report = build_paragram(
+        settings, tmp_path / "none", tmp_path / "output", Resources(work=tmp_path / "work")
+    )
+    assert (report.trained, report.words, report.unknown) == (False, 2, None)
+    assert report.fingerprint == vectors.fingerprint
+    assert np.array_equal(WordVectors.open(tmp_path / "output", verify=True).vectors, vectors.vectors)
+    settings = ParagramParameters(vectors=str(tmp_path / "output"))
+    build_paragram(settings, tmp_path / "none", tmp_path / "copy", Resources(work=tmp_path / "work"))
+    assert files(tmp_path / "copy") == files(tmp_path / "output")
+
+
+@pytest.mark.parametrize(
+    ("reference", "warned"),
+    [("The government will not change the law, the chairman said in the capital.", False),
+     ("Der Vorsitzende sagte gestern, dass die Regierung das Gesetz nicht ändert.", True)],
+)  # fmt: skip
+def test_the_built_in_scorer_is_copied_and_knows_its_language(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, reference: str, warned: bool
+) -> None:
+    rows: list[dict[str, str | None]] = [{"reference": reference, "translation": "a"}] * 30
+    corpus = write_corpus(tmp_path / "corpus", rows, rows_per_shard=50)
+    work, output = tmp_path / "work", tmp_path / "paragram"
+    report = build_paragram(ParagramParameters(built_in="general"), corpus, output, Resources(work=work))
+    built_in = {name: (general.DIRECTORY / name).read_bytes() for name in (DESCRIPTION, VECTORS)}
+    assert files(output) == built_in
+    assert not (output / VECTORS).samefile(general.DIRECTORY / VECTORS)
+    assert not work.exists() and not report.trained and report.model == "general"
+    assert report.fingerprint == WordScorer.open(output).fingerprint
+    assert ("The built-in scorer knows" in caplog.text) is warned
+
+
+def test_vectors_take_the_place_of_the_built_in_scorer(tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("cat 1 2\ndog 3 4\n")
+    given = ParagramParameters(built_in="general", vectors=str(tmp_path / "vectors.txt"))
+    assert not given.uses_built_in
+    report = build_paragram(given, tmp_path / "none", tmp_path / "table", Resources(work=tmp_path / "work"))
+    assert report.words == 2 and WordVectors.open(tmp_path / "table").words == ["cat", "dog"]
+
+
+def test_a_given_model_is_copied(tmp_path: Path) -> None:
+    words = Vocabulary([UNKNOWN, "a", "b"])
+    encoder = build_encoder(AverageParameters(dimension=4), lambda part, number: torch.ones(3, 4), seed=0)
+    SentenceModel(encoder, AverageParameters(dimension=4), {"word": words}).save(tmp_path / "model")
+    settings = ParagramParameters(model=str(tmp_path / "model"))
+    resources = Resources(work=tmp_path / "work")
+    report = build_paragram(settings, tmp_path / "none", tmp_path / "output", resources)
+    assert (report.trained, report.model, report.words, report.dimension) == (False, "average", 3, 4)
+    assert files(tmp_path / "output") == files(tmp_path / "model")
+    assert SentenceModel.open(tmp_path / "output").dimension == 4
+    (tmp_path / "model" / "word.vocabulary.json").write_text("{")
+    with pytest.raises(InputError, match=r"word\.vocabulary\.json"):
+        build_paragram(settings, tmp_path / "none", tmp_path / "output", resources)
+    assert report.fingerprint == sha256_directory(tmp_path / "output")  # as it was
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("a 1 2\nb 1\n", "vectors.txt:2"), ("a 1 2\nb 1 nan\n", "vectors.txt:2"), ("", "empty")],
+)
+def test_wrong_vectors_leave_nothing_behind(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "vectors.txt").write_text(text)
+    settings = ParagramParameters(vectors=str(tmp_path / "vectors.txt"))
+    with pytest.raises(InputError, match=message):
+        build_paragram(settings, tmp_path, tmp_path / "output", Resources(work=tmp_path / "work"))
+    assert not (tmp_path / "output").exists()
+
+
+def test_missing_files_are_named_before_training(tmp_path: Path) -> None:
+    settings = parameters(corpus_pairs=False, pair_files=[{"path": "$NO_SUCH_VARIABLE_AT_ALL/x"}])
+    with pytest.raises(InputError, match="NO_SUCH_VARIABLE_AT_ALL is not set"):
+        build_paragram(settings, tmp_path, tmp_path / "output", Resources(work=tmp_path / "work"))
+    settings = parameters(corpus_pairs=False, pair_files=[{"path": str(tmp_path / "none.tsv")}])
+    with pytest.raises(InputError, match="no such file"):
+        build_paragram(settings, tmp_path, tmp_path / "output", Resources(work=tmp_path / "work"))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"corpus_pairs": False}, "pairs to train on"),
+        ({"vectors": "a", "initial_vectors": "b"}, "initial_vectors cannot be given"),
+        ({"vectors": "a", "model": "b"}, "the model is used as it is"),
+        ({"initial_vectors": "a", "model": "b"}, "the model is used as it is"),
+        ({"training": {"lambda_words": 1}}, "needs initial_vectors"),
+        ({"training": {"batch_size": 1}}, "no negatives"),
+        ({"pair_files": [{"path": "a", "columns": [1, 1]}]}, "two different columns"),
+    ],
+)
+def test_parameters_that_contradict_each_other(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ParagramParameters(**values)
+
+
+def test_an_untrained_unknown_vector_is_that_of_rare_words() -> None:
+    vocabulary = Vocabulary([UNKNOWN, *(f"w{number}" for number in range(20))])
+    vectors = np.arange(42, dtype=np.float32).reshape(21, 2)
+    counts = np.array([0, *range(40, 20, -1)])
+    settle_unknown(vocabulary, vectors, counts)
+    assert np.array_equal(vectors[0], vectors[19:].mean(axis=0))
+    before = vectors.copy()
+    counts[0] = 3
+    settle_unknown(vocabulary, vectors, counts)
+    assert np.array_equal(vectors, before)

@@ -1,0 +1,256 @@
+"""Training from pairs to the model's directory: what goes in, what comes out, and what a kill costs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import write_index, write_shard
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
+from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_model, train_named_model
+from tests.embeddings.trainer.pairs import sentence_pairs, write_pairs, write_sts
+from tests.project import digests, kill, start
+
+SETTINGS = {"training": {"epochs": 3, "batch_size": 20, "mega_batch": 2}}
+
+
+def model_parameters(encoder: dict[str, Any] | None = None, **values: Any) -> ModelParameters:
+    chosen = encoder or {"kind": "average", "dimension": 8}
+    return ModelParameters.model_validate({"encoder": chosen, **SETTINGS, **values})
+
+
+def data_of(path: Path, **values: Any) -> TrainingData:
+    return TrainingData([PairFileParameters(path=str(path))], **values)
+
+
+def train(tmp_path: Path, parameters: ModelParameters, data: TrainingData) -> EmbeddingsReport:
+    return train_model(parameters, data, tmp_path / "model", Resources(threads=1, work=tmp_path / "work"))
+
+
+def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
+    pairs = sentence_pairs()
+    sets = write_sts(tmp_path / "2020.held-out.tsv", pairs[100:])
+    data = data_of(write_pairs(tmp_path / "pairs.tsv", pairs), development=[str(sets)], test_sets=[str(sets)])
+    report = train(tmp_path, model_parameters(), data)
+    assert report.pairs == 100
+    assert report.leakage is not None
+    assert (report.leakage["leaked"], report.leakage["dropped"]) == (20, 20)
+    assert report.best_score == max(entry["score"] for entry in report.history)
+    assert report.years["2020"]["pearson"] == pytest.approx(report.best_score)
+    assert report.signature.startswith("pairs:100|data:")
+    model = SentenceModel.open(tmp_path / "model")
+    assert model.about["signature"] == report.signature
+    assert model.encode("left1 left2").shape == (8,)
+    assert model.encode(["left1", "left2 right3"]).shape == (2, 8)
+    # The same training again is taken from the work directory, and has the same bytes where it is not.
+    before = digests(tmp_path / "model")
+    assert train(tmp_path, model_parameters(), data) == report
+    shutil.rmtree(tmp_path / "work")
+    train(tmp_path, model_parameters(), data)
+    assert digests(tmp_path / "model") == before
+
+
+def test_another_role_of_the_same_sets_is_another_training(tmp_path: Path) -> None:
+    pairs = sentence_pairs()
+    path = write_pairs(tmp_path / "pairs.tsv", pairs[20:])
+    first, second = (str(write_sts(tmp_path / f"{k}.tsv", pairs[10 * k : 10 * k + 10])) for k in range(2))
+    choices: list[dict[str, Any]] = [
+        {"development": [first], "test_sets": [second]},
+        {"development": [first, second]},
+        {"test_sets": [first, second]},
+        {"development": [first], "foreign": [second]},
+    ]
+    reports = [train(tmp_path, model_parameters(), data_of(path, **choice)) for choice in choices]
+    assert [list(report.sets) for report in reports] == [["1"], [], ["0", "1"], []]
+    assert [report.best_score is None for report in reports] == [False, False, True, False]
+    assert reports[0].best_score != reports[1].best_score
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_a_model_has_the_mode_that_the_umask_gives(tmp_path: Path, mask: int) -> None:
+    path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
+    before = os.umask(mask)
+    try:
+        train(tmp_path, model_parameters(), data_of(path))
+    finally:
+        os.umask(before)
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "model").iterdir()}
+    assert modes == dict.fromkeys(modes, 0o666 & ~mask)
+
+
+def test_a_place_that_cannot_be_written_is_found_out_before_training(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
+    with pytest.raises(InputError, match=r"pairs\.tsv/model: cannot be written"):
+        train_model(
+            model_parameters(), data_of(path), path / "model", Resources(threads=1, work=tmp_path / "work")
+        )
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_directory_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "somewhere").mkdir()
+    with pytest.raises(InputError, match="somewhere: neither a published corpus nor shards"):
+        train(tmp_path, model_parameters(), TrainingData(corpora=[tmp_path / "somewhere"]))
+
+
+def test_leaked_pairs_are_only_reported_if_wanted(tmp_path: Path) -> None:
+    pairs = sentence_pairs()
+    sets = write_sts(tmp_path / "set.tsv", pairs[:10])
+    path = write_pairs(tmp_path / "pairs.tsv", pairs)
+    report = train(tmp_path, model_parameters(), data_of(path, foreign=[str(sets)], drop_leaked=False))
+    assert report.pairs == 120
+    assert report.leakage is not None
+    assert (report.leakage["leaked"], report.leakage["dropped"]) == (10, 0)
+    assert report.sets == {}
+
+
+def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("left1 1 0 0 0\nright1 0 1 0 0\n")
+    encoder = {
+        "kind": "concatenation",
+        "parts": [
+            {"kind": "average", "dimension": 4},
+            {"kind": "average", "unit": "trigram", "dimension": 6, "initial_frequency": 0.01},
+        ],
+    }
+    still = {"training": {**SETTINGS["training"], "learning_rate": 1e-30}}
+    parameters = model_parameters(encoder, vectors=str(vectors), **still)
+    train(tmp_path, parameters, data_of(write_pairs(tmp_path / "pairs.tsv", sentence_pairs())))
+    model = SentenceModel.open(tmp_path / "model")
+    assert model.dimension == 10
+    assert model.encode("left1")[:4].tolist() == pytest.approx([1, 0, 0, 0], abs=1e-20)
+    # A frequent trigram starts shorter than a rare one.
+    table = model.encoder.get_parameter("parts.1.table").detach()
+    units = model.vocabularies["trigram"].units
+    assert table[units.index("eft")].norm() < table[units.index("11 ")].norm()
+    with pytest.raises(ConfigurationError, match="dimension 5, the initial vectors have 4"):
+        train(tmp_path, model_parameters({"kind": "average", "dimension": 5}, vectors=str(vectors)),
+              data_of(tmp_path / "pairs.tsv"))  # fmt: skip
+
+
+def test_corpora_with_empty_shards_and_empty_sides(tmp_path: Path) -> None:
+    schema = pa.schema([("reference", pa.string()), ("translation", pa.string())])
+    pairs = [*sentence_pairs(30), ("", "left1"), ("left2", None), ("left3", "  ")]
+    tables = [
+        pa.table([[], []], schema=schema),
+        pa.table([[left for left, _ in pairs], [right for _, right in pairs]], schema=schema),
+        pa.table([[], []], schema=schema),
+    ]
+    directory = tmp_path / "shards"
+    directory.mkdir()
+    records = [write_shard(table, directory / f"shard-{n:05d}.parquet") for n, table in enumerate(tables)]
+    write_index(directory, records, {})
+    report = train(tmp_path, model_parameters(), TrainingData(corpora=[directory]))
+    assert (report.pairs, report.skipped) == (30, 2)
+    write_index(directory, [records[0]], {})
+    with pytest.raises(InputError, match="no pair to train on: 0 read"):
+        train(tmp_path, model_parameters(), TrainingData(corpora=[directory]))
+
+
+def test_wrong_input_is_an_error_before_training(tmp_path: Path) -> None:
+    pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
+    with pytest.raises(InputError, match="no such file"):
+        train(tmp_path, model_parameters(), data_of(tmp_path / "missing.tsv"))
+    with pytest.raises(InputError, match="no such file"):
+        train(tmp_path, model_parameters(vectors=str(tmp_path / "missing.txt")), data_of(pairs))
+    with pytest.raises(InputError, match="no such directory of shards"):
+        train(tmp_path, model_parameters(), TrainingData(corpora=[tmp_path / "missing"]))
+    bad = tmp_path / "bad.txt"
+    bad.write_text("left1 1 nan\nleft2 1 2\n")
+    encoder = {"kind": "average", "dimension": 2}
+    with pytest.raises(InputError, match=r"NaN|nan|finite"):
+        train(tmp_path, model_parameters(encoder, vectors=str(bad)), data_of(pairs))
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_model_of_the_section(tmp_path: Path) -> None:
+    pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
+    section = EmbeddingsParameters.model_validate(
+        {
+            "names": ["mine"],
+            "models": {"mine": {"encoder": {"dimension": 4, "kind": "average"}, **SETTINGS}},
+            "corpus_pairs": False,
+            "pair_files": [{"path": str(pairs)}],
+        }
+    )
+    resources = Resources(threads=1, work=tmp_path / "work")
+    arguments = (tmp_path / "corpus", tmp_path / "model", resources, tmp_path / "curve.csv")
+    report = train_named_model("mine", section, *arguments)
+    lines = (tmp_path / "curve.csv").read_text().splitlines()
+    assert lines[0] == "pairs_seen,epoch,loss,development_pearson"
+    assert [line.split(",")[:2] for line in lines[1:]] == [["120", "1"], ["240", "2"], ["360", "3"]]
+    assert float(lines[-1].split(",")[2]) == pytest.approx(report.history[-1]["loss"], abs=1e-6)
+    with pytest.raises(InputError, match="there is no model 'other'"):
+        train_named_model("other", section, *arguments)
+
+
+@pytest.mark.slow
+def test_killed_at_any_step_it_goes_on_to_the_same_model(tmp_path: Path) -> None:
+    """SIGKILL, several times, with a checkpoint after every mega-batch."""
+    pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(3000))
+    command = [
+        "paraforge", "train", str(pairs), str(tmp_path / "killed"), "--work", str(tmp_path / "work"),
+        "--checkpoint-seconds", "0", "--threads", "1", "--set", "training.epochs=6",
+        "--set", "encoder.dimension=32", "--set", "training.mega_batch=2",
+    ]  # fmt: skip
+    kills = 0
+    progress = -1
+    while True:
+        process = start(*command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        while process.poll() is None:
+            reached = _updates(tmp_path / "work")
+            if kills < 3 and reached > progress + 10:
+                assert reached > 0
+                kill(process)
+                kills += 1
+                progress = _updates(tmp_path / "work")
+                assert progress >= reached
+                break
+            time.sleep(0.002)
+        else:
+            assert process.returncode == 0
+            break
+    assert kills == 3
+    settings = {"epochs": 6, "mega_batch": 2}
+    parameters = ModelParameters.model_validate(
+        {"encoder": {"kind": "average", "dimension": 32}, "training": settings}
+    )
+    resources = Resources(threads=1, work=tmp_path / "other")
+    train_model(parameters, data_of(pairs), tmp_path / "whole", resources)
+    assert digests(tmp_path / "killed") == digests(tmp_path / "whole")
+
+
+def _updates(work: Path) -> int:
+    """Updates of the newest checkpoint on disk, 0 where there is none yet."""
+    found = [
+        int(path.parent.name.split("-")[1])
+        for path in work.glob("embeddings/*/checkpoints/updates-*/state.json")
+    ]
+    return max(found, default=0)
+
+
+@pytest.mark.parametrize(("tail", "warned"), [(0, False), (40, True)])
+def test_a_model_that_says_the_same_of_all_sentences_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, tail: int, warned: bool
+) -> None:
+    """A last state knows nothing but a long common end, and a loss of twice the margin does not say so."""
+    words = [f"word{number}" for number in range(30)]
+    ends = " and so on" * tail
+    pairs = [(f"{a} {b}{ends}", f"{b} {a}{ends}") for a in words[:15] for b in words[15:]]
+    parameters = model_parameters({"kind": "lstm_last", "dimension": 8, "output_dimension": 8})
+    report = train(tmp_path, parameters, data_of(write_pairs(tmp_path / "pairs.tsv", pairs)))
+    assert report.alike is not None
+    assert ("say the same of all" in caplog.text) == warned == (report.alike > 0.95)

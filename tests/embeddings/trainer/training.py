@@ -1,0 +1,65 @@
+"""Trainings on small pairs: an encoder over them, and settings that the oracle follows to the bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.base.text.units import Words
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.learning.loop import Record
+from paraforge.embeddings.trainer.objective import encoder_trainer
+from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
+
+WORDS = [f"w{number}" for number in range(40)]
+
+
+def make_store(directory: Path, pairs: int = 57, seed: int = 1) -> PairStore:
+    generator = np.random.default_rng(seed)
+
+    def sentences() -> list[str]:
+        return [" ".join(generator.choice(WORDS, size=generator.integers(1, 7))) for _ in range(pairs)]
+
+    block = PairBlock(pa.array(sentences()), pa.array(sentences()))
+    return build_pair_store(directory, [block], [Words()], VocabularyParameters(minimum_count=1))
+
+
+def make_encoder(store: PairStore, dtype: torch.dtype = torch.float64, dimension: int = 5) -> Average:
+    generator = torch.Generator().manual_seed(7)
+    return Average(torch.randn(len(store.vocabularies["word"]), dimension, dtype=dtype, generator=generator))
+
+
+def parameters(**values: Any) -> TrainingParameters:
+    default = {
+        "epochs": 2,
+        "batch_size": 8,
+        "mega_batch": 3,
+        "anneal": 0,
+        "learning_rate": 0.01,
+        "negative_precision": "float32",
+        "exclude_identical": False,
+    }
+    return TrainingParameters(**{**default, **values})
+
+
+def train(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, Record]:
+    encoder = make_encoder(store, options.pop("dtype", torch.float64))
+    record = encoder_trainer(encoder, store, settings, **options).run()
+    return encoder.table.detach(), record
+
+
+def make_repetitive_store(directory: Path, kinds: int = 3) -> PairStore:
+    """Mega-batches of it often hold pairs that are all the same, or half the same."""
+    generator = np.random.default_rng(2)
+    first, second = (generator.integers(kinds, size=61).tolist() for _ in range(2))
+    left, right = (pa.array([f"w{number} x" for number in side]) for side in (first, second))
+    return build_pair_store(
+        directory, [PairBlock(left, right)], [Words()], VocabularyParameters(minimum_count=1)
+    )

@@ -1,0 +1,164 @@
+"""Parquet sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.lines import Reading
+from paraforge.intake.bitext.readers.parquet import ParquetSource
+from paraforge.intake.bitext.source import Where
+from tests.intake.bitext.helpers import blocks_of, rows_of
+
+COLUMNS = {"source_text": "cs", "reference": "en"}
+
+
+def save(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    pq.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def read(
+    path: Path, columns: dict[str, str] = COLUMNS, *, strict: bool = True, where: Where | None = None
+) -> list[tuple[object, ...]]:
+    return rows_of(blocks_of(ParquetSource, path, columns, Reading(strict=strict), where))
+
+
+text = st.text(st.characters(blacklist_categories=["Cs"]), max_size=15)
+KINDS = [
+    pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.dictionary(pa.int32(), pa.string()),
+    pa.string_view(),
+]  # fmt: skip
+
+
+@settings(max_examples=40)
+@given(
+    rows=st.lists(st.tuples(text, text), min_size=1),
+    kind=st.sampled_from(KINDS),
+    compression=st.sampled_from(["zstd", "snappy", "gzip", "none"]),
+)
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], kind: pa.DataType, compression: str
+) -> None:
+    columns = {
+        "en": pa.array([en for _, en in rows]).cast(kind),
+        "cs": pa.array([cs for cs, _ in rows]).cast(kind),
+    }
+    path = save(tmp_path_factory.mktemp("parquet") / "a.parquet", columns, compression=compression)
+    assert read(path) == [(n, cs, en, None) for n, (cs, en) in enumerate(rows, start=1)]
+
+
+def test_nested_columns(tmp_path: Path) -> None:
+    pairs = [{"cs": "Ahoj", "en": "Hello"}, {"cs": None, "en": "Hi"}, None]
+    path = save(tmp_path / "a.parquet", {"translation": pairs, "id": [1, 2, 3]})
+    assert read(path, {"source_text": "translation.cs", "reference": "translation.en"}) == [
+        (1, "Ahoj", "Hello", None),
+        (2, "", "Hi", None),
+        (3, "", "", None),
+    ]
+
+
+def test_several_batches_keep_their_row_numbers(tmp_path: Path) -> None:
+    numbers = [str(n) for n in range(40_000)]
+    rows = read(save(tmp_path / "a.parquet", {"cs": numbers, "en": numbers}, row_group_size=7000))
+    assert [row[0] for row in rows] == list(range(1, 40_001))
+    assert [row[1] for row in rows] == numbers
+
+
+def test_without_a_footer(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"]})
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(InputError, match=r"a\.parquet: not a whole Parquet file"):
+        read(path)
+
+
+def test_no_parquet_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_text("cs\ten\n")
+    with pytest.raises(InputError, match="not a whole Parquet file"):
+        read(path)
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="empty"):
+        read(path)
+
+
+def test_a_damaged_page(tmp_path: Path) -> None:
+    numbers = [str(n) for n in range(20_000)]
+    path = save(tmp_path / "a.parquet", {"cs": numbers, "en": numbers}, write_page_checksum=True)
+    spoilt = bytearray(path.read_bytes())
+    spoilt[len(spoilt) // 2] ^= 1
+    path.write_bytes(bytes(spoilt))
+    with pytest.raises(InputError, match="not a whole Parquet file"):
+        read(path)
+
+
+def test_a_column_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": [1]})
+    with pytest.raises(InputError, match="no column 'de' for reference; it has cs, en"):
+        read(path, {"source_text": "cs", "reference": "de"})
+    with pytest.raises(InputError, match=r"no column 'cs\.x' for source_text"):
+        read(path, {"source_text": "cs.x", "reference": "en"})
+    with pytest.raises(InputError, match="column 'en' for reference is int64, not text"):
+        read(path)
+    twice = tmp_path / "b.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 3, names=["cs", "cs", "en"]), twice)
+    with pytest.raises(InputError, match="more than one column 'cs' for source_text"):
+        read(twice)
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    empty = pa.array([], pa.string())
+    with pytest.raises(InputError, match="no rows"):
+        read(save(tmp_path / "a.parquet", {"cs": empty, "en": empty}))
+
+
+def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": [b"a", b"\xff"], "en": [b"b", b"c"]})
+    with pytest.raises(InputError, match=r"a\.parquet:2: source_text is not UTF-8"):
+        read(path)
+    assert read(path, strict=False)[1] == (2, "\ufffd", "c", "invalid_utf8")
+
+
+def test_conditions(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a", "b"], "en": ["c", "d"], "year": [2020, 2021]})
+    where = Where(column="year", not_in=["2021"])
+    assert [row[-1] for row in read(path, where=where)] == [None, "not_selected"]
+
+
+def test_a_column_of_lists(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"], "tags": [["x", "y"]]})
+    kind = "list<element: string>"
+    with pytest.raises(InputError, match=rf"a\.parquet: column 'tags' of the condition 'where' is {kind}"):
+        read(path, where=Where(column="tags", values=["x"]))
+    with pytest.raises(InputError, match=rf"column 'tags' for source_text is {kind}, not text"):
+        read(path, {"source_text": "tags", "reference": "en"})
+    with pytest.raises(InputError, match=rf"no column 'tags\.x' for source_text: there is {kind} before 'x'"):
+        read(path, {"source_text": "tags.x", "reference": "en"})
+
+
+def test_fewer_rows_than_the_footer_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"]})
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: iter(()))
+    with pytest.raises(InputError, match="0 rows, its footer says 1"):
+        read(path)
+
+
+def test_scores(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.parquet", {"r": ["a", "b"], "t": ["c", "d"], "s": [0.5, None]})
+    columns = {"reference": "r", "translation": "t", "score": "s"}
+    (block,) = blocks_of(ParquetSource, path, columns)
+    assert block.scores is not None
+    assert block.scores.to_pylist() == [0.5, None]
+    save(path, {"r": ["a"], "t": ["c"], "s": [float("nan")]})
+    with pytest.raises(InputError, match=":1: a score not finite"):
+        list(blocks_of(ParquetSource, path, columns))
+    save(path, {"r": ["a"], "t": ["c"], "s": ["0.5"]})
+    with pytest.raises(InputError, match="for the score is string, not numbers"):
+        list(blocks_of(ParquetSource, path, columns))

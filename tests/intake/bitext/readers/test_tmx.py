@@ -1,0 +1,192 @@
+"""TMX: units, inline codes, and documents meant to hurt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.lines import Reading
+from paraforge.intake.bitext.readers.tmx import TmxSource
+from tests.intake.bitext.helpers import COMPRESSORS, blocks_of, rows_of, write
+
+LANGUAGES = {"source_text": "cs", "reference": "en"}
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+def unit(**segments: str) -> str:
+    variants = "".join(f'<tuv xml:lang="{tag}"><seg>{text}</seg></tuv>' for tag, text in segments.items())
+    return f"<tu>{variants}</tu>\n"
+
+
+def document(body: str, head: str = HEAD) -> str:
+    return f'{head}<tmx version="1.4"><header/><body>\n{body}</body></tmx>\n'
+
+
+def read(path: Path, changes: Counter[str] | None = None, **options: int) -> list[tuple[object, ...]]:
+    reading = Reading(changes=Counter() if changes is None else changes, **options)
+    return rows_of(blocks_of(TmxSource, path, LANGUAGES, reading))
+
+
+# Characters that XML 1.0 allows; line ends are normalised by XML itself.
+text = st.text(
+    st.characters(blacklist_categories=["Cs", "Cc"], blacklist_characters="\ufffe\uffff"), max_size=15
+)
+
+
+@settings(max_examples=40)
+@given(rows=st.lists(st.tuples(text, text), min_size=1), suffix=st.sampled_from(sorted(COMPRESSORS)))
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], suffix: str
+) -> None:
+    body = "".join(unit(en=escape(en), cs=escape(cs)) for cs, en in rows)
+    path = write(tmp_path_factory.mktemp("tmx") / f"a.tmx{suffix}", document(body))
+    assert read(path) == [(n, cs, en, None) for n, (cs, en) in enumerate(rows, start=1)]
+
+
+def test_languages_in_any_case_with_a_country_and_the_old_attribute(tmp_path: Path) -> None:
+    body = (
+        '<tu><tuv xml:lang="EN-GB"><seg>Hello</seg></tuv><tuv lang="cs_CZ"><seg>Ahoj</seg></tuv></tu>'
+        '<tu><tuv xml:lang="de"><seg>Hallo</seg></tuv><tuv xml:lang="cs"><seg>Nazdar</seg></tuv></tu>'
+        '<tu><tuv xml:lang="eng"><seg>no</seg></tuv><tuv xml:lang="csb"><seg>ne</seg></tuv></tu>'
+    )
+    path = write(tmp_path / "a.tmx", document(body))
+    assert [row[1:] for row in read(path)] == [("Ahoj", "Hello", None), ("Nazdar", "", None), ("", "", None)]
+    both = blocks_of(TmxSource, path, {"source_text": "cs|csb", "reference": "en|eng"}, Reading())
+    assert [row[1:] for row in rows_of(both)][2] == ("ne", "no", None)
+
+
+def test_inline_codes_are_left_out_and_highlighted_text_is_kept(tmp_path: Path) -> None:
+    segment = (
+        'Press <bpt i="1">&lt;b&gt;</bpt><hi>Save</hi><ept i="1">&lt;/b&gt;</ept><ph>\\n<sub>x</sub></ph> now'
+    )
+    rows = read(write(tmp_path / "a.tmx", document(unit(en=segment, cs="Uložte"))))
+    assert rows[0][2] == "Press Save now"
+
+
+def test_of_two_variants_in_one_language_the_first_is_taken_and_counted(tmp_path: Path) -> None:
+    body = (
+        '<tu><tuv xml:lang="en"><seg>one</seg></tuv><tuv xml:lang="en"><seg>two</seg></tuv>'
+        '<tuv xml:lang="cs"><seg>jeden</seg></tuv></tu>'
+    )
+    changes: Counter[str] = Counter()
+    assert read(write(tmp_path / "a.tmx", document(body)), changes)[0][1:] == ("jeden", "one", None)
+    assert changes == {"extra_variant": 1}
+
+
+def test_a_document_type_without_entities_is_accepted_and_not_fetched(tmp_path: Path) -> None:
+    head = HEAD + '<!DOCTYPE tmx SYSTEM "http://127.0.0.1:9/tmx14.dtd">\n'
+    assert len(read(write(tmp_path / "a.tmx", document(unit(en="a", cs="b"), head)))) == 1
+
+
+LAUGHS = '<!DOCTYPE tmx [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>\n'
+EXTERNAL = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]>\n'
+PARAMETER = '<!DOCTYPE tmx [<!ENTITY % a SYSTEM "http://127.0.0.1:9/x.dtd"> %a;]>\n'
+
+
+@pytest.mark.parametrize("doctype", [LAUGHS, EXTERNAL, PARAMETER], ids=["laughs", "external", "parameter"])
+def test_entities_are_refused(tmp_path: Path, doctype: str) -> None:
+    path = write(tmp_path / "a.tmx", document(unit(en="&a;", cs="b"), HEAD + doctype))
+    with pytest.raises(InputError, match=r"a\.tmx:2: the document type declares the entity '\w'") as raised:
+        read(path)
+    assert raised.value.exit_code == 2
+
+
+def test_an_undeclared_entity(tmp_path: Path) -> None:
+    body = unit(en="10&nbsp;km &mdash; more", cs="b")
+    with pytest.raises(InputError, match=r"a\.tmx:3: not well-formed XML: undefined entity"):
+        read(write(tmp_path / "a.tmx", document(body)))
+    # A DTD elsewhere may declare it, so XML allows it: it would be left out of the text.
+    external = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+    with pytest.raises(InputError, match=r"a\.tmx:4: the entity &nbsp; is not declared in the file"):
+        read(write(tmp_path / "a.tmx", document(body, HEAD + external)))
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("<tu><tu></tu></tu>", "a <tu> inside a <tu>"),
+        ('<tu><tuv xml:lang="en"><seg>a<seg>b</seg>c</seg></tuv></tu>', "a <seg> inside a <seg>"),
+    ],
+)
+def test_nested_elements_that_would_lose_text(tmp_path: Path, body: str, problem: str) -> None:
+    with pytest.raises(InputError, match=rf"a\.tmx:3: {problem}"):
+        read(write(tmp_path / "a.tmx", document(body)))
+
+
+@pytest.mark.parametrize("encoding", ["x-none", "gb2312"])
+def test_an_encoding_that_is_not_supported(tmp_path: Path, encoding: str) -> None:
+    head = f'<?xml version="1.0" encoding="{encoding}"?>\n'
+    with pytest.raises(InputError, match=r"a\.tmx: its encoding is not supported"):
+        read(write(tmp_path / "a.tmx", document(unit(en="a", cs="b"), head)))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        HEAD + '<tmx><body>\n<tu><tuv xml:lang="en"><seg>never closed',
+        HEAD + "<tmx><body>\n<tu><seg></tu></body></tmx>",
+        HEAD + "<tmx><body>\n" + unit(en="a", cs="b"),
+        HEAD + "<tmx><body>\n" + unit(en="a & b", cs="b") + "</body></tmx>",
+    ],
+    ids=["truncated", "crossed", "unclosed", "ampersand"],
+)
+def test_not_well_formed(tmp_path: Path, content: str) -> None:
+    with pytest.raises(InputError, match=r"a\.tmx:[234]: not well-formed XML"):
+        read(write(tmp_path / "a.tmx", content))
+
+
+def test_wrong_bytes_in_its_encoding(tmp_path: Path) -> None:
+    content = document(unit(en="X", cs="b")).encode().replace(b"X", b"\xff")
+    with pytest.raises(InputError, match=r"a\.tmx:3: not well-formed XML"):
+        read(write(tmp_path / "a.tmx", content))
+
+
+def test_utf16_is_read_as_its_byte_order_mark_says(tmp_path: Path) -> None:
+    content = document(unit(en="Hello", cs="Čau"), '<?xml version="1.0" encoding="UTF-16"?>\n').encode(
+        "utf-16"
+    )
+    assert read(write(tmp_path / "a.tmx", content))[0][1:] == ("Čau", "Hello", None)
+
+
+def test_a_language_that_is_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match="no segment in language 'en' for reference; languages found: cs, de"
+    ):
+        read(write(tmp_path / "a.tmx", document(unit(de="a", cs="b"))))
+
+
+@pytest.mark.parametrize("content", ["<html><body/></html>", document("")])
+def test_no_units(tmp_path: Path, content: str) -> None:
+    with pytest.raises(InputError, match="no <tu> element"):
+        read(write(tmp_path / "a.tmx", content))
+
+
+def test_an_overlong_segment_is_counted_and_cut(tmp_path: Path) -> None:
+    body = unit(en="x" * 300_000, cs="b") + unit(en="a", cs="b")
+    rows = read(write(tmp_path / "a.tmx", document(body)), max_line_bytes=100_000)
+    assert [row[-1] for row in rows] == ["overlong_line", None]
+    assert len(str(rows[0][2])) == 4096
+
+
+@pytest.mark.parametrize(
+    "opening", ['<tu note="', "<!--", "<", "<![CDATA["], ids=["attribute", "comment", "tag", "cdata"]
+)
+def test_something_endless_does_not_fill_memory(tmp_path: Path, opening: str) -> None:
+    content = f"{HEAD}<tmx><body>{unit(en='a', cs='b')}{opening}".encode() + b"x" * 30_000_000
+    with pytest.raises(InputError, match=r"of more than 1,000 bytes|not well-formed"):
+        read(write(tmp_path / "a.tmx.zst", content), max_line_bytes=1000)
+
+
+def test_many_units_come_in_blocks(tmp_path: Path) -> None:
+    body = "".join(unit(en=f"a{n}", cs=f"b{n}") for n in range(25_000))
+    path = write(tmp_path / "a.tmx", document(body))
+    blocks = list(blocks_of(TmxSource, path, LANGUAGES, Reading()))
+    assert len(blocks) >= 2
+    assert sum(map(len, blocks)) == 25_000
+    assert rows_of(blocks)[-1] == (25_000, "b24999", "a24999", None)

@@ -1,0 +1,130 @@
+"""Tab-separated files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.lines import Reading
+from paraforge.intake.bitext.readers.tsv import read_tsv
+from paraforge.intake.bitext.source import Where
+from tests.intake.bitext.helpers import COMPRESSORS, rows_of, write
+
+COLUMNS: dict[str, int | str] = {"source_text": 2, "reference": 1}
+
+
+def read(
+    path: Path,
+    columns: dict[str, int | str] = COLUMNS,
+    header: bool = False,
+    where: Where | None = None,
+    **options: Any,
+) -> list[tuple[object, ...]]:
+    return rows_of(read_tsv(path, columns, Reading(**options), header=header, where=where))
+
+
+field = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\n\r\ufeff"), max_size=15)
+
+
+@settings(max_examples=40)
+@given(rows=st.lists(st.tuples(field, field, field), min_size=1), suffix=st.sampled_from(sorted(COMPRESSORS)))
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], suffix: str
+) -> None:
+    path = tmp_path_factory.mktemp("tsv") / f"a.tsv{suffix}"
+    write(path, "".join("\t".join(row) + "\n" for row in rows))
+    assert read(path) == [(n, row[2], row[1], None) for n, row in enumerate(rows, start=1)]
+
+
+def test_quotes_are_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", 'x\t"Hello\t"Ahoj\ny\t""\t"a""b"\n')
+    assert read(path) == [(1, '"Ahoj', '"Hello', None), (2, '"a""b"', '""', None)]
+
+
+def test_columns_by_name_in_any_order(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "ref\tcs\ten\nG 1:1\tNa počátku\tIn the beginning\n")
+    assert read(path, {"source_text": "cs", "reference": "en"}, header=True) == [
+        (2, "Na počátku", "In the beginning", None)
+    ]
+    assert read(path, {"source_text": 1, "reference": "en"}, header=True) == [
+        (2, "Na počátku", "In the beginning", None)
+    ]
+
+
+@pytest.mark.parametrize("line", ["a\tb", "a\tb\tc\td", "a"])
+def test_a_ragged_row(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path / "a.tsv", f"1\t2\t3\n1\t2\t3\n{line}\n1\t2\t3\n")
+    count = line.count("\t") + 1
+    with pytest.raises(InputError, match=rf"a\.tsv:3: {count} columns, the first line has 3"):
+        read(path)
+    rows = read(path, strict=False)
+    assert [row[-1] for row in rows] == [None, None, "malformed", None]
+
+
+def test_a_blank_line_is_a_blank_row(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "a.tsv", "1\t2\t3\n\n"))[1] == (2, "", "", None)
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "a\tb\n")
+    with pytest.raises(
+        InputError, match=r"a\.tsv:1: no column 2 for source_text: the first line has 2, counted from 0"
+    ):
+        read(path)
+    with pytest.raises(InputError, match=r"a\.tsv:1: no column 'cs' for source_text; the header has a, b"):
+        read(path, {"source_text": "cs", "reference": "a"}, header=True)
+
+
+def test_a_name_that_stands_twice_in_the_header(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="more than one column 'en'"):
+        read(write(tmp_path / "a.tsv", "en\ten\tcs\n"), {"source_text": "cs", "reference": "en"}, header=True)
+
+
+def test_conditions(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "2020\tb\tc\n2021\td\te\n2022\tf\tg\n")
+    without = Where(column=0, not_in=["2021"])
+    assert [row[-1] for row in read(path, where=without)] == [None, "not_selected", None]
+    only = Where(column=0, values=["2021", "2022"])
+    assert [row[-1] for row in read(path, where=only)] == ["not_selected", None, None]
+
+
+def test_an_overlong_line_is_not_ragged(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", f"1\t2\t3\n{'x' * 5000}\tb\tc\n")
+    rows = read(path, max_line_bytes=2000)
+    assert rows[1] == (2, "c", "b", "overlong_line")
+    rows = read(write(tmp_path / "b.tsv", f"1\t2\t3\n{'x' * 50_000}\tb\tc\n"), max_line_bytes=2000)
+    assert rows[1] == (2, "", "", "overlong_line")
+
+
+def test_scores(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "a\tA\t0.75\nb\tB\t\nc\tC\t1e-2\n")
+    columns: dict[str, int | str] = {"reference": 0, "translation": 1, "score": 2}
+    (block,) = read_tsv(path, columns, Reading())
+    assert block.scores is not None
+    assert block.scores.to_pylist() == [0.75, None, pytest.approx(0.01)]
+
+
+@pytest.mark.parametrize("score", ["high", "nan", "inf", "1,5"])
+def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
+    path = write(tmp_path / "a.tsv", f"a\tA\t0.75\nb\tB\t{score}\n")
+    columns: dict[str, int | str] = {"reference": 0, "translation": 1, "score": 2}
+    with pytest.raises(InputError, match=rf"a\.tsv:2: the score is '{score}', not a number"):
+        list(read_tsv(path, columns, Reading()))
+    (block,) = read_tsv(path, columns, Reading(strict=False))
+    assert block.scores is not None
+    assert block.scores.to_pylist() == [0.75, None]
+    assert block.codes.tolist() == [0, 1]
+
+
+def test_a_header_alone_gives_no_rows(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "a.tsv", "x\ty\tz\n"), header=True) == []
+
+
+def test_another_divider_is_guessed_at(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="separated by tabs"):
+        read(write(tmp_path / "a.tsv", "a;b\n"))

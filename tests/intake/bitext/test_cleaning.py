@@ -1,0 +1,219 @@
+"""Cleaning: what is repaired, what is refused, and in which order reasons are looked for."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import unicodedata
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.ragged import text_bytes
+from paraforge.intake.bitext.block import Block
+from paraforge.intake.bitext.cleaning import clean
+from paraforge.intake.bitext.parameters import Cleaning
+from paraforge.intake.bitext.reasons import CODES, NAMES
+
+FILES = {name: Path(f"{name}.txt") for name in ("source_text", "reference", "translation")}
+
+
+def block_of(pairs: list[tuple[str, str]], codes: list[int] | None = None) -> Block:
+    return Block(
+        np.arange(1, len(pairs) + 1),
+        {
+            "source_text": pa.array([cs for cs, _ in pairs], pa.string()),
+            "reference": pa.array([en for _, en in pairs], pa.string()),
+        },
+        np.array(codes or [0] * len(pairs), dtype=np.uint8),
+    )
+
+
+def cleaned(
+    *pairs: tuple[str, str], **options: Any
+) -> tuple[list[tuple[str, str]], list[str | None], Counter[str]]:
+    changes: Counter[str] = Counter()
+    result = clean(block_of(list(pairs)), Cleaning(**options), FILES, changes)
+    texts = list(
+        zip(result.texts["source_text"].to_pylist(), result.texts["reference"].to_pylist(), strict=True)
+    )
+    reasons = [NAMES[code - 1] if code else None for code in result.codes.tolist()]
+    return texts, reasons, +changes
+
+
+def reason(cs: str, reference: str, **options: Any) -> str | None:
+    return cleaned((cs, reference), **options)[1][0]
+
+
+def test_normalisation_form_c() -> None:
+    decomposed = unicodedata.normalize("NFD", "Příliš žluťoučký kůň")
+    texts, reasons, changes = cleaned((decomposed, "horse"), ("kůň", "horse"))
+    assert texts == [("Příliš žluťoučký kůň", "horse"), ("kůň", "horse")]
+    assert reasons == [None, None]
+    assert changes == {"normalised": 1}
+    assert cleaned((decomposed, "horse"), normalise=False)[0][0][0] == decomposed
+
+
+@settings(max_examples=150)
+@given(st.lists(st.text(st.characters(max_codepoint=0x3FF, blacklist_categories=["Cs"])), max_size=5))
+def test_normalisation_is_that_of_the_standard_library(texts: list[str]) -> None:
+    pairs = [(text, "reference") for text in texts]
+    result = clean(
+        block_of(pairs), Cleaning(control_characters="remove", malformed="reject"), FILES, Counter()
+    )
+    for text, got in zip(texts, result.texts["source_text"].to_pylist(), strict=True):
+        assert unicodedata.is_normalized("NFC", got)
+        if text.isprintable() and text.strip() == text:
+            assert got == unicodedata.normalize("NFC", text)
+
+
+def test_characters_below_u0300_are_never_changed_by_normalisation() -> None:
+    # The short cut skips texts without bytes from 0xCC on: this is why it may.
+    below = "".join(chr(code) for code in range(0x300))
+    assert unicodedata.normalize("NFC", below + below[::-1]) == below + below[::-1]
+    assert max(below.encode()) < 0xCC <= min("\u0300".encode()[0], chr(sys.maxunicode).encode()[0])
+
+
+def test_white_space_is_trimmed_at_the_ends_alone() -> None:
+    texts, _, changes = cleaned(("\u2003 a  b\u00a0\u0085", " c\u2028d\u2028"), ("x", "y"))
+    assert texts[0] == ("a  b", "c\u2028d")
+    assert changes == {"trimmed": 2}
+
+
+def test_u0085_and_u2028_inside_a_text_are_text() -> None:
+    texts, reasons, changes = cleaned(("a\u0085b", "c\u2028d\u2029e"))
+    assert texts == [("a\u0085b", "c\u2028d\u2029e")]
+    assert reasons == [None]
+    assert not changes
+
+
+def test_line_breaks_and_tabs_inside_a_text_become_one_space() -> None:
+    texts, reasons, changes = cleaned(("a\r\n\tb", "c\nd\n"), ("e", "f\rg"))
+    assert texts == [("a b", "c d"), ("e", "f g")]
+    assert reasons == [None, None]
+    assert changes == {"line_breaks": 3, "trimmed": 1}
+
+
+@pytest.mark.parametrize("control", ["\x01", "\x1b", "\x7f", "\u0080", "\u009f"])
+def test_control_characters(control: str) -> None:
+    assert reason(f"a{control}b", "c") == "control_characters"
+    texts, reasons, changes = cleaned((f"a{control}b", "c"), control_characters="remove")
+    assert texts == [("ab", "c")]
+    assert reasons == [None]
+    assert changes == {"control_characters": 1}
+
+
+@pytest.mark.parametrize("letter", ["\u00a0", "«", "é", "\u00ad", "\u200d", "\ue000"])
+def test_what_is_no_control_character(letter: str) -> None:
+    assert cleaned((f"a{letter}b", "c"))[0] == [(f"a{letter}b", "c")]
+
+
+def test_a_null_byte_is_an_error_with_its_line_or_counted() -> None:
+    with pytest.raises(InputError, match=r"reference\.txt:2: a NUL character in reference"):
+        cleaned(("a", "b"), ("c", "d\0e"))
+    texts, reasons, _ = cleaned(("a", "b"), ("c", "d\0e"), malformed="reject")
+    assert reasons == [None, "null_byte"]
+    assert "\0" not in texts[1][1]
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\u00a0\u3000", "\u200b", "\ufeff \u2060", "\u2028"])
+def test_blank(blank: str) -> None:
+    assert reason(blank, "a") == "blank_source"
+    assert reason("a", blank) == "blank_reference"
+    assert reason(blank, blank) == "blank_source"
+
+
+def test_blank_translation() -> None:
+    block = Block(
+        np.array([1]),
+        {"reference": pa.array(["a"]), "translation": pa.array([" "])},
+        np.zeros(1, dtype=np.uint8),
+    )
+    assert clean(block, Cleaning(), FILES, Counter()).codes.tolist() == [CODES["blank_translation"]]
+
+
+def test_too_many_characters() -> None:
+    assert reason("á" * 10, "b" * 10, max_characters=10) is None
+    assert reason("á" * 11, "b" * 10, max_characters=10) == "too_long"
+    assert reason("á" * 10, "b" * 11, max_characters=10) == "too_long"
+
+
+def test_a_line_of_a_megabyte_is_too_long_and_cut() -> None:
+    texts, reasons, _ = cleaned(("a", "ž" * 500_000))
+    assert reasons == ["too_long"]
+    assert texts[0] == ("a", "ž" * 4096)
+
+
+def test_too_many_words() -> None:
+    assert reason("a", "b c  d", max_words=3) is None
+    assert reason("a", "b c  d e", max_words=3) == "too_long"
+
+
+@settings(max_examples=80)
+@given(st.lists(st.text(alphabet=" aéž\u00a0", max_size=12), max_size=6), st.integers(1, 4))
+def test_words_are_runs_without_spaces(texts: list[str], limit: int) -> None:
+    _, reasons, _ = cleaned(*[("x", text) for text in texts], max_words=limit, max_length_ratio=None)
+    for text, found in zip(texts, reasons, strict=True):
+        words = [word for word in text.strip().split(" ") if word]
+        assert (found == "too_long") == (bool(text.strip()) and len(words) > limit)
+
+
+def test_identical() -> None:
+    assert reason("Praha ", " Praha") == "identical"
+    assert reason("Praha", "praha") is None
+    assert reason("Praha", "Praha", identical=False) is None
+
+
+def test_length_ratio() -> None:
+    assert reason("a" * 10, "b" * 40) is None
+    assert reason("a" * 10, "b" * 41) == "length_ratio"
+    assert reason("b" * 41, "a" * 10) == "length_ratio"
+    assert reason("a", "b" * 20) is None  # too short for a ratio to mean much
+    assert reason("a", "b" * 21) == "length_ratio"
+    assert reason("a", "b" * 500, max_length_ratio=None) is None
+
+
+def test_the_first_reason_stays() -> None:
+    block = block_of([("", "a\x01"), ("", "b")], codes=[0, CODES["not_selected"]])
+    result = clean(block, Cleaning(), FILES, Counter())
+    assert result.codes.tolist() == [CODES["control_characters"], CODES["not_selected"]]
+
+
+def test_the_input_is_left_alone() -> None:
+    block = block_of([(" a ", "b\x01")])
+    clean(block, Cleaning(), FILES, Counter())
+    assert block.codes.tolist() == [0]
+    assert block.texts["source_text"].to_pylist() == [" a "]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=8), st.integers(0, 8), st.integers(0, 8))
+def test_a_row_is_treated_alike_alone_and_in_a_slice(
+    pairs: list[tuple[str, str]], start: int, length: int
+) -> None:
+    options = Cleaning(malformed="reject", max_characters=20, max_words=3)
+    whole = block_of(pairs)
+    part = Block(
+        whole.lines[start : start + length],
+        {name: array.slice(start, length) for name, array in whole.texts.items()},
+        whole.codes[start : start + length],
+    )
+    expected = clean(whole, options, FILES, Counter())
+    got = clean(part, options, FILES, Counter())
+    assert got.codes.tolist() == expected.codes[start : start + length].tolist()
+    for name, array in got.texts.items():
+        assert array.to_pylist() == expected.texts[name].to_pylist()[start : start + length]
+        assert array.null_count == 0
+
+
+@given(st.lists(st.text(), max_size=6), st.integers(0, 6))
+def test_text_bytes(texts: list[str], start: int) -> None:
+    data, offsets = text_bytes(pa.array(texts, pa.string()).slice(start))
+    assert [data[a:b].tobytes().decode() for a, b in itertools.pairwise(offsets)] == texts[start:]

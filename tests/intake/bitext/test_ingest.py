@@ -1,0 +1,223 @@
+"""Ingest as a whole: counts that add up, duplicates over all sources, every format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.shards.store import ShardDirectory
+from tests.intake.bitext.helpers import Row, run, tsv, write
+
+
+def row_of(line: int, cs: str, reference: str, rejected: str | None, first_row: int | None) -> Row:
+    texts = {"source": "a", "line": line, "source_text": cs, "reference": reference}
+    return texts | {"rejected": rejected, "first_row": first_row}
+
+
+def test_rows(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv.gz", "Hello\tAhoj\nHi\tAhoj\n\tNic\nHello\tAhoj\nBye\tSbohem \n")
+    report, rows = run(tmp_path, tsv(path))
+    assert rows == [
+        row_of(1, "Ahoj", "Hello", None, 0),
+        row_of(2, "Ahoj", "Hi", None, 0),
+        row_of(3, "Nic", "", "blank_reference", None),
+        row_of(4, "Ahoj", "Hello", "duplicate", None),
+        row_of(5, "Sbohem", "Bye", None, 4),
+    ]
+    assert report.rejected == {"blank_reference": 1, "duplicate": 1}
+    assert report.changes == {"trimmed": 1}
+    assert report.metrics()["sources"]["a"]["rejected"] == report.rejected
+    assert "files" not in report.metrics()["sources"]["a"]
+    index = json.loads((tmp_path / "ingested" / "_shards.json").read_text())
+    assert index["counts"] == {"rows": 5, "kept": 3, "rejected": report.rejected}
+    assert index["sources"]["a"]["files"][0]["rows"] == 5
+
+
+word = st.sampled_from(["", "a", "b", "c", "aa", "á", " a", "x" * 30])
+
+
+@settings(max_examples=25)
+@given(
+    files=st.lists(st.lists(st.tuples(word, word), min_size=1, max_size=40), min_size=1, max_size=3),
+    dropped=st.sets(st.integers(0, 39), max_size=5),
+    duplicates=st.booleans(),
+    rows_per_shard=st.sampled_from([100, 101, 1000]),
+)
+def test_against_a_slow_oracle(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[list[tuple[str, str]]],
+    dropped: set[int],
+    duplicates: bool,
+    rows_per_shard: int,
+) -> None:
+    base = tmp_path_factory.mktemp("ingest")
+    sources = []
+    for number, pairs in enumerate(files):
+        path = write(base / f"{number}.tsv", "".join(f"{en}\t{cs}\n" for cs, en in pairs))
+        here = sorted(row for row in dropped if row < len(pairs))
+        options = {"drop_rows": str(write(base / f"{number}.rows", "row\n" + "\n".join(map(str, here))))}
+        sources.append(tsv(path, f"s{number}", **options))
+    reasons: list[str | None] = []
+    first_rows: list[int | None] = []
+    seen: set[tuple[str, str]] = set()
+    first: dict[str, int] = {}
+    for pairs in files:
+        for number, (cs, en) in enumerate((cs.strip(), en.strip()) for cs, en in pairs):
+            reason = None
+            if number in dropped:
+                reason = "contaminated"
+            elif not cs:
+                reason = "blank_source"
+            elif not en:
+                reason = "blank_reference"
+            elif cs == en:
+                reason = "identical"
+            elif max(len(cs), len(en)) > 20 and max(len(cs), len(en)) > 4 * min(len(cs), len(en)):
+                reason = "length_ratio"
+            elif duplicates and (cs, en) in seen:
+                reason = "duplicate"
+            if reason is None:
+                seen.add((cs, en))
+                first_rows.append(first.setdefault(cs, len(reasons)))
+            else:
+                first_rows.append(None)
+            reasons.append(reason)
+    options = {"cleaning": {"duplicates": duplicates}, "rows_per_shard": rows_per_shard}
+    if all(reasons):
+        with pytest.raises(IncompleteError, match=r"all .* rows were refused"):
+            run(base, *sources, **options)
+        return
+    _, rows = run(base, *sources, **options)
+    assert [row["rejected"] for row in rows] == reasons
+    assert [row["first_row"] for row in rows] == first_rows
+
+
+def test_shards_do_not_mix_sources_and_lines_go_on_through_the_files_of_a_source(tmp_path: Path) -> None:
+    for name, count in (("a1", 130), ("a2", 1), ("a3", 95), ("b", 20)):
+        text = "".join(f"{name} {n}\tčeské {name} {n}\n" for n in range(count))
+        write(tmp_path / f"{name}.tsv", text)
+    _, rows = run(tmp_path, tsv(tmp_path / "a?.tsv", "a"), tsv(tmp_path / "b.tsv", "b"))
+    assert ShardDirectory(tmp_path / "ingested").rows == [100, 100, 26, 20]
+    assert [(row["source"], row["line"]) for row in rows] == [("a", n) for n in range(1, 227)] + [
+        ("b", n) for n in range(1, 21)
+    ]
+    assert rows[130]["reference"] == "a2 0"
+    assert [row["first_row"] for row in rows] == list(range(246))
+
+
+def test_header_lines_count_as_lines(tmp_path: Path) -> None:
+    for name in "xy":
+        write(tmp_path / f"{name}.tsv", f"en\tcs\n{name}\t{name}č\n")
+    columns = {"source_text": "cs", "reference": "en"}
+    _, rows = run(tmp_path, tsv(tmp_path / "?.tsv", header=True, columns=columns))
+    assert [row["line"] for row in rows] == [2, 4]
+
+
+def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
+    pairs = [(f"česká věta {n}", f"English sentence {n}") for n in range(250)] + [("", "blank"), ("x", "x")]
+    cs, en = zip(*pairs, strict=True)
+    write(tmp_path / "a.tsv.zst", "".join(f"{b}\t{a}\n" for a, b in pairs))
+    write(tmp_path / "a.cs.xz", "\r\n".join(cs))
+    write(tmp_path / "a.en.bz2", "\n".join(en) + "\n")
+    write(tmp_path / "a.jsonl.gz", "\n".join(json.dumps({"cs": a, "en": b}) for a, b in pairs))
+    pq.write_table(pa.table({"cs": cs, "en": en}), tmp_path / "a.parquet")
+    body = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{b}</seg></tuv><tuv xml:lang="cs"><seg>{a}</seg></tuv></tu>\n'
+        for a, b in pairs
+    )
+    write(tmp_path / "a.tmx.gz", f"<tmx>{body}</tmx>")
+    named = {"columns": {"source_text": "cs", "reference": "en"}}
+    moses = {"source_text": str(tmp_path / "a.cs.xz"), "reference": str(tmp_path / "a.en.bz2")}
+    sources = [
+        tsv(tmp_path / "a.tsv.zst"),
+        {"name": "a", "format": "moses", "paths": moses},
+        {"name": "a", "format": "jsonl", "path": str(tmp_path / "a.jsonl.gz"), **named},
+        {"name": "a", "format": "parquet", "path": str(tmp_path / "a.parquet"), **named},
+        {"name": "a", "format": "tmx", "path": str(tmp_path / "a.tmx.gz"), **named},
+    ]
+    results = []
+    for number, source in enumerate(sources):
+        results.append(run(tmp_path / str(number), source)[1])
+    assert results[0][-2:] == [
+        row_of(251, "", "blank", "blank_source", None),
+        row_of(252, "x", "x", "identical", None),
+    ]
+    assert all(rows == results[0] for rows in results)
+
+
+def test_a_paraphrase_corpus_keeps_its_score_and_has_no_foreign_side(tmp_path: Path) -> None:
+    lines = "so, what?\tand so?\t0.75\nso, what?\tand so?\t0.5\na\ta\t1\nyes .\tyeah .\t\nno\t \t0.1\n"
+    columns = {"reference": 0, "translation": 1, "score": 2}
+    _, rows = run(tmp_path, tsv(write(tmp_path / "p.tsv", lines), "p", columns=columns), kind="paraphrases")
+    assert rows[0] == {
+        "source": "p", "line": 1, "source_text": None, "reference": "so, what?", "translation": "and so?",
+        "translation_score": None, "given_score": 0.75, "rejected": None, "first_row": 0,
+    }  # fmt: skip
+    assert [row["rejected"] for row in rows] == [None, "duplicate", "identical", None, "blank_translation"]
+    assert [row["first_row"] for row in rows] == [0, None, None, 3, None]
+    assert rows[3]["given_score"] is None
+
+
+def test_a_line_of_a_megabyte_is_counted(tmp_path: Path) -> None:
+    text = f"a\tb\n{'x' * 1_000_000}\tc\n{'y' * 1_200_000}\td\ne\tf\n"
+    _, rows = run(tmp_path, tsv(write(tmp_path / "a.tsv", text)))
+    assert [row["rejected"] for row in rows] == [None, "too_long", "overlong_line", None]
+    assert max(len(row["reference"]) for row in rows) == 4096
+
+
+def test_a_bad_file_is_an_error_and_publishes_nothing(tmp_path: Path) -> None:
+    good, bad = write(tmp_path / "a.tsv", "a\tb\n"), write(tmp_path / "b.tsv", b"a\tb\na\tb\xff\n")
+    with pytest.raises(InputError, match=r"b\.tsv:2: not UTF-8"):
+        run(tmp_path, tsv(good, "a"), tsv(bad, "b"))
+    assert not (tmp_path / "ingested").exists()
+    report, _ = run(tmp_path, tsv(good, "a"), tsv(bad, "b"), cleaning={"malformed": "reject"})
+    assert report.sources["b"].rejected == {"invalid_utf8": 1, "duplicate": 1}
+
+
+def test_a_header_alone_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.tsv: the file has no rows"):
+        run(tmp_path, tsv(write(tmp_path / "a.tsv", "a\tb\n"), header=True))
+
+
+def test_a_row_to_drop_that_is_not_there(tmp_path: Path) -> None:
+    rows = write(tmp_path / "rows", "2\n")
+    with pytest.raises(InputError, match=r"rows: row 2 is to be dropped, the source 'a' has rows 0 to 1"):
+        run(tmp_path, tsv(write(tmp_path / "a.tsv", "a\tb\nc\td\n"), drop_rows=str(rows)))
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from paraforge.intake.bitext import parts
+
+    path = write(tmp_path / "a.tsv", "a\tb\n")
+    read_file = parts.read_file
+
+    def changing(*arguments: Any) -> Any:
+        yield from read_file(*arguments)
+        write(path, "c\td\n")
+
+    monkeypatch.setattr(parts, "read_file", changing)
+    with pytest.raises(InputError, match=r"a\.tsv: the file changed while it was read"):
+        run(tmp_path, tsv(path))
+
+
+def test_the_real_bitexts(tmp_path: Path, data_directory: Path) -> None:
+    bitext, leaked = data_directory / "bitext", "leakage/multi30k_train.contaminated_rows.tsv"
+    report, rows = run(
+        tmp_path,
+        tsv(bitext / "multi30k.train.en-cs.tsv.gz", "multi30k", drop_rows=str(data_directory / leaked)),
+        tsv(bitext / "software.*.en-cs.tsv.gz", "software", columns={"reference": 1, "source_text": 2}),
+        rows_per_shard=50_000,
+    )
+    assert report.sources["multi30k"].rows == 29_000
+    assert report.sources["multi30k"].rejected["contaminated"] == 1_184
+    assert report.sources["software"].rows == 45_404
+    pairs = [(row["source_text"], row["reference"]) for row in rows if row["rejected"] is None]
+    assert len(set(pairs)) == len(pairs)

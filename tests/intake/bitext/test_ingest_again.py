@@ -1,0 +1,135 @@
+"""Ingest run again: what it finished is reused or made again, and the bytes are those of a fresh run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.intake.bitext.sources import SourceFile, read_file
+from tests.intake.bitext.helpers import content, run, tsv, write
+
+
+def corpus(base: Path) -> list[dict[str, Any]]:
+    base.mkdir(exist_ok=True)
+    for name, step in (("a", 3), ("b", 5), ("c", 7)):
+        lines = [f"sentence {n * step % 300} of {n % 2}\tvěta {n * step % 150}\n" for n in range(500)]
+        write(base / f"{name}.tsv.gz", "".join(lines))
+    return [tsv(base / "a.tsv.gz", "a"), tsv(base / "[bc].tsv.gz", "bc")]
+
+
+def test_running_again_changes_nothing_and_reads_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = corpus(tmp_path)
+    report, _ = run(tmp_path, *sources)
+    before = content(tmp_path / "ingested")
+    monkeypatch.setattr("paraforge.intake.bitext.parts.read_file", None)
+    monkeypatch.setattr("paraforge.intake.bitext.ingest.rank_groups", None)
+    again, _ = run(tmp_path, *sources)
+    assert content(tmp_path / "ingested") == before
+    assert (again.rows, again.rejected, again.sources) == (report.rows, report.rejected, report.sources)
+
+
+def lines_of(number: int) -> str:
+    """Content of a file: some of its pairs are other files', too."""
+    return "".join(f"sentence {number * n % 37}\tvěta {number * n % 23}\n" for n in range(60 + number))
+
+
+@given(st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), min_size=2, max_size=4))
+@settings(max_examples=5)
+def test_after_edits_of_the_files_only_new_content_is_read_and_the_bytes_are_those_of_a_fresh_run(
+    tmp_path_factory: pytest.TempPathFactory, states: list[list[int]]
+) -> None:
+    """Files added, removed, moved, renamed, changed, and changed back; a file has its content's number."""
+    base = tmp_path_factory.mktemp("edits")
+    known: set[int] = set()
+    for step, state in enumerate(states):
+        sources = [
+            tsv(write(base / f"{step}-{place}.tsv", lines_of(number)), f"source{place}")
+            for place, number in enumerate(state)
+        ]
+        read: list[str] = []
+
+        def counted(file: SourceFile, *arguments: Any, read: list[str] = read) -> Any:
+            read.append(file.main_path.name)
+            return read_file(file, *arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("paraforge.intake.bitext.parts.read_file", counted)
+            run(base, *sources)
+        assert len(read) == len(set(state) - known), (state, known, read)
+        known |= set(state)
+        run(fresh := base / f"fresh{step}", *sources)
+        assert content(base / "ingested") == content(fresh / "ingested")
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"PAR1"])
+def test_keys_that_a_killed_run_left_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes | None
+) -> None:
+    sources = corpus(tmp_path)
+    monkeypatch.setattr("paraforge.intake.bitext.ingest.drop_keys", lambda directory: None)
+    run(tmp_path, sources[0])
+    left = sorted((tmp_path / "work").glob("ingest/files/*/keys/*.parquet"))
+    assert left
+    if damage is not None:
+        left[-1].write_bytes(damage)
+    monkeypatch.undo()
+    run(tmp_path, *sources)
+    assert not list((tmp_path / "work").rglob("keys"))
+    run(tmp_path / "fresh", *sources)
+    assert content(tmp_path / "ingested") == content(tmp_path / "fresh" / "ingested")
+
+
+def test_a_changed_file_or_parameter_is_not_taken_from_the_last_run(tmp_path: Path) -> None:
+    sources = corpus(tmp_path)
+    first, _ = run(tmp_path, *sources)
+    limited, _ = run(tmp_path, *sources, cleaning={"max_characters": 15})
+    assert limited.rejected.get("too_long", 0) > first.rejected.get("too_long", 0)
+    kept, _ = run(tmp_path, *sources, cleaning={"duplicates": False})
+    assert "duplicate" not in kept.rejected
+    write(tmp_path / "a.tsv.gz", "another\tjiná\n")
+    changed, _ = run(tmp_path, *sources)
+    assert changed.rows == first.rows - 499
+
+
+@pytest.mark.parametrize("damage", ["truncated", "swapped", "flipped"])
+def test_damaged_pieces_in_the_work_directory_are_made_again(tmp_path: Path, damage: str) -> None:
+    sources = corpus(tmp_path)
+    run(tmp_path, *sources)
+    before = content(tmp_path / "ingested")
+    pieces = sorted((tmp_path / "work" / "ingest").rglob("*.parquet"))
+    assert len(pieces) > 15
+    for one, other in zip(pieces[::2], pieces[1::2], strict=False):
+        data = one.read_bytes()
+        if damage == "truncated":
+            one.unlink()  # published shards are the same file by another name
+            one.write_bytes(data[:-20])
+        elif damage == "swapped":
+            kept = other.read_bytes()
+            one.unlink()
+            other.unlink()
+            one.write_bytes(kept)
+            other.write_bytes(data)
+        else:
+            spoilt = bytearray(data)
+            spoilt[len(spoilt) // 3] ^= 1
+            one.unlink()
+            one.write_bytes(bytes(spoilt))
+    run(tmp_path, *sources)
+    assert content(tmp_path / "ingested") == before
+
+
+@pytest.mark.slow
+def test_workers_do_not_change_a_byte(tmp_path: Path) -> None:
+    sources = corpus(tmp_path / "data")
+    results = []
+    for workers in (1, 3):
+        base = tmp_path / str(workers)
+        run(base, *sources, workers=workers, in_process_rows=0, rows_per_shard=700)
+        results.append(content(base / "ingested"))
+    assert results[0] == results[1]

@@ -1,0 +1,67 @@
+"""The stage as a user runs it: exit code, one line to read, what lies there afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.intake.bitext.helpers import write
+
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.slow
+
+
+def run_stage(directory: Path, section: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    from paraforge.interface.configuration.composition import compose
+
+    content = yaml.safe_load(compose(ROOT / "configs", ["corpus=tatoeba", "translation=fake"]))
+    content["ingest"] = section
+    (directory / "params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "paraforge.stages.ingest"],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def section(path: Path) -> dict[str, Any]:
+    source = {"name": "a", "format": "tsv", "path": str(path), "columns": {"source_text": 1, "reference": 0}}
+    return {"sources": [source]}
+
+
+def test_good_input(tmp_path: Path) -> None:
+    done = run_stage(tmp_path, section(write(tmp_path / "a.tsv.gz", "Hello\tAhoj\nHello\tAhoj\n")))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "data" / "ingested" / "shard-00000.parquet").is_file()
+    metrics = json.loads((tmp_path / "metrics" / "ingest.json").read_text())
+    assert (metrics["rows"], metrics["kept"], metrics["rejected"]) == (2, 1, {"duplicate": 1})
+    assert done.stderr.startswith("ingest: 1 of 2 pairs kept; 50.0 % duplicate; ")
+    assert "a: 2 rows, 1 kept, 1 duplicate" in (tmp_path / "logs" / "ingest.log").read_text()
+
+
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    done = run_stage(tmp_path, section(write(tmp_path / "a.tsv", b"Hello\tAhoj\nHi\t\xe1\n")))
+    assert done.returncode == 2
+    assert f"{tmp_path}/a.tsv:2: not UTF-8: byte 0xE1 at byte 4 of the line" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_missing_files_are_told_before_anything_is_read(tmp_path: Path) -> None:
+    wanted = section(tmp_path / "no.tsv")
+    wanted["sources"].append(wanted["sources"][0] | {"name": "b", "path": "$SURELY_NOT_SET/b.tsv"})
+    done = run_stage(tmp_path, wanted)
+    assert done.returncode == 2
+    assert "2 problems" in done.stderr
+    assert "no.tsv: no such file" in done.stderr
+    assert "SURELY_NOT_SET is not set" in done.stderr

@@ -1,0 +1,210 @@
+"""From configuration to files: everything missing told at once, files joined and paired."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
+from paraforge.intake.bitext.parts import read_parts
+from paraforge.intake.bitext.sources import file_key, problems, read_file, read_row_numbers, resolve
+from tests.intake.bitext.helpers import rows_of, write
+
+
+def parameters(*sources: dict[str, Any], **options: Any) -> IngestParameters:
+    return IngestParameters.model_validate({"sources": list(sources), **options})
+
+
+def tsv(path: str | list[str], name: str = "a", **options: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "format": "tsv",
+        "path": path,
+        "columns": {"source_text": 1, "reference": 0},
+        **options,
+    }
+
+
+def test_every_missing_file_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    there = write(tmp_path / "there.tsv", "a\tb\n")
+    wanted = parameters(
+        tsv(f"{tmp_path}/no.tsv", "one"),
+        tsv(str(there), "two", drop_rows=f"{tmp_path}/no_rows.tsv"),
+        tsv("$NOT_SET/a.tsv", "three"),
+        tsv("$NOT_SET/b.tsv", "four"),
+        tsv(str(there), "five"),
+        {
+            "name": "six",
+            "format": "moses",
+            "paths": {"source_text": f"{tmp_path}/*.cs", "reference": str(there)},
+        },
+    )
+    with pytest.raises(ConfigurationError) as raised:
+        resolve(wanted, tmp_path / "work")
+    assert len(raised.value.problems) == 4
+    message = str(raised.value)
+    for part in (
+        "'one': ",
+        "no.tsv",
+        "'two': ",
+        "no_rows.tsv",
+        "NOT_SET is not set",
+        "three, four",
+        "'six': ",
+    ):
+        assert part in message
+    assert "five" not in message
+    assert raised.value.exit_code == 2
+
+
+def test_the_files_of_a_pattern_are_joined_in_order(tmp_path: Path) -> None:
+    for name in ("b", "a", "c"):
+        write(tmp_path / f"{name}.tsv", f"{name}\tx\n")
+    (source,) = resolve(parameters(tsv([f"{tmp_path}/[ab].tsv", f"{tmp_path}/c.tsv"])), tmp_path)
+    assert [file.main_path.name for file in source.files] == ["a.tsv", "b.tsv", "c.tsv"]
+
+
+def test_parallel_patterns_are_paired_by_name(tmp_path: Path) -> None:
+    for name in ("x.cs.gz", "x.en.gz", "y.cs", "y.en"):
+        write(tmp_path / name, f"{name}\n")
+    paths = {"source_text": f"{tmp_path}/*.cs*", "reference": f"{tmp_path}/*.en*"}
+    (source,) = resolve(parameters({"name": "m", "format": "moses", "paths": paths}), tmp_path)
+    got = [rows_of(read_file(file, Cleaning())) for file in source.files]
+    assert got == [[(1, "x.cs.gz", "x.en.gz", None)], [(1, "y.cs", "y.en", None)]]
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["x.cs", "x.en", "y.cs"], "different numbers of files: 2 for source_text, 1 for reference"),
+        (["x.cs", "x.en", "y.cs", "z.en"], "their names differ"),
+    ],
+)
+def test_patterns_that_do_not_pair(tmp_path: Path, names: list[str], problem: str) -> None:
+    for name in names:
+        write(tmp_path / name, "a\n")
+    paths = {"source_text": f"{tmp_path}/*.cs", "reference": f"{tmp_path}/*.en"}
+    with pytest.raises(ConfigurationError, match=problem):
+        resolve(parameters({"name": "m", "format": "moses", "paths": paths}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("one", "float_one", "yes"), [("1", "1.0", "true"), ("2", "2.5", "false"), ("3", "0.1", "true")]
+)
+def test_conditions_compare_values_the_same_way_in_every_format(
+    tmp_path: Path, one: str, float_one: str, yes: str
+) -> None:
+    rows = [(1, 1.0, True, "x"), (2, 2.5, False, "1.0"), (3, 0.1, True, ""), (10**17, 1e17, None, None)]
+    names = ("int", "float", "bool", "text")
+    texts = [["" if v is None else json.dumps(v).strip('"') for v in row] for row in rows]
+    write(tmp_path / "a.tsv", "".join("\t".join(["a", "b", *row]) + "\n" for row in texts))
+    items = [{"cs": "a", "en": "b", **dict(zip(names, row, strict=True))} for row in rows]
+    write(tmp_path / "a.jsonl", "".join(json.dumps(item) + "\n" for item in items))
+    columns = {name: [item[name] for item in items] for name in items[0]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    single = pa.table(columns).set_column(3, "float", pa.array(columns["float"], pa.float32()))
+    pq.write_table(single, tmp_path / "b.parquet")
+    conditions = [("int", one), ("float", float_one), ("float", "1"), ("bool", yes), ("text", "1.0")]
+    for number, (name, value) in enumerate([*conditions, ("bool", ""), ("float", "1e+17")]):
+        taken = []
+        for file in ("a.tsv", "a.jsonl", "a.parquet", "b.parquet"):
+            kind = file.partition(".")[2]
+            place = lambda n, k=kind: ["cs", "en", *names].index(n) if k == "tsv" else n  # noqa: E731
+            source = {
+                "name": "s", "format": kind, "path": str(tmp_path / file),
+                "columns": {"source_text": place("cs"), "reference": place("en")},
+                "where": {"column": place(name), "values": [value]},
+            }  # fmt: skip
+            (found,) = resolve(parameters(source), tmp_path)
+            taken.append([row[-1] for row in rows_of(read_file(found.files[0], Cleaning()))])
+        assert taken.count(taken[0]) == 4, (number, name, value, taken)
+
+
+def test_a_nul_is_reported_for_the_file_that_has_it(tmp_path: Path) -> None:
+    write(tmp_path / "x.cs", "a\nb\n")
+    write(tmp_path / "x.en", "c\nd\0\n")
+    paths = {"source_text": f"{tmp_path}/x.cs", "reference": f"{tmp_path}/x.en"}
+    for order in (paths, dict(reversed(paths.items()))):
+        wanted = parameters({"name": "m", "format": "moses", "paths": order})
+        (source,) = resolve(wanted, tmp_path)
+        with pytest.raises(InputError, match=r"x\.en:2: a NUL character in reference"):
+            read_parts(source.files[0], Cleaning(), "bitext", source.files[0].digests(), tmp_path / "parts")
+        assert len(problems(wanted)) == 1
+        assert "x.en:2: a NUL" in problems(wanted)[0]
+
+
+def test_problems_are_found_by_the_first_rows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    good = write(tmp_path / "good.tsv.gz", "a\tb\n" * 3_000_000)
+    os.mkfifo(tmp_path / "pipe.tsv")
+    for number in range(8):
+        write(tmp_path / f"many{number}.tsv", "a\n")
+    write(tmp_path / "a.jsonl", '{"cs": "a"}\n')
+    write(tmp_path / "rows", "row\n-1\n")
+    wanted = parameters(
+        tsv(str(good), "good"),
+        tsv(str(good), "column", columns={"source_text": 7, "reference": 0}),
+        tsv(f"{tmp_path}/missing.tsv", "missing"),
+        tsv("$NOT_SET/a.tsv", "unset"),
+        tsv(f"{tmp_path}/pipe.tsv", "pipe"),
+        tsv("/dev/zero", "zero"),
+        tsv(str(write(tmp_path / "header.tsv", "a\tb\n")), "header", header=True),
+        tsv(str(good), "rows", drop_rows=f"{tmp_path}/rows"),
+        tsv(f"{tmp_path}/many*.tsv", "many"),
+        {"name": "json", "format": "jsonl", "path": f"{tmp_path}/a.jsonl",
+         "columns": {"source_text": "cs", "reference": "en"}},
+    )  # fmt: skip
+    found = problems(wanted)
+    expected = [
+        "NOT_SET is not set",
+        "'column': .*good.tsv.gz:1: no column 7 for source_text: the first line has 2",
+        "'missing': .*missing.tsv: no such file",
+        "'pipe': .*pipe.tsv: not a regular file",
+        "'zero': /dev/zero: not a regular file",
+        "'header': .*header.tsv: the file has no rows",
+        "'rows': .*rows:2: '-1' is not a row number",
+        *[rf"'many': .*many{number}.tsv:1: no column 1" for number in range(5)],
+        "'many': further files were not checked",
+        "'json': .*a.jsonl:1: .*no field 'en'",
+    ]
+    assert len(found) == len(expected)
+    for problem, pattern in zip(found, expected, strict=True):
+        assert re.search(pattern, problem), (pattern, problem)
+    assert problems(parameters(tsv(str(good), "good"))) == []
+    assert problems(parameters({"name": "s", "format": "sample"})) == []
+
+
+def test_row_numbers(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.tsv.gz", "row0\tset\n7\tsts\n3\tsick\n7\tsts\n\n")
+    assert read_row_numbers(path).tolist() == [3, 7]
+    assert read_row_numbers(write(tmp_path / "plain", "0\n5")).tolist() == [0, 5]
+
+
+def test_row_numbers_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"rows:2: '-1' is not a row number"):
+        read_row_numbers(write(tmp_path / "rows", "row\n-1\n"))
+
+
+def test_the_key_of_a_file_depends_on_what_its_rows_depend_on(tmp_path: Path) -> None:
+    def key(content: str = "a\tb\n", cleaning: dict[str, Any] | None = None, **options: Any) -> str:
+        path = write(tmp_path / "a.tsv", content)
+        (source,) = resolve(parameters(tsv(str(path), **options)), tmp_path)
+        settings = Cleaning.model_validate(cleaning or {})
+        return file_key(source.files[0], settings, "bitext", 1, source.files[0].digests())
+
+    same = key()
+    assert key(name="renamed") == same
+    assert key(cleaning={"duplicates": False}) == same
+    assert key(drop_rows=str(write(tmp_path / "rows", "0\n"))) == same
+    others = [key("a\tc\n"), key(cleaning={"max_words": 7}), key(columns={"source_text": 0, "reference": 1})]
+    others += [key(header=True), key(where={"column": 0, "values": ["a"]})]
+    assert len({same, *others}) == 6

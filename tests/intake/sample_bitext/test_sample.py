@@ -1,0 +1,118 @@
+"""The sample: counts, what every size of it has, and its ground truth."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.intake.sample_bitext import (
+    PAIRS,
+    SOURCES,
+    SamplePair,
+    generate,
+    synonym_pairs,
+    write_sample,
+    write_sample_test,
+)
+
+# Of the files that the grammar drew, which the sample was until 0.1.0.
+SHA256 = {
+    600: "667c1710aa49049af03087969bdc087e16a4329ad6fc68889a97f6f4ac2110bf",
+    3000: "59320a983cecc1e6a56e031c93fc2933ef5263a67eec2334d23111e17edd08b5",
+    20000: "a54f2aed0bae1c820aef1c3c6aff488af6f3e4b1da281b1db12ef6a5d50dea62",
+}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[SamplePair]:
+    return list(generate())
+
+
+def test_counts(corpus: list[SamplePair]) -> None:
+    by_source = Counter(pair.source for pair in corpus)
+    assert by_source == dict(zip(SOURCES, (6282, 4906, 3925, 4513, 374), strict=True))
+    renderings = Counter(pair.cs for pair in corpus if pair.source != "sample-handwritten")
+    assert max(renderings.values()) <= 3
+    assert sum(count > 1 for count in renderings.values()) > 2000
+
+
+@pytest.mark.parametrize("pairs", SHA256)
+def test_the_pairs_are_those_that_were_drawn(tmp_path: Path, pairs: int) -> None:
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in write_sample(tmp_path, pairs)))
+    assert digest.hexdigest() == SHA256[pairs]
+
+
+@pytest.mark.parametrize("pairs", [1, 7, 100, 1501])
+def test_any_size_is_exact(pairs: int, corpus: list[SamplePair]) -> None:
+    found = list(generate(pairs))
+    assert len(found) == pairs
+    for source in SOURCES:
+        whole = [pair for pair in corpus if pair.source == source]
+        part = [pair for pair in found if pair.source == source]
+        assert part == whole[: len(part)]
+
+
+@pytest.mark.parametrize("pairs", [0, -1, PAIRS + 1])
+def test_what_it_does_not_have_is_refused(pairs: int, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="1 to 20,000 pairs"):
+        list(generate(pairs))
+    with pytest.raises(InputError, match="1 to 500 pairs"):
+        write_sample_test(tmp_path / "test.tsv", pairs)
+
+
+def test_no_pair_comes_twice(corpus: list[SamplePair]) -> None:
+    assert len({(pair.cs, pair.reference) for pair in corpus}) == len(corpus)
+
+
+def test_sentences_are_clean(corpus: list[SamplePair]) -> None:
+    for pair in corpus:
+        for text in (pair.cs, pair.reference):
+            assert re.fullmatch(r"[A-ZÁ-Ž].*[.!?]", text), text
+            assert not re.search(r"[{}\[\]|~=_\t\n<>]|  | [.,!?]|\bNone\b", text), text
+            words = text.lower().split()
+            repeated = [first for first, second in itertools.pairwise(words) if first == second]
+            assert not repeated or repeated == ["had"], text
+
+
+def test_written_files(tmp_path: Path) -> None:
+    paths = write_sample(tmp_path, pairs=900)
+    assert [path.name for path in paths] == [f"{source}.tsv" for source in SOURCES]
+    lines = [line for path in paths for line in path.read_bytes().decode("utf-8").split("\n")[:-1]]
+    assert lines == [f"{pair.cs}\t{pair.reference}" for pair in generate(900)]
+    before = {path: path.stat().st_mtime_ns for path in paths}
+    write_sample(tmp_path, pairs=900)
+    assert {path: path.stat().st_mtime_ns for path in paths} == before
+    paths[0].write_text("damaged", encoding="utf-8")
+    write_sample(tmp_path, pairs=900)
+    assert paths[0].read_bytes().startswith(lines[0].encode())
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
+
+
+def test_the_test_split_is_held_out(tmp_path: Path, corpus: list[SamplePair]) -> None:
+    path = write_sample_test(tmp_path / "test.tsv")
+    held_out = [line.split("\t")[0] for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+    assert len(held_out) == len(set(held_out)) == 500
+    assert not set(held_out) & {pair.cs for pair in corpus}
+
+
+def test_synonyms_occur_on_both_sides_in_the_corpus_itself(corpus: list[SamplePair]) -> None:
+    by_czech: dict[str, list[str]] = defaultdict(list)
+    for pair in corpus:
+        by_czech[pair.cs].append(f" {re.sub(r'[.,!?]', ' ', pair.reference.lower())} ")
+    several = [texts for texts in by_czech.values() if len(texts) > 1]
+    word_pairs = [pair for pair in synonym_pairs() if pair.level == "word"]
+    assert len(word_pairs) >= 200
+    assert list(synonym_pairs()) == sorted(set(synonym_pairs()))
+    together = 0
+    for pair in word_pairs:
+        left, right = f" {pair.left} ", f" {pair.right} "
+        together += any(
+            any(left in text for text in texts) and any(right in text for text in texts) for texts in several
+        )
+    assert together > 0.7 * len(word_pairs)

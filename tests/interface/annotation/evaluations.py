@@ -1,0 +1,69 @@
+"""Small evaluations for tests: samples without a corpus, and a server in a process of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, Request, build_opener
+
+from paraforge.corpus.statistics.counts import Moments
+from paraforge.interface.annotation.draw import BandFigures, Draw, DrawnPair, Origin
+from tests.page_server import PATIENCE, PageServer
+
+NASTY = "<script>document.title = 'owned'</script> & \"quoted\" <b>bold</b>"
+
+
+def small_draw(bands: Sequence[int] = (0, 0, 1, 2, 3, 4, 4, 4), population: int = 1_000) -> Draw:
+    """A sample of one pair a given band; of each band ``population`` pairs, half of them with overlap 1."""
+    pairs = [
+        DrawnPair(
+            band=band,
+            source="tatoeba",
+            line=number + 1,
+            rank=0,
+            rejected="paraphrase_score" if band < 2 else None,
+            reference=f"Reference {number}.",
+            translation=f"Translation {number}: {NASTY}",
+            paraphrase_score=0.1 + 0.2 * band,
+            overlap_3=0.25,
+        )
+        for number, band in enumerate(bands)
+    ]
+    figures = [BandFigures(population, Moments(population, population / 2, population / 2)) for _ in range(5)]
+    origin = Origin("data/corpus", "A <corpus>", "src:tatoeba|v:0.1", {"corpus": "00"})
+    return Draw(origin, 1, 2, figures, pairs)
+
+
+class ServerProcess(PageServer):
+    """``paraforge annotate serve`` in a process of its own, to be killed."""
+
+    def __init__(self, database: Path, port: int = 0) -> None:
+        super().__init__("annotate", "serve", "-d", str(database), "--port", str(port))
+
+
+class PlainBrowser:
+    """A browser without scripts: cookies, forms, redirects."""
+
+    def __init__(self) -> None:
+        self._opener = build_opener(HTTPCookieProcessor(CookieJar()))
+        self.url = ""
+
+    def get(self, url: str) -> str:
+        """The page at an address."""
+        return self._read(Request(url))
+
+    def post(self, url: str, **fields: str | int) -> str:
+        """Send a form whose token was on the page read last."""
+        return self._read(Request(url, urlencode({"token": self.token, **fields}).encode()))
+
+    def _read(self, request: Request) -> str:
+        with self._opener.open(request, timeout=PATIENCE) as reply:
+            page = reply.read().decode()
+            self.url = reply.url
+        found = re.search(r'name="token" value="([^"]+)"', page)
+        if found:
+            self.token = found[1]
+        return page

@@ -1,0 +1,122 @@
+"""The stratified sample: against an oracle that has all rows at hand, and where it must not change."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.lineage import sampling_keys
+from paraforge.interface.annotation.draw import Draw, draw_pairs, open_for_annotation
+from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.published import publish_pairs
+
+EDGES = (-0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("published")
+    publish_pairs(root, rows=1_000)
+    return root
+
+
+def draw(root: Path, per_band: int = 20, seed: int = 1, with_rejected: bool = True) -> Draw:
+    return draw_pairs(open_for_annotation(root / "corpus", with_rejected), root / "corpus", per_band, seed)
+
+
+def all_rows(root: Path, *names: str) -> pa.Table:
+    files = [path for name in names for path in sorted((root / name).glob("*.parquet"))]
+    return pa.concat_tables([pq.read_table(path) for path in files])
+
+
+@pytest.mark.parametrize("seed", [1, 2**40])
+@pytest.mark.parametrize("names", [("corpus",), ("corpus", "rejected")])
+def test_draw_equals_an_oracle(published: Path, seed: int, names: tuple[str, ...]) -> None:
+    rows = all_rows(published, *names)
+    keys = sampling_keys(rows.select(["source", "line", "rank"]), seed)
+    drawn = draw(published, seed=seed, with_rejected="rejected" in names)
+    for band, (low, high) in enumerate(itertools.pairwise(EDGES)):
+        inside = [
+            (key, row)
+            for key, row in zip(keys.tolist(), rows.to_pylist(), strict=True)
+            if row["paraphrase_score"] is not None
+            and np.float32(low) < np.float32(row["paraphrase_score"]) <= np.float32(high)
+        ]
+        expected = [row for _, row in sorted(inside, key=lambda one: one[0])[:20]]
+        found = [vars(pair) for pair in drawn.pairs if pair.band == band]
+        assert found == [
+            {**{name: row[name] for name in found[0] if name != "band"}, "band": band} for row in expected
+        ]
+        overlaps = [row["overlap_3"] for _, row in inside]
+        figures = drawn.bands[band]
+        assert figures.pairs == len(inside)
+        if overlaps:
+            assert figures.overlap.mean == pytest.approx(np.mean(overlaps, dtype=float))
+            assert figures.overlap.deviation == pytest.approx(np.std(np.array(overlaps, float)))
+
+
+def test_low_bands_come_from_the_rejected_pairs(published: Path) -> None:
+    drawn = draw(published)
+    lowest = [pair for pair in drawn.pairs if pair.band == 0]
+    # The corpus' own filter keeps 0.2 itself, which still is of the lowest band.
+    assert all(pair.rejected or pair.paraphrase_score == pytest.approx(0.2) for pair in lowest)
+    assert len(lowest) == 20
+    kept = draw(published, with_rejected=False)
+    assert 0 < kept.bands[0].pairs < drawn.bands[0].pairs
+    assert all(pair.rejected is None for pair in kept.pairs)
+
+
+def test_files_do_not_matter(published: Path, tmp_path: Path) -> None:
+    publish_pairs(tmp_path, rows=1_000, shard_rows=400, rows_per_file=120)
+    assert len(list((tmp_path / "corpus").glob("*.parquet"))) > len(
+        list((published / "corpus").glob("*.parquet"))
+    )
+    assert draw(tmp_path).pairs == draw(published).pairs
+
+
+def test_seed_matters(published: Path) -> None:
+    assert draw(published, seed=1).pairs == draw(published, seed=1).pairs
+    assert draw(published, seed=1).pairs != draw(published, seed=2).pairs
+
+
+def test_either_directory_may_be_named(published: Path) -> None:
+    corpus, rejected = published / "corpus", published / "rejected"
+    drawn = draw_pairs(open_for_annotation(rejected), rejected, 20, 1)
+    assert drawn.pairs == draw_pairs(open_for_annotation(corpus), corpus, 20, 1).pairs
+
+
+def test_a_small_band_is_taken_whole(published: Path) -> None:
+    drawn = draw(published, per_band=100_000)
+    assert [sum(pair.band == band for pair in drawn.pairs) for band in range(5)] == [
+        figures.pairs for figures in drawn.bands
+    ]
+
+
+def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
+    publish_pairs(tmp_path, rows=200, filters={"filters": [{"kind": "length", "maximum": 5}]})
+    (tmp_path / "mixed").mkdir()
+    (tmp_path / "mixed" / "corpus").symlink_to(published / "corpus")
+    (tmp_path / "mixed" / "rejected").symlink_to(tmp_path / "rejected")
+    with pytest.raises(InputError, match=r"not of the same run.*--kept-only"):
+        open_for_annotation(tmp_path / "mixed" / "corpus")
+    assert len(open_for_annotation(tmp_path / "mixed" / "corpus", with_rejected=False)) == 1
+
+
+def test_not_a_corpus(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no _manifest\.json"):
+        open_for_annotation(tmp_path)
+
+
+def test_no_scored_pair(tmp_path: Path) -> None:
+    pairs = random_pairs(30)
+    scores = pairs.schema.get_field_index("paraphrase_score")
+    pairs = pairs.set_column(scores, pairs.schema.field(scores), pa.nulls(30, pa.float32()))
+    publish_pairs(tmp_path, table=pairs, filters={"filters": []})
+    with pytest.raises(InputError, match="nothing to grade"):
+        draw(tmp_path)

@@ -1,0 +1,128 @@
+"""Table 3, agreement and export from answers; the paper's own table gives the paper's estimate."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.interface.annotation.results import (
+    BandRow,
+    answer_rows,
+    build_report,
+    estimate_strong,
+    table_rows,
+)
+from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.interface.query.output import write_rows
+from tests.interface.annotation.evaluations import NASTY, small_draw
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> AnnotationStore:
+    """Pairs 1, 2 in band 0, 3 in 1, 4 in 2, 5 in 3, 6-8 in 4."""
+    store = create_store(tmp_path / "annotations.sqlite", small_draw())
+    anna, boris = store.join("Anna").number, store.join("Boris").number
+    for pair, grades in {1: (1, 3), 2: (1, 2), 3: (2, 3), 4: (2, 3), 5: (3, 3), 6: (3, 3), 7: (2, 1)}.items():
+        store.record(anna, pair, Answer(*grades))
+    for pair, grades in {6: (3, 3), 7: (3, 2)}.items():
+        store.record(boris, pair, Answer(*grades, "a\tcomment"))
+    store.record(boris, 8, Answer(2, None))
+    return store
+
+
+def test_table_3(store: AnnotationStore) -> None:
+    report = build_report(store)
+    assert report.annotators == {"Anna": 7, "Boris": 2}
+    first, _, _, _, last = report.table
+    assert first == BandRow("(-0.1, 0.2]", 1_000, 0.5, 0.5, 2, 2, (2, 0, 0), (0, 1, 1))
+    # Pair 7 has grades 2 and 3, fluency 1 and 2: half of each. Pair 8 has no complete answer.
+    assert last == BandRow("(0.8, 1.0]", 1_000, 0.5, 0.5, 3, 2, (0, 0.5, 1.5), (0.5, 0.5, 1))
+    assert report.by_annotator["Boris"][4].paraphrase == (0, 0, 2)
+    assert report.by_annotator["Boris"][0].graded == 0
+
+
+def test_agreement_is_over_common_pairs(store: AnnotationStore) -> None:
+    paraphrase, fluency = build_report(store).agreements
+    assert (paraphrase.first, paraphrase.second, paraphrase.pairs) == ("Anna", "Boris", 2)
+    # 3-3 and 2-3: Boris always says 3, so chance gives one half too.
+    assert (paraphrase.agreement, paraphrase.kappa) == (0.5, 0)
+    # 3-3 and 1-2: chance 1/4; (0.5 - 0.25) / 0.75. Linear: distance 1 of (1 + 2 + 1 + 0) / 2.
+    assert fluency.kappa == pytest.approx(1 / 3)
+    assert fluency.weighted_kappa == pytest.approx(1 - 1 / 2)
+
+
+def test_strong_paraphrases_of_paranmt() -> None:
+    """The paper's Table 3: 'approximately 30 million strong paraphrase pairs'."""
+    millions = (4.0, 3.8, 6.9, 14.4, 18.0)
+    grades = ((92, 6, 2), (53, 32, 15), (22, 45, 33), (1, 43, 56), (1, 13, 86))
+    table = [
+        BandRow("", round(number * 1e6), 0.0, 0.0, 100, 100, given, (0, 0, 100))
+        for number, given in zip(millions, grades, strict=True)
+    ]
+    estimate = estimate_strong(table)
+    assert estimate is not None and estimate.standard_error is not None
+    # 4*0.02 + 3.8*0.15 + 6.9*0.33 + 14.4*0.56 + 18*0.86 = 26.471
+    assert estimate.pairs == pytest.approx(26.471e6)
+    # N * sqrt(p (1 - p) / 99): 0.056, 0.136, 0.326, 0.718, 0.628; the root of their squares' sum.
+    assert estimate.standard_error == pytest.approx(1.02e6, rel=0.01)
+
+
+def test_a_whole_band_has_no_sampling_error() -> None:
+    table = [BandRow("", 10, 0.0, 0.0, 10, 10, (5, 0, 5), (0, 0, 10))]
+    estimate = estimate_strong(table)
+    assert estimate is not None and (estimate.pairs, estimate.standard_error) == (5, 0)
+    assert estimate.is_known and estimate.fewest_answers is None
+
+
+def test_no_estimate_without_grades(store: AnnotationStore, tmp_path: Path) -> None:
+    empty = create_store(tmp_path / "other.sqlite", small_draw())
+    report = build_report(empty)
+    assert report.strong is None and report.agreements == [] and report.by_annotator == {}
+    # One pair of a thousand says nothing of how far it may be off.
+    estimate = build_report(store).strong
+    assert estimate is not None and estimate.standard_error is None
+
+
+@pytest.mark.parametrize(
+    ("graded", "strong", "known"),
+    [
+        ((100, 100), (50, 80), True),
+        ((9, 100), (5, 80), False),
+        # 1 of 10 and 1 of 100, as in "261 ± 260": sqrt(0.09 / 9) is all of 0.1.
+        ((10, 100), (1, 1), False),
+        ((10, 100), (0, 0), True),
+        ((3, 3), (0, 0), False),
+    ],
+)
+def test_an_estimate_from_few_answers_is_not_known(
+    graded: tuple[int, int], strong: tuple[int, int], known: bool
+) -> None:
+    table = [
+        BandRow("", 1_000, 0.0, 0.0, number, number, (number - grade, 0, grade), (0, 0, number))
+        for number, grade in zip(graded, strong, strict=True)
+    ]
+    estimate = estimate_strong(table)
+    assert estimate is not None and estimate.is_known == known
+
+
+def test_export(store: AnnotationStore, tmp_path: Path) -> None:
+    assert write_rows(answer_rows(store), tmp_path / "answers.tsv", "tsv") == 9
+    with (tmp_path / "answers.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    assert [row["annotator"] for row in rows] == ["Anna"] * 6 + ["Boris", "Anna", "Boris"]
+    assert rows[-1]["comment"] == "a comment" and rows[-1]["translation"] == f"Translation 6: {NASTY}"
+    assert write_rows(answer_rows(store), tmp_path / "answers.parquet", "parquet") == 9
+    table = pq.read_table(tmp_path / "answers.parquet")
+    assert table["comment"].to_pylist()[-1] == "a\tcomment"
+    assert table["band"].to_pylist()[0] == "(-0.1, 0.2]"
+    assert table["rejected"].to_pylist()[:1] == ["paraphrase_score"]
+
+
+def test_table_rows(store: AnnotationStore, tmp_path: Path) -> None:
+    assert write_rows(table_rows(build_report(store)), tmp_path / "table.parquet", "parquet") == 15
+    rows = pq.read_table(tmp_path / "table.parquet").to_pylist()
+    assert [row["annotator"] for row in rows[::5]] == ["all", "Anna", "Boris"]
+    assert rows[4]["paraphrase_3"] == 1.5 and rows[4]["fluency_1"] == 0.5

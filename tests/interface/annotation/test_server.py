@@ -1,0 +1,241 @@
+"""The pages as plain forms: what is shown, saved, changed, refused."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flask")
+
+from flask.testing import FlaskClient
+
+from paraforge.interface.annotation.guidelines import FLUENCY, PARAPHRASE
+from paraforge.interface.annotation.order import presentation_order
+from paraforge.interface.annotation.server import create_app
+from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.interface.web.security import HostPolicy
+from tests.interface.annotation.evaluations import NASTY, small_draw
+
+BANDS = [pair.band for pair in small_draw().pairs]
+ORDER = [index + 1 for index in presentation_order(BANDS, 1, "Anna")]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> AnnotationStore:
+    return create_store(tmp_path / "annotations.sqlite", small_draw())
+
+
+class Annotating:
+    """Anna's browser."""
+
+    def __init__(self, client: FlaskClient) -> None:
+        self.client = client
+        found = re.search(r'name="token" value="([^"]+)"', client.get("/").text)
+        assert found is not None
+        self.token = found[1]
+        assert self.post("/annotators", name="Anna").headers["Location"] == "/annotators/1/next"
+
+    def post(self, path: str, script: bool = False, **fields: str):  # type: ignore[no-untyped-def]
+        """Send a form."""
+        headers = {"Accept": "application/json"} if script else {}
+        return self.client.post(path, data={"token": self.token, **fields}, headers=headers)
+
+    def grade(self, place: int, paraphrase: str = "", fluency: str = "", **more: str):  # type: ignore[no-untyped-def]
+        """Send the grades of the pair at a place."""
+        fields = {"paraphrase": paraphrase, "fluency": fluency, **more}
+        return self.post(
+            f"/annotators/1/pairs/{place}", **{key: text for key, text in fields.items() if text}
+        )
+
+
+@pytest.fixture
+def anna(store: AnnotationStore) -> Annotating:
+    return Annotating(create_app(store, HostPolicy("127.0.0.1")).test_client())
+
+
+def test_a_session(anna: Annotating, store: AnnotationStore) -> None:
+    for place in range(1, 9):
+        assert anna.client.get("/annotators/1/next").headers["Location"].endswith(f"/pairs/{place}")
+        page = anna.client.get(f"/annotators/1/pairs/{place}").text
+        assert f"Reference {ORDER[place - 1] - 1}." in page
+        assert f"<title>Pair {place} of 8" in page
+        following = anna.grade(place, "3", "2").headers["Location"]
+    assert following == "/annotators/1/answers"
+    page = anna.client.get(following).text
+    assert "All 8 pairs are graded" in page and "8 of 8" in page
+    assert store.answers(1) == {pair: Answer(3, 2) for pair in range(1, 9)}
+
+
+def test_text_of_pairs_and_people_is_escaped(anna: Annotating) -> None:
+    anna.post("/annotators", name="<script>x</script>")
+    anna.grade(1, "1", "1", comment="</textarea><script>y</script>")
+    for path in ("/", "/annotators/1/pairs/1", "/annotators/1/answers", "/annotators/2/pairs/1"):
+        page = anna.client.get(path).text
+        assert re.findall(r"<script[^>]*>", page) == re.findall(r'<script src="/static/annotate\.js">', page)
+        assert "<b>" not in page and "A <corpus>" not in page
+    shown = anna.client.get("/annotators/1/pairs/1").text
+    assert "&lt;script&gt;document.title" in shown and "&lt;/textarea&gt;" in shown
+    assert NASTY not in shown
+
+
+def test_annotators_do_not_see_scores(anna: Annotating) -> None:
+    page = anna.client.get("/annotators/1/pairs/1").text
+    assert "paraphrase_score" not in page and "tatoeba" not in page and "0.25" not in page
+
+
+def test_guidelines_stand_beside_the_pair(anna: Annotating) -> None:
+    page = anna.client.get("/annotators/1/pairs/1").text
+    for question in (PARAPHRASE, FLUENCY):
+        for grade in question.grades:
+            assert f'id="meaning-{question.name}-{grade.value}">{grade.meaning}' in page
+            assert f'aria-describedby="meaning-{question.name}-{grade.value}"' in page
+
+
+def test_an_answer_is_shown_and_changed(anna: Annotating, store: AnnotationStore) -> None:
+    anna.grade(2, "1", "3", comment="first thought")
+    page = anna.client.get("/annotators/1/pairs/2").text
+    assert re.findall(r'name="(\w+)" value="(\d)"[^>]* checked', page) == [
+        ("paraphrase", "1"),
+        ("fluency", "3"),
+    ]
+    assert "first thought</textarea>" in page
+    anna.grade(2, "2", "3", comment="second thought")
+    assert store.answers(1) == {ORDER[1]: Answer(2, 3, "second thought")}
+
+
+def test_going_on_skips_what_is_graded(anna: Annotating) -> None:
+    anna.grade(2, "1", "1")
+    assert anna.grade(1, "1", "1").headers["Location"].endswith("/pairs/3")
+    # From the last one on to the first open one.
+    assert anna.grade(8, "1", "1").headers["Location"].endswith("/pairs/3")
+
+
+def test_back_saves_too(anna: Annotating, store: AnnotationStore) -> None:
+    assert anna.grade(3, "1", action="previous").headers["Location"].endswith("/pairs/2")
+    assert anna.grade(1, "2", action="previous").headers["Location"].endswith("/pairs/1")
+    assert store.answers(1) == {ORDER[2]: Answer(1, None), ORDER[0]: Answer(2, None)}
+
+
+def test_undo_shows_the_pair_again(anna: Annotating, store: AnnotationStore) -> None:
+    anna.grade(1, "1", "1")
+    anna.grade(2, "2", "2")
+    assert anna.post("/annotators/1/undo").headers["Location"].endswith("/pairs/2")
+    assert anna.post("/annotators/1/undo").headers["Location"].endswith("/pairs/1")
+    assert anna.post("/annotators/1/undo").headers["Location"].endswith("/pairs/1")
+    assert not any(answer.complete for answer in store.answers(1).values())
+
+
+def test_half_an_answer_does_not_go_on_but_is_kept(anna: Annotating, store: AnnotationStore) -> None:
+    reply = anna.grade(1, "3")
+    assert reply.status_code == 422 and "Both grades are needed" in reply.text
+    assert store.answers(1) == {ORDER[0]: Answer(3, None)}
+    reply = anna.post("/annotators/1/pairs/1", script=True, paraphrase="3")
+    assert (reply.status_code, reply.json) == (422, {"problem": "Both grades are needed to continue."})
+
+
+def test_scripts_get_json(anna: Annotating) -> None:
+    reply = anna.post("/annotators/1/pairs/1", script=True, paraphrase="3", action="draft")
+    assert reply.json == {"address": "/annotators/1/pairs/1", "graded": 0}
+    reply = anna.post("/annotators/1/pairs/1", script=True, paraphrase="3", fluency="1", action="next")
+    assert reply.json == {"address": "/annotators/1/pairs/2", "graded": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"paraphrase": "4", "fluency": "1"}, 400),
+        ({"paraphrase": "1", "fluency": "x"}, 400),
+        ({"paraphrase": "1", "fluency": "1", "action": "explode"}, 400),
+        ({"paraphrase": "1", "fluency": "1", "comment": "x" * 2_001}, 400),
+        ({"paraphrase": "1", "fluency": "1", "comment": "x" * 100_000}, 413),
+    ],
+)
+def test_nonsense_is_refused(anna: Annotating, fields: dict[str, str], status: int) -> None:
+    assert anna.grade(1, **fields).status_code == status
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/annotators/2/next",
+        "/annotators/1/pairs/0",
+        "/annotators/1/pairs/9",
+        "/annotators/2/answers",
+        "/nothing",
+    ],
+)
+def test_there_is_no_such_page(anna: Annotating, path: str) -> None:
+    reply = anna.client.get(path)
+    assert reply.status_code == 404 and "Your saved answers are still there" in reply.text
+
+
+def test_a_name_is_needed(anna: Annotating) -> None:
+    reply = anna.post("/annotators", name="   ")
+    assert reply.status_code == 422 and "A name is needed" in reply.text
+
+
+def test_a_database_that_cannot_be_written_says_so(anna: Annotating, store: AnnotationStore) -> None:
+    store.path.rename(store.path.with_suffix(".moved"))
+    reply = anna.grade(1, "3", "3")
+    assert reply.status_code == 503 and "Not saved" in reply.text
+    assert not store.path.exists()
+
+
+def test_a_grade_that_cannot_be_saved_is_answered_soon(anna: Annotating, store: AnnotationStore) -> None:
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        started = time.monotonic()
+        reply = anna.grade(1, "3", "2")
+        # Of 3 seconds; a browser's user takes 20 for a failure, and eight of them stop all pages.
+        assert time.monotonic() - started < 10
+        assert reply.status_code == 503 and "Another program is writing to the evaluation" in reply.text
+        assert "Pair 1 of 8" in anna.client.get("/annotators/1/pairs/1").text
+        other.execute("ROLLBACK")
+    assert anna.grade(1, "3", "2").status_code == 303
+    assert len(store.judgements()) == 1
+
+
+class _Labels(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fields: list[dict[str, str | None]] = []
+        self.labelled: set[str | None] = set()
+        self.in_label = 0
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.addresses += [values[name] or "" for name in ("src", "href", "action") if name in values]
+        if tag == "label":
+            self.in_label += 1
+            self.labelled.add(values.get("for"))
+        if tag in ("input", "textarea", "progress") and values.get("type") != "hidden":
+            named = self.in_label > 0 or "aria-label" in values
+            self.fields.append({**values, "named": "yes" if named else None})
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "label":
+            self.in_label -= 1
+
+
+@pytest.mark.parametrize("path", ["/", "/annotators/1/pairs/1", "/annotators/1/answers"])
+def test_every_field_has_a_label_and_nothing_is_remote(anna: Annotating, path: str) -> None:
+    page = _Labels()
+    page.feed(anna.client.get(path).text)
+    assert page.fields
+    for field in page.fields:
+        assert field["named"] or field.get("id") in page.labelled, field
+    assert all(address.startswith(("/", "#")) and not address.startswith("//") for address in page.addresses)
+
+
+def test_assets_are_there_and_name_no_host(anna: Annotating) -> None:
+    for address in ("static/annotate.js", "static/annotate.css", "pages/pages.css", "pages/icon.svg"):
+        reply = anna.client.get(f"/{address}")
+        assert reply.status_code == 200
+        assert set(re.findall(r"https?://[^\s\"']+", reply.text)) <= {"http://www.w3.org/2000/svg"}

@@ -1,0 +1,137 @@
+"""The server as a process: killed at any moment it has lost nothing; what it says when it cannot start."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+import urllib.error
+from collections import Counter
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flask")
+pytest.importorskip("waitress")
+
+from paraforge.base.errors import InputError
+from paraforge.interface.annotation.server import create_app
+from paraforge.interface.annotation.serving import open_evaluation
+from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.interface.web.serving import Listening, serve_app
+from tests.corpus.selection.published import publish_pairs
+from tests.interface.annotation.evaluations import PlainBrowser, ServerProcess, small_draw
+
+
+def test_killed_in_mid_session(tmp_path: Path) -> None:
+    """Answers as fast as they go, then SIGKILL: all that was confirmed is there, and work continues."""
+    path = tmp_path / "annotations.sqlite"
+    create_store(path, small_draw([number % 5 for number in range(200)]))
+    confirmed: list[tuple[str, int, int]] = []
+    with ServerProcess(path) as server:
+        browser = PlainBrowser()
+        browser.get(server.address)
+        browser.post(f"{server.address}annotators", name="Anna")
+        first = browser.url
+        assert first.endswith("/annotators/1/pairs/1")
+
+        def work() -> None:
+            try:
+                for number in range(10_000):
+                    here = browser.url
+                    grades = number % 3 + 1, number // 3 % 3 + 1
+                    browser.post(here, paraphrase=grades[0], fluency=grades[1], comment="ž", action="next")
+                    confirmed.append((here.rsplit("/", 1)[1], *grades))
+            except (OSError, HTTPException):
+                pass
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        deadline = time.monotonic() + 60
+        while len(confirmed) < 10 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        server.kill()
+        worker.join(30)
+        port = server.port
+    assert len(confirmed) >= 10
+    store = AnnotationStore(path)
+    by_place = {int(place): Answer(p, f, "ž") for place, p, f in confirmed}
+    with ServerProcess(path, port) as server:
+        # The same browser continues with the cookie and the page that it had.
+        page = browser.get(f"{server.address}annotators/1/next")
+        place = int(browser.url.rsplit("/", 1)[1])
+        # One more may have been saved without its confirmation getting through.
+        assert place - 1 in (len(confirmed), len(confirmed) + 1)
+        shown = [
+            re.findall(
+                r'value="(\d)"[^>]* checked', browser.get(f"{server.address}annotators/1/pairs/{number}")
+            )
+            for number in list(by_place)[-3:]
+        ]
+        assert shown == [[str(by_place[n].paraphrase), str(by_place[n].fluency)] for n in list(by_place)[-3:]]
+        assert f"Pair {place}" in page
+        browser.get(f"{server.address}annotators/1/pairs/{place}")
+        browser.post(f"{server.address}annotators/1/pairs/{place}", paraphrase=3, fluency=3, action="next")
+        assert server.terminate() == 0
+    assert not Counter(by_place.values()) - Counter(store.answers(1).values())
+    assert store.annotators()[0].graded == place
+    assert f"{place} answers" in "".join(server.errors)
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "annotations.sqlite", small_draw())
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port}.*--port 0 takes a free one"):
+            serve_app(partial(create_app, store), Listening("127.0.0.1", port, (), print))
+
+
+def test_other_machines_are_not_listened_to(tmp_path: Path) -> None:
+    path = tmp_path / "annotations.sqlite"
+    create_store(path, small_draw())
+    with ServerProcess(path) as server:
+        assert server.address.startswith("http://127.0.0.1:")
+        with socket.socket() as elsewhere:
+            # Bound to this very address alone: the same port of another loopback address is free.
+            elsewhere.bind(("127.0.0.2", server.port))
+        with pytest.raises(urllib.error.HTTPError):
+            PlainBrowser().get(f"{server.address}nothing")
+
+
+class TestGoingOn:
+    """The second call on the same database."""
+
+    @pytest.fixture
+    def corpus(self, tmp_path: Path) -> Path:
+        publish_pairs(tmp_path, rows=200)
+        return tmp_path / "corpus"
+
+    def test_with_the_same_corpus(self, corpus: Path, tmp_path: Path) -> None:
+        database = tmp_path / "annotations.sqlite"
+        first, new = open_evaluation(corpus, database, 5, 3, None)
+        assert new
+        again, new = open_evaluation(corpus, database, None, None, None)
+        assert not new and again.draw == first.draw
+        assert open_evaluation(None, database, 5, 3, None)[0].identity == first.identity
+
+    def test_otherwise_than_it_was_drawn(self, corpus: Path, tmp_path: Path) -> None:
+        database = tmp_path / "annotations.sqlite"
+        open_evaluation(corpus, database, 5, 3, None)
+        with pytest.raises(InputError, match="drawn with --count 5"):
+            open_evaluation(corpus, database, 6, None, None)
+        with pytest.raises(InputError, match="drawn with --seed 3"):
+            open_evaluation(corpus, database, None, 4, None)
+        with pytest.raises(InputError, match="drawn from another corpus"):
+            open_evaluation(corpus, database, None, None, False)
+        publish_pairs(tmp_path / "other", rows=100)
+        with pytest.raises(InputError, match="drawn from another corpus"):
+            open_evaluation(tmp_path / "other" / "corpus", database, None, None, None)
+
+    def test_with_nothing(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="Name a corpus"):
+            open_evaluation(None, tmp_path / "annotations.sqlite", None, None, None)

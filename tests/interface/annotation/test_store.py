@@ -1,0 +1,153 @@
+"""The database: nothing overwritten, nothing lost, nothing mistaken for it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.interface.annotation.store import AnnotationStore, Answer, clean_name, create_store
+from tests.interface.annotation.evaluations import small_draw
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> AnnotationStore:
+    return create_store(tmp_path / "annotations.sqlite", small_draw())
+
+
+def rows(store: AnnotationStore) -> list[tuple[int | None, int | None]]:
+    connection = sqlite3.connect(store.path)
+    try:
+        return connection.execute("SELECT paraphrase, fluency FROM answers ORDER BY answer").fetchall()
+    finally:
+        connection.close()
+
+
+def test_the_sample_comes_back_as_it_was_drawn(store: AnnotationStore) -> None:
+    assert AnnotationStore(store.path).draw == small_draw()
+    assert AnnotationStore(store.path).identity == store.identity
+
+
+def test_write_ahead_log_and_full_sync(store: AnnotationStore) -> None:
+    with store._connection() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+def test_answers_are_changed_by_adding(store: AnnotationStore) -> None:
+    anna = store.join("Anna").number
+    assert store.record(anna, 3, Answer(2, None))
+    assert store.record(anna, 3, Answer(2, 3, "odd"))
+    assert not store.record(anna, 3, Answer(2, 3, "odd"))
+    assert store.record(anna, 3, Answer(1, 3, "odd"))
+    assert store.answers(anna) == {3: Answer(1, 3, "odd")}
+    assert rows(store) == [(2, None), (2, 3), (1, 3)]
+    assert store.annotators()[0].graded == 1
+
+
+def test_undo_goes_back_answer_by_answer(store: AnnotationStore) -> None:
+    anna, boris = store.join("Anna").number, store.join("Boris").number
+    for pair in (5, 2, 7):
+        store.record(anna, pair, Answer(1, 1))
+    store.record(boris, 1, Answer(3, 3))
+    assert [store.undo(anna) for _ in range(4)] == [7, 2, 5, None]
+    assert store.answers(boris) == {1: Answer(3, 3)}
+    assert [one.graded for one in store.annotators()] == [0, 1]
+    assert len(rows(store)) == 7  # what was withdrawn is still on record
+
+
+def test_half_answers_are_kept_but_do_not_count(store: AnnotationStore) -> None:
+    anna = store.join("Anna").number
+    store.record(anna, 1, Answer(3, None, "unsure"))
+    assert store.answers(anna) == {1: Answer(3, None, "unsure")}
+    assert store.annotators()[0].graded == 0
+    assert store.judgements() == []
+
+
+def test_empty_answers_are_not_written(store: AnnotationStore) -> None:
+    assert not store.record(store.join("Anna").number, 1, Answer())
+
+
+def test_names_in_one_form(store: AnnotationStore) -> None:
+    assert store.join(" Anna   K. ") == store.join("anna k.")
+    assert store.join("Žofie") == store.join("Žofie")  # composed and decomposed
+    assert [one.name for one in store.annotators()] == ["Anna K.", "Žofie"]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 61, "a\x07b", "a\u202eb"])
+def test_bad_names(name: str) -> None:
+    with pytest.raises(InputError):
+        clean_name(name)
+
+
+@pytest.mark.parametrize(("paraphrase", "fluency", "pair"), [(4, 1, 1), (1, 0, 1), (1, 1, 99)])
+def test_the_database_itself_refuses_nonsense(
+    store: AnnotationStore, paraphrase: int, fluency: int, pair: int
+) -> None:
+    anna = store.join("Anna").number
+    with pytest.raises(sqlite3.IntegrityError):
+        store.record(anna, pair, Answer(paraphrase, fluency))
+    assert rows(store) == []
+
+
+def test_many_writers(store: AnnotationStore) -> None:
+    numbers = [store.join(f"Annotator {number}").number for number in range(4)]
+
+    def work(number: int) -> None:
+        mine = AnnotationStore(store.path)
+        for pair in range(1, 9):
+            mine.record(number, pair, Answer(pair % 3 + 1, number % 3 + 1))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in numbers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one.graded for one in store.annotators()] == [8] * 4
+
+
+def test_an_evaluation_is_never_overwritten(store: AnnotationStore) -> None:
+    with pytest.raises(InputError, match="already there"):
+        create_store(store.path, small_draw())
+
+
+def test_a_failed_creation_leaves_nothing(tmp_path: Path) -> None:
+    draw = small_draw()
+    draw.pairs[3].__dict__["reference"] = None  # breaks NOT NULL half-way
+    with pytest.raises(sqlite3.IntegrityError):
+        create_store(tmp_path / "annotations.sqlite", draw)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a directory where nobody can write is needed")
+def test_a_place_that_cannot_be_written(tmp_path: Path, store: AnnotationStore) -> None:
+    with pytest.raises(OSError, match=r"No such file|Permission|Read-only"):
+        create_store(Path("/proc/a.sqlite"), store.draw)
+    with pytest.raises(InputError, match="this is a directory"):
+        AnnotationStore(tmp_path)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "annotations.sqlite"
+    with pytest.raises(InputError, match="no such database"):
+        AnnotationStore(path)
+    path.write_bytes(b"text, and much longer than a header of SQLite would be " * 30)
+    with pytest.raises(InputError, match="not a database of annotations"):
+        AnnotationStore(path)
+    path.unlink()
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE pairs (x)")
+    connection.close()
+    with pytest.raises(InputError, match="not a database of annotations"):
+        AnnotationStore(path)
+
+
+def test_a_newer_format(store: AnnotationStore) -> None:
+    connection = sqlite3.connect(store.path)
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    with pytest.raises(InputError, match=r"format 2.*Upgrade"):
+        AnnotationStore(store.path)

@@ -1,0 +1,79 @@
+"""A published corpus that the tests of browsing share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from paraforge.corpus.publication.datasets import open_publication
+from paraforge.interface.browse.browser import Browser
+from paraforge.interface.browse.prepared import PreparedCorpus, prepare
+from paraforge.interface.query.database import open_database
+from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.published import publish_pairs
+
+ROWS = 700
+NASTY = "<script>document.title = 'owned'</script> & \"quoted\" <b>bold</b>"
+PUBLISHED: dict[str, Any] = {
+    "required": ["paraphrase_score", "overlap_1"],
+    "filters": [
+        {"kind": "flag", "column": "runaway"},
+        {"kind": "flag", "column": "digit_mismatch", "refuse": False, "name": "same_numbers"},
+        {"kind": "length", "minimum": 2, "maximum": 10},
+        {"kind": "decile", "score": "overlap_2", "keep": [2, 4, 5, 6, 8, 9, 10]},
+        {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.2, "closed": "neither", "name": "near"},
+        {"kind": "bounds", "score": "paraphrase_score", "maximum": 0.95, "missing": "accept"},
+        {"kind": "bounds", "score": "overlap_3", "maximum": 0.9, "missing": "accept"},
+    ],
+}
+SIMPLE: dict[str, Any] = {
+    "filters": [
+        {"kind": "length", "maximum": 10},
+        {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.2, "maximum": 1.0},
+    ]
+}
+
+
+def hostile_pairs(rows: int = ROWS) -> pa.Table:
+    """Random pairs; every translation has markup in it, and so has the name of a source."""
+    table = random_pairs(rows, seed=7)
+    texts = [text and f"{text} {NASTY}" for text in table["translation"].to_pylist()]
+    sources = [name.replace("news", "news <i>&") for name in table["source"].to_pylist()]
+    for name, values in (("translation", texts), ("source", sources)):
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(name), pa.array(values, pa.string()))
+    return table
+
+
+@pytest.fixture(scope="package")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with ``corpus``, ``rejected`` and what they were published from."""
+    directory = tmp_path_factory.mktemp("published")
+    publish_pairs(directory, rows=ROWS, filters=PUBLISHED)
+    return directory
+
+
+@pytest.fixture(scope="package")
+def corpus(root: Path) -> PreparedCorpus:
+    """The same, prepared."""
+    return prepare(open_publication(root / "corpus"), root / "cache")
+
+
+@pytest.fixture(scope="package")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a corpus whose text and names are markup."""
+    directory = tmp_path_factory.mktemp("hostile")
+    publish_pairs(directory, filters=SIMPLE, table=hostile_pairs(), name="A <corpus>")
+    return directory
+
+
+@pytest.fixture(scope="package")
+def browser(hostile: Path) -> Iterator[Browser]:
+    """That corpus as the page has it."""
+    datasets = open_publication(hostile / "corpus")
+    with open_database(datasets) as connection:
+        yield Browser(prepare(datasets, hostile / "cache"), connection)

@@ -1,0 +1,131 @@
+"""What is prepared: kept in the cache, made again where it is damaged, right whatever the files look like."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.errors import InputError
+from paraforge.corpus.publication.datasets import open_publication
+from paraforge.interface.browse import prepared as module
+from paraforge.interface.browse.prepared import NO_BIN, prepare
+from paraforge.interface.browse.scales import handle_step, scale_of
+from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.published import publish_pairs
+from tests.here import run_command
+
+
+def contents(cache: Path) -> dict[str, bytes]:
+    """Every prepared file."""
+    return {path.name: path.read_bytes() for path in cache.rglob("*") if path.is_file()}
+
+
+def test_scores_are_those_of_the_files(root: Path, tmp_path: Path) -> None:
+    datasets = open_publication(root / "corpus")
+    corpus = prepare(datasets, tmp_path)
+    assert len(datasets) == 2 and corpus.pairs == sum(one.rows for one in datasets)
+    read = pa.concat_tables([pq.read_table(path) for _, path in corpus.files])
+    for place, name in enumerate(corpus.layout.scores):
+        expected = read[name].cast(pa.float32()).to_numpy()
+        np.testing.assert_array_equal(corpus.scores[place], expected)
+        if name in corpus.scales:
+            scale = corpus.scales[name]
+            known = ~np.isnan(expected)
+            np.testing.assert_array_equal(
+                corpus.bins[place][known], scale.bin_of(expected[known].astype(float))
+            )
+            assert (corpus.bins[place][~known] == NO_BIN).all() and scale.bins < NO_BIN
+    for group, columns in corpus.layout.groups.items():
+        rows = corpus.tables[group].to_pylist()
+        expected_rows = read.select(columns).to_pylist() if columns else [{}] * corpus.pairs
+        assert [rows[code] if columns else {} for code in corpus.group(group).tolist()] == expected_rows
+
+
+def test_prepared_once_and_again_where_it_is_damaged(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = open_publication(root / "corpus")
+    prepare(datasets, tmp_path)
+    first = contents(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_write", None)  # is not called
+        prepare(datasets, tmp_path)
+    for name in first:
+        path = next(tmp_path.rglob(name))
+        for spoil in (lambda path=path: path.unlink(), lambda path=path: path.write_bytes(b"{")):
+            spoil()
+            prepare(datasets, tmp_path)
+            assert contents(tmp_path) == first
+
+
+def test_killed_on_the_way_nothing_is_left(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_write_bins", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(open_publication(root / "corpus"), tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_only_the_corpora_looked_at_last_are_kept(root: Path, tmp_path: Path) -> None:
+    for number in range(7):
+        (tmp_path / f"older-{number}").mkdir(parents=True)
+    for name, age in ((".unfinished-killed", 48), (".unfinished-other", 1)):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, times=(0, time.time() - 3600 * age))
+    prepare(open_publication(root / "corpus"), tmp_path)
+    found = {path.name for path in tmp_path.iterdir()}
+    assert ".unfinished-killed" not in found and ".unfinished-other" in found and len(found) == 6
+
+
+def test_files_with_other_rows_than_the_manifest_says(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, rows=200, filters={"required": [], "filters": []})
+    datasets = open_publication(tmp_path / "corpus")
+    path = datasets[0].files[0]
+    pq.write_table(pq.read_table(path).slice(1), path)
+    with pytest.raises(InputError, match="the manifest says"):
+        prepare(datasets, tmp_path / "cache")
+
+
+def test_what_the_command_says_where_there_is_nothing_to_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("flask")
+    pytest.importorskip("waitress")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(InputError, match="no such directory"):
+        run_command("browse", tmp_path / "missing")
+    # Every pair was rejected at ingest.
+    table = random_pairs(30)
+    place = table.schema.get_field_index("rejected")
+    table = table.set_column(place, table.schema.field("rejected"), pa.array(["duplicate"] * 30))
+    place = table.schema.get_field_index("failed")
+    table = table.set_column(place, table.schema.field("failed"), pa.nulls(30, pa.string()))
+    publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
+    with pytest.raises(InputError, match="there are no pairs to look at"):
+        run_command("browse", tmp_path / "corpus", "--kept-only")
+
+
+@settings(max_examples=200)
+@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=2, max_size=50), st.booleans())
+def test_scales_hold_all_scores_in_few_round_bins(numbers: list[float], integer: bool) -> None:
+    values = np.array([round(number) if integer else number for number in numbers], np.float32)
+    low, high = float(values.min()), float(values.max())
+    scale = scale_of(values, low, high, integer)
+    assert 2 <= scale.bins < NO_BIN and scale.low < scale.high
+    places = scale.bin_of(values.astype(np.float64))
+    assert places.min() >= 0 and places.max() < scale.bins
+    assert handle_step(scale, integer) > 0
+    assert (scale.high - scale.low) / handle_step(scale, integer) <= 1e7

@@ -1,0 +1,289 @@
+"""The page as a plain form: counts, pairs, section, links; hostile text; who is answered."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+
+pytest.importorskip("flask")
+
+from flask.testing import FlaskClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from werkzeug.datastructures import MultiDict
+
+from paraforge.corpus.publication.datasets import open_publication
+from paraforge.corpus.scoring.wrong_pairs import store_wrong_pairs
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import select
+from paraforge.interface.browse.browser import Browser
+from paraforge.interface.browse.prepared import prepare
+from paraforge.interface.browse.server import create_app
+from paraforge.interface.browse.view import Interval, View, from_fields, to_fields
+from paraforge.interface.query.database import open_database
+from paraforge.interface.web.security import HostPolicy
+from tests.corpus.selection.corpora import resources
+from tests.corpus.selection.published import publish_pairs
+from tests.interface.browse.conftest import NASTY, hostile_pairs
+
+LOWER = "/?paraphrase_score.min=-0.05&reference_tokens.max=&translation_tokens.max=12&flag.runaway=1"
+
+
+@pytest.fixture
+def client(browser: Browser) -> FlaskClient:
+    return create_app(browser, HostPolicy("127.0.0.1")).test_client()
+
+
+def headline(page: str) -> tuple[int, int]:
+    """Kept pairs, and those that came to selection."""
+    found = re.search(r"<strong>([\d,]+)</strong> of ([\d,]+) pairs kept", page)
+    assert found is not None
+    return int(found[1].replace(",", "")), int(found[2].replace(",", ""))
+
+
+def section(page: str) -> SelectParameters:
+    """The section that the page shows, as a person copies it."""
+    import html
+
+    found = re.search(r'<pre id="section"[^>]*>(.*?)</pre>', page, re.S)
+    assert found is not None
+    return SelectParameters.model_validate(yaml.safe_load(html.unescape(found[1]))["select"])
+
+
+def test_at_first_the_page_is_as_published(client: FlaskClient, browser: Browser) -> None:
+    page = client.get("/").text
+    counts = browser.manifest.counts
+    at_ingest = sum(counts.rejected[name] for name in ("duplicate", "blank_source"))
+    assert headline(page) == (counts.kept, counts.rows_in - at_ingest - counts.failed.total())
+    assert "The same as published." in page
+    assert section(page) == browser.published
+
+
+def test_what_was_refused_is_taken_back_as_selection_would(
+    client: FlaskClient, browser: Browser, hostile: Path
+) -> None:
+    page = client.get(LOWER).text
+    report = select(
+        section(page), [hostile / "translated", hostile / "scored"], hostile / "again", resources(hostile)
+    )
+    assert headline(page)[0] == report.counts.kept > browser.manifest.counts.kept
+    assert headline(client.get(LOWER.replace("/?", "/counts?")).text) == headline(page)
+    entering, leaving = (
+        int(number) for number in re.findall(r"(\d+) more and (\d+) fewer than published", page)[0]
+    )
+    assert entering - leaving == report.counts.kept - browser.manifest.counts.kept and leaving > 0
+
+
+def test_text_of_pairs_and_names_is_escaped(client: FlaskClient) -> None:
+    for address in (
+        "/",
+        LOWER,
+        "/pairs",
+        "/counts",
+        "/?q=%3Cscript%3E",
+        "/?reason=%3Cb%3E",
+        "/?source=%3Cb%3E",
+    ):
+        page = client.get(address).text
+        assert set(re.findall(r"<script[^>]*>", page)) <= {'<script src="/static/browse.js">'}
+        assert "<b>" not in page and "<corpus>" not in page and "<i>" not in page
+    page = client.get("/").text
+    # Words that differ are marked, so the markup is cut into pieces.
+    assert "&lt;<mark>script</mark>&gt;" in page and NASTY not in page
+    assert "A &lt;corpus&gt;" in page and "news &lt;i&gt;&amp;" in page
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "paraphrase_score.min=x",
+        "paraphrase_score.min=nan",
+        "paraphrase_score.max=inf",
+        "overlap_3.min=0.9&overlap_3.max=0.1",
+        "draw=0",
+        "draw=-1",
+        "draw=%D9%A1",
+        "draw=99999999999999999999",
+        "overlap_3.missing=perhaps",
+        "q=" + "x" * 201,
+    ],
+)
+def test_values_that_are_none(client: FlaskClient, query: str) -> None:
+    for path in ("/", "/counts", "/pairs"):
+        reply = client.get(f"{path}?{query}")
+        assert reply.status_code == 400 and 'role="alert"' in reply.text
+
+
+def test_what_is_not_known_is_not_looked_for(client: FlaskClient) -> None:
+    usual = headline(client.get("/").text)
+    for query in ("unknown=1", "source=nothing", "order=line", "line.min=3", "reason=none", "flag.x=1"):
+        assert headline(client.get(f"/?{query}").text) == usual
+
+
+def test_sources_and_text_only_say_what_is_looked_at(client: FlaskClient, browser: Browser) -> None:
+    usual = section(client.get("/").text)
+    both = [headline(client.get("/", query_string={"source": name}).text) for name in browser.sources]
+    whole = headline(client.get("/").text)
+    assert tuple(map(sum, zip(*both, strict=True))) == whole and len(both) == 2
+    page = client.get("/?q=HOUSE").text
+    table = hostile_pairs()
+    has_text = np.array(
+        [
+            any("house" in (side or "").lower() for side in sides)
+            for sides in zip(*(table[name].to_pylist() for name in ("reference", "translation")), strict=True)
+        ]
+    )
+    came = np.array(
+        [
+            rejected is None and failed is None
+            for rejected, failed in zip(
+                table["rejected"].to_pylist(), table["failed"].to_pylist(), strict=True
+            )
+        ]
+    )
+    assert headline(page)[1] == (has_text & came).sum() > 0
+    assert section(page) == usual and "In the whole corpus" in page
+
+
+def shown(page: str, side: str) -> list[str]:
+    """Where the pairs of one side come from."""
+    part = page.partition(f'<div class="side {side}">')[2].partition('<div class="side')[0]
+    return re.findall(r"<summary>(.*?)</summary>", part)
+
+
+def test_pairs_that_are_shown(client: FlaskClient) -> None:
+    page = client.get("/pairs").text
+    assert len(shown(page, "kept")) == len(shown(page, "refused")) == 10
+    assert shown(client.get("/pairs").text, "kept") == shown(page, "kept")
+    assert shown(client.get("/pairs?draw=2").text, "kept") != shown(page, "kept")
+    reason = client.get("/pairs?reason=length").text
+    assert re.findall(r'class="why">(.*?)<', reason) == ["more than 10 tokens on one side"] * 10
+    # The bounds are 0.2 and 1, and no pair is above that.
+    near = client.get("/pairs?order=paraphrase_score").text
+    scores = [float(value) for value in re.findall(r"<dt>paraphrase score</dt><dd>([^<]+)</dd>", near)]
+    assert len(scores) == 20 and scores[:10] == sorted(scores[:10]) and min(scores[:10]) >= 0.2
+    assert scores[10:] == sorted(scores[10:], reverse=True) and max(scores[10:]) < 0.2
+    lowest = client.get("/pairs?order=overlap_3").text
+    scores = [float(value) for value in re.findall(r"<dt>trigram overlap</dt><dd>([^<]+)</dd>", lowest)]
+    assert scores == [0.0] * 10
+
+
+def test_a_page_elsewhere_cannot_make_it_work(client: FlaskClient) -> None:
+    assert client.get("/counts", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    # A link is followed.
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
+    assert client.get("/?q=cat", headers=headers).status_code == 200
+    assert client.get("/", headers={"Host": "evil.example"}).status_code == 421
+    assert "default-src 'none'" in client.get("/").headers["Content-Security-Policy"]
+
+
+def test_assets_are_there_and_name_no_host(client: FlaskClient) -> None:
+    page = client.get("/").text
+    for address in re.findall(r'(?:src|href)="(/(?:static|pages)/[^"]+)"', page):
+        reply = client.get(address)
+        assert reply.status_code == 200
+        assert set(re.findall(r"https?://[^\s\"']+", reply.text)) <= {"http://www.w3.org/2000/svg"}
+    assert not re.findall(r"(?:src|href|action)=\"(?![/#])", page)
+
+
+class TestOddCorpora:
+    def test_kept_pairs_alone(self, hostile: Path, tmp_path: Path) -> None:
+        datasets = open_publication(hostile / "corpus", with_rejected=False)
+        with open_database(datasets) as connection:
+            browser = Browser(prepare(datasets, tmp_path), connection)
+            client = create_app(browser, HostPolicy("127.0.0.1")).test_client()
+            page = client.get("/?paraphrase_score.min=0.5").text
+        kept, came = headline(page)
+        assert 0 < kept < came == browser.manifest.counts.kept
+        assert "what was refused cannot be taken back" in page
+
+    def test_nothing_kept_and_nothing_refused(self, tmp_path: Path) -> None:
+        nothing = {"filters": [{"kind": "length", "minimum": 100, "maximum": 200}]}
+        for name, filters in (("none", nothing), ("all", {"required": [], "filters": []})):
+            publish_pairs(tmp_path / name, rows=60, filters=filters)
+            datasets = open_publication(tmp_path / name / "corpus")
+            with open_database(datasets) as connection:
+                browser = Browser(prepare(datasets, tmp_path / "cache"), connection)
+                client = create_app(browser, HostPolicy("127.0.0.1")).test_client()
+                page = client.get("/").text
+                kept, came = headline(page)
+                assert kept == (0 if name == "none" else came) and came > 0
+                assert client.get("/?q=nothing+has+this&order=overlap_3").status_code == 200
+
+    def test_nothing_came_to_selection(self, tmp_path: Path) -> None:
+        table = hostile_pairs(30)
+        for name, values in (("rejected", ["duplicate"] * 30), ("failed", [None] * 30)):
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, table.schema.field(name), pa.array(values, pa.string()))
+        publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
+        datasets = open_publication(tmp_path / "corpus")
+        with open_database(datasets) as connection:
+            browser = Browser(prepare(datasets, tmp_path / "cache"), connection)
+            client = create_app(browser, HostPolicy("127.0.0.1")).test_client()
+            assert headline(client.get("/?paraphrase_score.min=0.5").text) == (0, 0)
+            assert "No pair." in client.get("/pairs").text
+
+    def test_wrong_pairs_are_the_third_colour(self, tmp_path: Path) -> None:
+        publish_pairs(
+            tmp_path,
+            rows=300,
+            filters={"filters": [{"kind": "bounds", "score": "paraphrase_score", "minimum": 0.2}]},
+        )
+        wrong = pa.table(
+            {
+                "source": ["news"] * 4,
+                "line": [1, 2, 3, 4],
+                "reference": ["A wrong <reference>."] * 4,
+                "translation": ["Another."] * 4,
+                "paraphrase_score": pa.array([0.1, 0.3, None, 0.9], pa.float32()),
+                "right_paraphrase_score": pa.array([0.9] * 4, pa.float32()),
+                "reference_tokens": pa.array([4] * 4, pa.int32()),
+                "weight": [1.0, 2.0, 1.0, 1.0],
+            }
+        )
+        store_wrong_pairs(wrong, tmp_path / "corpus")
+        datasets = open_publication(tmp_path / "corpus")
+        with open_database(datasets) as connection:
+            browser = Browser(prepare(datasets, tmp_path / "cache"), connection)
+            client = create_app(browser, HostPolicy("127.0.0.1")).test_client()
+            page = client.get("/").text
+            assert "60 % of shuffled wrong pairs pass" in page and page.count('class="wrong" d="M') == 1
+            assert shown(page, "wrong") == ["news:4", "news:2"] and "A wrong &lt;" not in page
+            assert "20 % of shuffled wrong pairs pass" in client.get("/counts?paraphrase_score.min=0.5").text
+
+
+BOUND = st.none() | st.integers(-1000, 1000).map(lambda number: number / 1000)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_link_reproduces_the_view(browser: Browser, data: st.DataObject) -> None:
+    def interval() -> Interval:
+        low, high = data.draw(BOUND), data.draw(BOUND)
+        if low is not None and high is not None and low > high:
+            low, high = high, low
+        return Interval(low, high, data.draw(st.sampled_from(["refuse", "accept"])))
+
+    intervals = {
+        name: interval() if data.draw(st.booleans()) else usual
+        for name, usual in browser.default.intervals.items()
+    }
+    text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zs"]), max_size=20).map(str.strip)
+    view = View(
+        intervals,
+        {name: data.draw(st.booleans()) for name in browser.flags},
+        tuple(name for name in browser.sources if data.draw(st.booleans())),
+        data.draw(text),
+        data.draw(text),
+        data.draw(st.sampled_from(["random", *intervals])),
+        data.draw(st.integers(1, 1_000_000)),
+    )
+    query = urlencode(to_fields(view, browser.default))
+    fields = MultiDict(parse_qsl(query, keep_blank_values=True))
+    assert from_fields(fields, browser.default, browser.sources) == view

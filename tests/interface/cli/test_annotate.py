@@ -1,0 +1,116 @@
+"""``paraforge annotate``: the default command, reports and exports as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.interface.web import serving
+from tests.corpus.selection.published import publish_pairs
+from tests.here import run_command
+from tests.interface.annotation.evaluations import small_draw
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    store = create_store(tmp_path / "annotations.sqlite", small_draw())
+    for name, grade in (("Anna", 3), ("[red]Boris", 2)):
+        number = store.join(name).number
+        for pair in range(1, 9):
+            store.record(number, pair, Answer(grade if pair > 4 else 1, 3))
+    return store.path
+
+
+def test_a_corpus_is_served_without_naming_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("flask")
+    served: list[tuple[AnnotationStore, str, int]] = []
+    monkeypatch.setattr(
+        serving, "serve_app", lambda make, at: served.append((make.args[0], at.host, at.port))
+    )
+    publish_pairs(tmp_path, rows=200)
+    corpus, database = str(tmp_path / "corpus"), str(tmp_path / "a.sqlite")
+    for arguments in (
+        [corpus, "-d", database, "-n", "4"],
+        ["serve", corpus, "-d", database],
+        ["-d", database, "--port", "9000", corpus],
+    ):
+        result = run_command("annotate", *arguments)
+    assert [host for _, host, _ in served] == ["127.0.0.1"] * 3
+    assert [port for _, _, port in served] == [8377, 8377, 9000]
+    assert len({store.identity for store, _, _ in served}) == 1
+    assert "drew 20 pairs" not in result.stderr and "continuing with 20 pairs" in result.stderr
+
+
+def test_report(database: Path) -> None:
+    result = run_command("annotate", "report", database)
+    lines = result.stdout.splitlines()
+    assert "src:tatoeba|v:0.1" in lines
+    band = next(line.split() for line in lines if line.startswith("(0.8, 1.0]"))
+    assert band == ["(0.8,", "1.0]", "1,000", "0.50", "±", "0.50", "3/3", "0", "1.5", "1.5", "0", "0", "3"]
+    agreement = next(line.split() for line in lines if line.startswith("Anna and [red]Boris"))
+    # Equal on the four ones; chance (4 * 4) / 64; linear: 4 of (4*4*1 + 4*4*2 + 4*4*1) / 8 = 8.
+    assert agreement[3:] == ["paraphrase", "8", "0.50", "0.33", "0.50"]
+    # All fluent: kappa is not defined.
+    assert lines[lines.index(next(x for x in lines if x.startswith("Anna and"))) + 1].split()[-3:] == [
+        "1.00",
+        "-",
+        "-",
+    ]
+    # Two answers a band.
+    assert lines[-1].startswith("Strong paraphrases (grade 3) in the corpus: too few answers; grade 10 pairs")
+    assert "±" not in lines[-1]
+
+
+def test_machine_readable(database: Path, tmp_path: Path) -> None:
+    result = run_command("annotate", "report", database, "-f", "json")
+    assert json.loads(result.stdout)[4]["paraphrase_3"] == 1.5
+    path = tmp_path / "table.tsv"
+    run_command("annotate", "report", database, "-o", path)
+    assert path.read_text("utf-8").startswith("annotator\tband\tpairs\toverlap_3_mean")
+    answers = tmp_path / "answers.parquet"
+    result = run_command("annotate", "export", database, "-o", answers)
+    assert "16 answers" in result.stderr and answers.stat().st_size
+    result = run_command("annotate", "export", database)
+    assert len(result.stdout.splitlines()) == 17
+
+
+@pytest.mark.parametrize("command", ["report", "export"])
+@pytest.mark.parametrize("form", ["table", "tsv", "csv", "json", "jsonl", "parquet"])
+def test_only_a_file_of_the_same_command_is_replaced(
+    command: str, form: str, database: Path, tmp_path: Path
+) -> None:
+    if (command, form) == ("export", "table"):
+        pytest.skip("answers are not shown as a table")
+    output = tmp_path / "output"
+    arguments = ("annotate", command, database, "-o", output, "-f", form)
+    run_command(*arguments)
+    written = output.read_bytes()
+    with pytest.raises(InputError, match="already there"):
+        run_command(*arguments)
+    run_command(*arguments, "--force")
+    assert output.read_bytes() == written
+    output.write_text("years of work\n")
+    with pytest.raises(InputError, match="--force does not replace it"):
+        run_command(*arguments, "--force")
+    assert output.read_text() == "years of work\n"
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    for arguments in (
+        ["report", str(tmp_path / "no.sqlite")],
+        [str(tmp_path), "-d", str(tmp_path / "a.sqlite")],
+    ):
+        with pytest.raises(InputError):
+            run_command("annotate", *arguments)
+    assert not (tmp_path / "a.sqlite").exists()
+
+
+def test_help() -> None:
+    assert "serve" in run_command("annotate", "--help").stdout
+    assert "--kept-only" in run_command("annotate", "serve", "--help").stdout

@@ -1,0 +1,317 @@
+"""``paraforge configure``: choices and edits stay until they are changed, everything is checked, changes are
+told."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from paraforge.base.errors import ConfigurationError, ParaforgeError
+from paraforge.interface.configuration import load_parameters
+from paraforge.interface.configuration.choices import reconfigure
+from paraforge.interface.configuration.composition import compose
+from tests.here import run_command
+from tests.project import ROOT, run
+
+MY = """# @package _global_
+ingest:
+  kind: bitext
+  sources:
+  - name: mine
+    format: tsv
+    path: mine.tsv
+    columns: {reference: 0, source_text: 1}
+publish:
+  licence: other
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a bitext of its own, configured as the sample."""
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    shutil.copytree(ROOT / "inputs", tmp_path / "inputs", symlinks=True)
+    for name in ("dvc.yaml", "params.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "configs" / "corpus" / "my.yaml").write_text(MY)
+    (tmp_path / "mine.tsv").write_text("A dog runs.\tPes běží.\n" * 3)
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def configure(*arguments: str) -> str:
+    return str(run_command("configure", *arguments).output)
+
+
+def written() -> dict[str, Any]:
+    content = yaml.safe_load(Path("params.yaml").read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content
+
+
+def edit(old: str, new: str) -> None:
+    text = Path("params.yaml").read_text(encoding="utf-8")
+    assert old in text
+    Path("params.yaml").write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_choices_stay_until_they_are_changed(project: Path) -> None:
+    configure("corpus=my", "translation=fake", "translate.beam=4")
+    told = configure("select=wieting2021")
+    assert written()["ingest"]["sources"][0]["name"] == "mine"
+    assert written()["translate"] == {"engine": "fake", "beam": 4}
+    assert "  select.filters.trigram_overlap.maximum: 0.9 -> 0.7" in told and "ingest" not in told
+    assert configure().count("nothing changes") == 1
+    assert "translate.beam: 4 -> 5" in configure("translate.beam=5")
+    # In whatever steps, the file is what all choices at once give.
+    chosen = ["corpus=my", "translation=fake", "select=wieting2021", "translate.beam=5"]
+    assert written() == yaml.safe_load(compose(Path("configs"), chosen))
+    told = configure("--reset")
+    assert "publish.licence: other -> mit" in told
+    assert Path("params.yaml").read_bytes() == (ROOT / "params.yaml").read_bytes()
+
+
+def test_a_group_takes_the_place_of_values_that_it_describes(project: Path) -> None:
+    (project / "models" / "mine").mkdir()
+    (project / "models" / "mine" / "model.bin").touch()
+    configure("translation=fairseq-checkpoint", "nmt.model=models/mine", "translate.beam=4")
+    told = configure("translation=sample")
+    assert "no longer chosen: nmt.model=models/mine" in told
+    assert written()["nmt"]["model"] == "train"
+    assert written()["translate"]["beam"] == 4
+
+
+def test_edits_by_hand_are_kept_and_named(project: Path) -> None:
+    edit("pairs: 20000", "pairs: 2000")
+    edit("      maximum: 0.9", "      maximum: 0.8")
+    told = configure("translate.beam=4")
+    assert "kept as edited: ingest.sources.0.pairs: 20000 -> 2000" in told
+    assert "kept as edited: select.filters.trigram_overlap.maximum: 0.9 -> 0.8" in told
+    assert written()["ingest"]["sources"][0]["pairs"] == 2000
+    # Also by the call after the next one, and until the section's own group is chosen.
+    configure("translate.nbest=2")
+    assert written()["ingest"]["sources"][0]["pairs"] == 2000
+    told = configure("select=sample")
+    assert "kept as edited: select" not in told and "trigram_overlap.maximum: 0.8 -> 0.9" in told
+    configure("corpus=sample")
+    assert written()["ingest"]["sources"][0]["pairs"] == 20_000
+    assert written()["translate"] == {"engine": "ctranslate2", "beam": 4, "nbest": 2}
+
+
+def test_a_changed_group_is_no_edit(project: Path) -> None:
+    configure("corpus=my")
+    file = project / "configs" / "corpus" / "my.yaml"
+    file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
+    edit("  examples: 4", "  examples: 3")
+    told = configure()
+    assert "publish.licence: other -> cc-by-4.0" in told
+    assert "kept as edited: report.examples: 4 -> 3" in told
+
+
+def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project: Path) -> None:
+    content = yaml.safe_load(compose(Path("configs"), ["corpus=my", "translate.beam=4"]))
+    Path("params.yaml").write_text(yaml.safe_dump(content))
+    configure("select=wieting2021")
+    assert written() == yaml.safe_load(
+        compose(Path("configs"), ["corpus=my", "translate.beam=4", "select=wieting2021"])
+    )
+
+
+def test_what_will_run(project: Path) -> None:
+    assert "runs every stage: nothing has run here yet" in configure("translate.beam=4")
+    stages = yaml.safe_load((project / "dvc.yaml").read_text())["stages"]
+    parameters = written()
+    ran = {}
+    for name, stage in stages.items():
+        keys = [key for key in stage["params"] if isinstance(key, str)]
+        if name == "embeddings":
+            values = {key: parameters["embeddings"][key.split(".")[1]] for key in keys[1:]}
+            values["embeddings.models.word"] = parameters["embeddings"]["models"]["word"]
+            name = "embeddings@word"
+        else:
+            values = {key: parameters[key] for key in keys}
+        ran[name] = {"cmd": "as in dvc.yaml", "params": {"params.yaml": values}}
+    (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
+    assert "'dvc repro' has nothing to run for this." in configure()
+    assert "has nothing to run" in configure("resources.workers=1")
+    assert (
+        "runs select, then what reads their output: publish, embeddings@word, paraphraser, triplets, "
+        "statistics, report." in configure("select=wieting2021")
+    )
+    # Compared with what ran last, not with the file that was there.
+    assert "runs select, report, then" in configure("report.seed=2")
+    assert "has nothing to run" in configure("select=sample", "report=default")
+    assert "runs embeddings@other, then" in configure(
+        "embeddings.models.other.encoder.kind=lstm", "embeddings.names=[word,other]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["corpus=mi"], r"corpus=mi: there is no such choice; did you mean 'my'\?"),
+        (["corpsu=my"], r"no group or section 'corpsu'; did you mean 'corpus'\?"),
+        (["translate.bem=4"], r"translate\.bem: there is no such parameter; did you mean 'beam'\?"),
+        (["translat.beam=4"], r"no group or section 'translat'; did you mean 'translate'\?"),
+        (["nmt.training.warmup=4"], r"nmt\.training\.warmup: .*did you mean 'warmup_updates'\?"),
+        (["x"], "neither GROUP=CHOICE nor KEY=VALUE"),
+        (["nmt.model=/nowhere"], r"nmt\.model: /nowhere: no such file"),
+        (["nmt.model=mine.tsv"], r"nmt\.model: mine\.tsv: not a model that can be imported"),
+        (["nmt.model=models/mine"], r"nmt\.model: models/mine: no such file"),
+        (["paragram.vectors=missing.txt"], r"paragram\.vectors: missing\.txt: no such file"),
+        (["paragram.vectors=$NOT_SET/v.txt"], r"paragram\.vectors: .*NOT_SET is not set"),
+        (["score.sentence_transformer=/dev/zero"], r"score\.sentence_transformer: /dev/zero: not a regular"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    arguments: list[str], message: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    before = Path("params.yaml").read_bytes()
+    with pytest.raises(ParaforgeError, match=message) as caught:
+        configure(*arguments)
+    assert caught.value.exit_code == 2
+    assert Path("params.yaml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("mine.tsv", "gone.tsv", r"ingest: source 'mine': gone\.tsv: no such file"),
+        (
+            "source_text: 1",
+            "source_text: 7",
+            r"ingest: source 'mine': .*mine\.tsv:1: no column 7 for source_text",
+        ),
+        ("mine.tsv", "pipe", r"pipe: not a regular file"),
+        ("mine.tsv", "/dev/zero", r"/dev/zero: not a regular file"),
+        ("mine.tsv", "empty.tsv", r"empty\.tsv: "),
+        ("# @package _global_\n", "", r"my\.yaml:1: .*first line has to be '# @package _global_'"),
+        ("kind: bitext", "kind: [", r"my\.yaml:\d+: not YAML"),
+        ("  - name", "\t- name", r"my\.yaml:5: not YAML"),
+        ("    format", "    columns: 1\n    format", r"my\.yaml:9: not YAML: .*duplicate key"),
+        ("columns", "colums", r"my\.yaml:8: ingest\.sources\.0\.colums: .*did you mean 'columns'\?"),
+        ("  licence", "  lisence", r"my\.yaml:10: publish\.lisence: .*did you mean 'licence'\?"),
+        ("licence: other", "licence: 7", r"my\.yaml:10: publish\.licence: 7: should be a valid string"),
+        ("publish:", "publihs:", r"publihs: there is no such parameter; did you mean 'publish'\?"),
+        (MY, "- a\n", r"my\.yaml"),
+        (MY, "# @package _global_\n- a\n", r"."),
+    ],
+)
+def test_mistakes_in_a_corpus_of_ones_own(old: str, new: str, message: str, project: Path) -> None:
+    os.mkfifo("pipe")
+    Path("empty.tsv").touch()
+    (project / "configs" / "corpus" / "my.yaml").write_text(MY.replace(old, new))
+    with pytest.raises(ParaforgeError, match=message) as caught:
+        configure("corpus=my")
+    assert caught.value.exit_code == 2
+    if "\n- a" not in new:
+        # One line a problem.
+        problems = caught.value.problems if isinstance(caught.value, ConfigurationError) else [caught.value]
+        assert all("\n" not in str(problem) for problem in problems)
+
+
+def test_files_of_another_machine(project: Path) -> None:
+    configure("--no-files", "corpus=my", "nmt.model=/elsewhere/model")
+    assert written()["nmt"]["model"] == "/elsewhere/model"
+
+
+def test_a_broken_file_is_replaced_by_reset_alone(project: Path) -> None:
+    Path("params.yaml").write_text("ingest: [\n")
+    with pytest.raises(ParaforgeError, match=r"params\.yaml:2: not YAML"):
+        configure("corpus=my")
+    configure("--reset", "corpus=my")
+    assert written()["ingest"]["sources"][0]["name"] == "mine"
+
+
+def test_nothing_but_its_own_lines_is_printed(project: Path) -> None:
+    assert run("paraforge", "configure", "corpus=my", cwd=project).stderr == ""
+
+
+def test_choices_with_spaces_and_quotes(project: Path) -> None:
+    name = "publish.name=My corpus, 'the' first"
+    configure(name)
+    assert name in reconfigure(Path("configs"), [], Path("params.yaml")).choices
+    configure("translate.beam=4")
+    assert written()["publish"]["name"] == "My corpus, 'the' first"
+
+
+def test_a_corpus_of_ones_own_is_told_of_the_selection_for_it(project: Path) -> None:
+    hint = "for your own bitext choose select=quality"
+    assert hint not in configure()
+    assert hint in configure("corpus=my")
+    assert hint not in configure("select=quality")
+    assert hint not in configure()
+
+
+LIST = """  filters:
+  - {kind: flag, column: runaway}
+  - {kind: bounds, score: overlap_3, maximum: 0.8, name: near}
+  - {kind: length, maximum: 30}
+"""
+
+
+def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
+    said = configure("select.trigram_overlap.maximum=0.7")
+    assert "  select.filters.trigram_overlap.maximum: 0.9 -> 0.7" in said
+    assert configure("select.filters.trigram_overlap.maximum=0.7").count("nothing changes") == 1
+    configure("select.filters.trigram_overlap=null")
+    assert written()["select"]["filters"]["trigram_overlap"] is None
+    with pytest.raises(ParaforgeError, match=r"no filter 'trigram_overlp' but runaway.*needs its kind"):
+        configure("select.trigram_overlp.maximum=0.7")
+    with pytest.raises(ParaforgeError, match=r"length\.maxmum: .*did you mean 'maximum'\?"):
+        configure("select.length.maxmum=7")
+    # A group says which filters there are: no value of another group's filter stays behind.
+    configure("select=paranmt", "select.sample.size=7")
+    assert "no longer chosen: select.filters.sample.size=7" in configure("select=quality")
+
+
+def test_a_list_of_filters_of_an_older_version_is_read(project: Path) -> None:
+    section = yaml.safe_load(LIST)
+    before = written()
+    Path("params.yaml").write_text(yaml.safe_dump({**before, "select": section}))
+    asked = load_parameters().select
+    configure("translate.beam=4")
+    found = load_parameters().select
+    # The same filters in the same order: what was selected by the list is not selected anew.
+    assert found.filters == asked.filters and [one.reason for one in found.filters][1] == "near"
+    assert found.model_dump_json(include={"filters"}) == asked.model_dump_json(include={"filters"})
+    assert [one.reason for one in load_parameters().select.filters] == ["runaway", "near", "length"]
+    # Also where a choice that was made by position is in the file's first lines, and in a group's file.
+    (project / "configs" / "select" / "mine.yaml").write_text(f"# @package _global_\nselect:\n{LIST}")
+    configure("--reset", "select=mine")
+    assert list(written()["select"]["filters"]) == ["runaway", "near", "length"]
+    configure("--reset")
+    edit("# choices:", "# choices: select.filters.2.maximum=25")
+    configure()
+    assert written()["select"]["filters"]["length"]["maximum"] == 25
+
+
+def test_the_order_of_judging_does_not_depend_on_the_order_of_the_file(project: Path) -> None:
+    content = written()
+    names = [one.reason for one in load_parameters().select.filters]
+    assert names == content["select"]["order"] == list(content["select"]["filters"])
+    Path("params.yaml").write_text(yaml.safe_dump(content, sort_keys=True))
+    assert [one.reason for one in load_parameters().select.filters] == names
+    content["select"]["order"] = ["length", "runaway"]
+    Path("params.yaml").write_text(yaml.safe_dump(content))
+    order = [one.reason for one in load_parameters().select.filters]
+    assert order == ["length", "runaway", "output_truncated", "paraphrase_score", "trigram_overlap"]
+    content["select"]["order"] = ["lenght"]
+    Path("params.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(ParaforgeError, match="order names lenght, but the filters are"):
+        load_parameters()
+
+
+def test_what_changed_is_shown_however_long_the_value_is(project: Path) -> None:
+    configure("publish.name=" + "corpus " * 25 + "one")
+    assert re.search(
+        r"publish\.name: …[^>]*one -> …[^>]*two$", configure("publish.name=" + "corpus " * 25 + "two"), re.M
+    )

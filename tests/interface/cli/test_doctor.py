@@ -1,0 +1,79 @@
+"""``paraforge doctor``: a mistake in params.yaml is named with its line, and no advice undoes choices."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paraforge.interface.configuration import diagnosis
+from tests.here import run_command
+from tests.project import ROOT
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("dvc.yaml", "params.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def findings() -> dict[str, dict[str, Any]]:
+    """What is found in the project; packages and devices are looked at elsewhere."""
+    return {one.name: vars(one) for one in diagnosis._project()}
+
+
+def test_a_sound_file(project: Path) -> None:
+    assert findings()["params.yaml"]["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("engine: ctranslate2", "engin: ctranslate2", "translate.engin: there is no such parameter"),
+        ("engine: ctranslate2", "engin: ctranslate2", "did you mean 'engine'?"),
+        ("  dimension: 300", "  dimension: 0", "encoder.dimension: 0: should be greater than or equal to 1"),
+        ("\nselect:", "\nselct:", "selct: there is no such parameter; did you mean 'select'?"),
+        ("in_process_rows: 20000", "in_process_rows: 1\n  in_process_rows: 2", "duplicate key"),
+        ("\nselect:", "\nselect", "not YAML"),
+    ],
+)
+def test_a_typo_is_named_with_its_line(old: str, new: str, message: str, project: Path) -> None:
+    lines = Path("params.yaml").read_text().replace(old, new, 1)
+    Path("params.yaml").write_text(lines)
+    found = findings()["params.yaml"]
+    assert found["state"] == "broken"
+    assert message in found["detail"]
+    assert "configure" not in found["detail"] + found["remedy"]
+
+
+def test_the_line_is_right(project: Path) -> None:
+    text = Path("params.yaml").read_text().replace("engine: ctranslate2", "engin: ctranslate2")
+    Path("params.yaml").write_text(text)
+    line = text.splitlines().index("  engin: ctranslate2") + 1
+    assert findings()["params.yaml"]["detail"].startswith(f"params.yaml:{line}: translate.engin:")
+
+
+def test_a_missing_file_is_to_be_written(project: Path) -> None:
+    Path("params.yaml").unlink()
+    assert "Run 'paraforge configure'" in findings()["params.yaml"]["detail"]
+
+
+@pytest.mark.parametrize("option", ["--repair", "--mend"])
+def test_repair(option: str, project: Path) -> None:
+    (project / ".dvc" / "tmp").mkdir(parents=True)
+    (project / ".dvc" / "tmp" / "rwlock").write_text("{")
+    assert ".dvc/tmp/rwlock" in findings()
+    assert "rwlock was cut off" in run_command("doctor", option).output
+    assert ".dvc/tmp/rwlock" not in findings()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("project")
+def test_everything_as_json() -> None:
+    found = json.loads(run_command("doctor", "--json").stdout)
+    assert {one["section"] for one in found} >= {"machine", "packages", "engines", "devices"}

@@ -1,0 +1,214 @@
+"""What holds for every command: one idea is written in one way, nothing that exists is replaced without
+--force, and with it only what the command itself makes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from paraforge.base.errors import ParaforgeError
+from paraforge.interface.cli import COMMANDS, app
+from paraforge.interface.cli.spelling import OLD_SPELLINGS, respelled
+from tests.corpus.selection.published import publish_pairs
+from tests.here import run_command
+from tests.project import digests
+
+# A command's arguments, OUT for its output. What they name is made below, or does not exist: then an output
+# is refused before anything else is looked at.
+WRITERS: dict[str, tuple[str, ...]] = {
+    "configure": ("configure", "-o", "OUT"),
+    "configure --reset": ("configure", "--reset", "-o", "OUT"),
+    "model import": ("model", "import", "missing", "OUT"),
+    "memory export": ("memory", "export", "OUT"),
+    "translate": ("translate", "missing", "OUT"),
+    "paraphrase": ("paraphrase", "missing", "OUT", "--model", "missing"),
+    "score": ("score", "pairs.tsv", "OUT", "--vectors", "missing"),
+    "query": ("query", "corpus", "SELECT source, line FROM corpus", "-o", "OUT"),
+    "sample": ("sample", "corpus", "-o", "OUT"),
+    "sample as text": ("sample", "corpus", "-f", "pairs", "-o", "OUT"),
+    "export-corpus": ("export-corpus", "corpus", "OUT"),
+    "diff": ("diff", "corpus", "corpus", "-o", "OUT"),
+    "diff as JSON": ("diff", "corpus", "corpus", "-f", "json", "-o", "OUT"),
+    "annotate report": ("annotate", "report", "missing", "-o", "OUT"),
+    "annotate export": ("annotate", "export", "missing", "-o", "OUT"),
+    "annotate serve": ("annotate", "serve", "corpus", "-d", "OUT"),
+    "lexicon extract": ("lexicon", "extract", "missing", "OUT"),
+    "train": ("train", "missing", "OUT"),
+    "train-decoders": ("train-decoders", "missing", "OUT"),
+    "embed": ("embed", "missing", "missing", "OUT"),
+    "similarity": ("similarity", "missing", "missing", "-o", "OUT"),
+    "triplets": ("triplets", "missing", "OUT"),
+    "evaluate": ("evaluate", "missing", "-o", "OUT"),
+    "evaluate --json": ("evaluate", "missing", "--json", "OUT"),
+    "sif": ("sif", "missing", "OUT"),
+    "expand": ("expand", "missing", "missing", "OUT"),
+    "export": ("export", "missing", "OUT", "--format", "sentence-transformers"),
+    "export as text": ("export", "missing", "OUT", "--format", "word2vec"),
+}
+# Commands that write no file that a user names, or none at all.
+READERS = {
+    *(
+        "plan",
+        "model show",
+        "model check",
+        "verify",
+        "summary",
+        "browse",
+        "neighbours",
+        "negatives",
+        "doctor",
+        "init",
+    ),
+    *("work list", "work prune", "memory list", "memory import"),
+    *("lexicon lookup", "lexicon compare", "lexicon evaluate"),
+}
+NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.txt")
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command by its full name."""
+    root: Any = typer.main.get_command(app)
+    for name in COMMANDS:
+        command = root.get_command(None, name)
+        if hasattr(command, "commands"):
+            for inner in command.commands.values():
+                yield f"{name} {inner.name}", inner
+        else:
+            yield name, command
+
+
+def test_every_command_is_known_here() -> None:
+    writing = {name.split(" as ")[0].split(" --")[0] for name in WRITERS}
+    assert {name for name, _ in commands()} == writing | READERS
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_who_writes_a_file_has_force(name: str) -> None:
+    command = dict(commands())[name]
+    options = {option for one in command.params for option in one.opts}
+    outputs = {one.name for one in command.params if one.name in ("output", "output_path", "destination")}
+    if outputs and name != "configure":
+        assert name not in READERS
+        assert "--force" in options
+    if any(one.name == "output" and one.opts[0].startswith("-") for one in command.params):
+        assert {"--output", "-o"} <= options
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_one_idea_is_written_in_one_way(name: str) -> None:
+    for parameter in dict(commands())[name].params:
+        options = set(parameter.opts)
+        if "-n" in options or "--count" in options:
+            assert options == {"-n", "--count"}
+        if "--json" in options:
+            assert parameter.is_flag
+        if "--device" in options:
+            assert parameter.default == "auto"
+        if "KEY=VALUE" in (parameter.metavar or "") and parameter.param_type_name == "option":
+            assert options == {"--set"}
+        if not getattr(parameter, "is_flag", False) and "|" not in parameter.metavar:
+            # A name in capitals, or a form with some.
+            assert re.fullmatch(r"[A-Z_]+( |\.\.\.|[A-Z_=,.])*", parameter.metavar), parameter.name
+        assert not options & set(OLD_SPELLINGS.get(name.split()[0], {}))
+
+
+def test_spellings_of_the_release_before() -> None:
+    assert respelled(["translate", "a", "b", "--setting", "x=1", "--setting=y=2", "--", "--setting"]) == [
+        *("translate", "a", "b", "--set", "x=1", "--set=y=2", "--", "--setting")
+    ]
+    root: Any = typer.main.get_command(app)
+    for name, spellings in OLD_SPELLINGS.items():
+        command = root.get_command(None, name)
+        inner = getattr(command, "commands", {"": command}).values()
+        known = {option for one in inner for parameter in one.params for option in parameter.opts}
+        assert set(spellings.values()) <= known
+        assert not set(spellings) & known
+
+
+def test_the_overview_has_every_command_in_a_section() -> None:
+    shown = run_command("--help").stdout
+    titles = re.findall(r"^(\w+):$", shown, re.M)
+    assert titles == ["Options", "Corpus", "Translation", "Embeddings", "Lexicon", "Project"]
+    listed = re.findall(r"^  ([a-z-]+) ", shown.partition("Corpus:")[2], re.M)
+    assert listed == COMMANDS and len(set(listed)) == len(listed)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("corpus")
+    publish_pairs(root, rows=200)
+    return root / "corpus"
+
+
+@pytest.fixture
+def place(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a corpus, pairs, and files and directories of somebody else's."""
+    (tmp_path / "corpus").symlink_to(corpus)
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    for name in NAMES:
+        (tmp_path / name).write_text("years of work\n")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years of work\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(name: str, output: str, *more: str) -> str:
+    """Run a command that is to be refused; its message."""
+    arguments = [output if one == "OUT" else one for one in WRITERS[name]]
+    with pytest.raises(ParaforgeError) as raised:
+        run_command(*arguments, *more)
+    assert raised.value.exit_code == 2
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_exists_is_not_replaced(name: str, place: Path) -> None:
+    before = digests(place)
+    for output in (*NAMES, "thesis"):
+        if name in ("configure", "configure --reset", "annotate serve"):
+            # They replace their own file, or go on with it, and nothing else.
+            assert run(name, output)
+        else:
+            for more, message in (([], "already there"), (["--force"], "--force does not replace it")):
+                said = run(name, output, *more)
+                assert message in said or "does not say which format" in said
+    assert digests(place) == before
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_no_part_of_a_published_corpus_is_replaced(name: str, place: Path, corpus: Path) -> None:
+    before = digests(corpus)
+    for part in sorted(before):
+        run(name, f"corpus/{part}", *([] if name.startswith(("configure", "annotate s")) else ["--force"]))
+    assert digests(corpus) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "endings"),
+    [
+        ("query", ("tsv", "csv", "json", "jsonl", "parquet", "txt")),
+        ("sample", ("tsv", "csv", "json", "jsonl", "parquet")),
+        ("sample as text", ("txt",)),
+        ("export-corpus", ("tsv", "tsv.gz", "jsonl", "jsonl.gz")),
+        ("diff", ("txt", "json")),
+        ("diff as JSON", ("json",)),
+    ],
+)
+def test_force_replaces_what_the_command_made(name: str, endings: tuple[str, ...], place: Path) -> None:
+    for ending in endings:
+        output = place / f"made.{ending}"
+        arguments = [str(output) if one == "OUT" else one for one in WRITERS[name]]
+        if ending == "txt" and name == "query":
+            arguments += ["-f", "table"]
+        for more in ([], ["--force"]):
+            run_command(*arguments, *more)
+            assert ending.endswith(("parquet", "gz")) or b"\x1b" not in output.read_bytes()
+        os.truncate(output, 0)
+        run_command(*arguments, "--force")

@@ -1,0 +1,111 @@
+"""``paraforge summary``: everything that a person wants to know, also where a stage left no metrics."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from rich.console import Console
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import write_json
+from paraforge.corpus.publication.summary import draw_examples, load_summary
+from paraforge.corpus.statistics.counts import band_of
+from paraforge.interface.cli.summary import show
+from tests.corpus.selection.published import publish_pairs
+from tests.here import run_command
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    report = publish_pairs(tmp_path / "data")
+    write_json(tmp_path / "metrics" / "publish.json", report.metrics())
+    write_json(tmp_path / "metrics" / "nmt.json", {"bleu": 37.71, "chrf": 58.5, "seconds": 3725.0})
+    write_json(tmp_path / "metrics" / "translate.json", {"engine": "ctranslate2", "beam": 12})
+    return tmp_path
+
+
+def test_what_is_shown(project: Path) -> None:
+    result = run_command("summary", project)
+    text = result.stdout
+    assert "paraphrase pairs from 1,000 rows of news and tatoeba" in text
+    assert "BLEU 37.7, chrF 58.5 on held-out pairs; ctranslate2, beam 12" in text
+    assert "at ingest: an earlier row has the" in " ".join(text.split())
+    assert "(0.8, 1.0]" in text
+    assert "10 pairs, drawn at random" in text
+    assert "src:news+tatoeba|mt:3fa9c1d2|beam:12" in text
+    assert "1 h 02 min" in text
+    assert "paraforge verify data/corpus" in text
+    assert 'paraforge query data/corpus "SELECT reference, translation FROM corpus ORDER BY overlap_1' in text
+    assert "\x1b" not in text
+    assert not any(line.endswith(" ") for line in text.splitlines())
+
+
+def test_a_terminal_gets_colours(project: Path) -> None:
+    screen = io.StringIO()
+    show(load_summary(project), Console(file=screen, force_terminal=True, width=80, color_system="standard"))
+    assert "\x1b[" in screen.getvalue()
+
+
+def test_a_dry_run_says_so(project: Path) -> None:
+    write_json(project / "metrics" / "translate.json", {"engine": "fake", "beam": 12})
+    assert "this is a dry run" in run_command("summary", project).stdout
+
+
+def test_without_metrics(tmp_path: Path) -> None:
+    publish_pairs(tmp_path / "data", rows=100)
+    result = run_command("summary", tmp_path)
+    assert "Where the rows went" in result.stdout
+    assert "BLEU" not in result.stdout
+
+
+def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
+    """A run that was stopped after translate has other figures than the corpus that is there."""
+
+    def entries(**digests: str) -> list[dict[str, str]]:
+        return [{"path": path.replace("__", "/"), "md5": digest} for path, digest in digests.items()]
+
+    def lock(translated: str) -> None:
+        stages = {
+            "translate": {"deps": entries(data__ingested="i"), "outs": entries(data__translated=translated)},
+            "score": {"outs": entries(data__scored="s")},
+            "publish": {"deps": entries(data__translated="t", data__scored="s")},
+        }
+        (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
+
+    lock("t")
+    assert load_summary(project).get("translate", "beam") == 12
+    lock("later")
+    summary = load_summary(project)
+    assert summary.get("translate", "beam") is None and summary.get("publish", "pairs") == summary.corpus.rows
+    assert "translate" in summary.later and "score" not in summary.later
+    shown = " ".join(run_command("summary", project).stdout.split())
+    assert "ctranslate2" not in shown and "Stages ran again since" in shown
+    (project / "dvc.lock").write_text("schema: '2.0'\nstages:\n  trans")
+    assert load_summary(project).later == ()
+
+
+def test_an_empty_corpus(tmp_path: Path) -> None:
+    publish_pairs(tmp_path / "data", rows=100, filters={"filters": [{"kind": "length", "minimum": 99}]})
+    result = run_command("summary", tmp_path)
+    assert "see what 'length' refuses" in result.stdout
+
+
+def test_no_corpus(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no corpus yet"):
+        load_summary(tmp_path)
+
+
+def test_examples_are_always_the_same_and_in_proportion_to_bands(project: Path) -> None:
+    examples = draw_examples(project / "data" / "corpus", 10)
+    assert examples == draw_examples(project / "data" / "corpus", 10)
+    assert len(examples) == 10
+    scores = [pair["paraphrase_score"] for pair in examples]
+    assert scores == sorted(scores, reverse=True)
+    bands = load_summary(project).get("publish", "bands").values()
+    kept = np.array([band["kept"] for band in bands])
+    drawn = np.bincount(band_of(np.array(scores, np.float32)), minlength=5)
+    assert (np.abs(drawn - 10 * kept / kept.sum()) < 1).all()

@@ -1,0 +1,108 @@
+"""The commands of sentence embeddings: options become parameters, mistakes become messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.interface.cli.train import _parameters
+from tests import project
+from tests.embeddings.trainer.pairs import sentence_pairs, write_pairs, write_sts
+from tests.here import run_command
+
+
+def run(*arguments: str | Path) -> str:
+    return str(run_command(*arguments).output)
+
+
+def test_from_pairs_to_neighbours(tmp_path: Path) -> None:
+    pairs = sentence_pairs(400)
+    path = write_pairs(tmp_path / "pairs.tsv", pairs)
+    sets = write_sts(tmp_path / "2020.set.tsv", pairs[:20])
+    model = tmp_path / "model"
+    arguments = (
+        "train", path, model, "--work", tmp_path / "work", "--threads", "1", "--development", sets,
+        "--keep-leaked", "--set", "encoder.dimension=24", "--set", "training.epochs=8",
+        "--set", "training.mega_batch=1", "--set", "training.learning_rate=0.01",
+    )  # fmt: skip
+    assert "pairs:400|" in run(*arguments)
+    with pytest.raises(InputError, match="--force"):
+        run(*arguments)
+    run(*arguments, "--force")
+
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(f"{left}\n" for left, _ in pairs))
+    run("embed", model, texts, tmp_path / "vectors.npy", "--workers", "1")
+    assert np.load(tmp_path / "vectors.npy").shape == (400, 24)
+    cosines = run("similarity", model, path).split()
+    assert len(cosines) == 400
+    assert np.mean([float(cosine) for cosine in cosines]) > 0.9
+    assert "right3" in run("neighbours", model, "left3", "-n", "2")
+    run("export", model, tmp_path / "vectors.txt", "--format", "word2vec")
+    assert (tmp_path / "vectors.txt").is_file()
+
+
+def test_options_become_parameters(tmp_path: Path) -> None:
+    config = tmp_path / "model.yaml"
+    config.write_text("training: {epochs: 7, margin: 0.3}\nencoder: {kind: lstm, output_dimension: 9}\n")
+    parameters = _parameters("", config, ["training.epochs=2", "vocabulary.maximum_size=5"], None)
+    assert (parameters.training.epochs, parameters.training.margin) == (2, 0.3)
+    assert parameters.vocabulary.maximum_size == 5
+    assert parameters.encoder.kind == "lstm"
+    both = _parameters("word+trigram", config, ["encoder.dimension=11", "encoder.parts.1.dimension=12"], None)
+    assert both.encoder.kind == "concatenation"
+    assert [part.dimension for part in both.encoder.parts] == [11, 12]  # type: ignore[union-attr]
+    assert _parameters("", None, ["encoder.dimension=5"], None).encoder.dimension == 5  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "settings", "message"),
+    [
+        ("words", [], "there is no encoder 'words'; there are word, trigram"),
+        ("", ["training.epochs"], "KEY=VALUE"),
+        ("", ["training.epochs=0", "training.margin=3"], "2 problems"),
+        ("", ["training.colour=red"], "training.colour: Extra inputs"),
+        ("", ["training.epochs.first=1"], "training.epochs: Input should be a valid integer"),
+        ("", ["training.epochs=1", "training.epochs.first=1"], "there is nothing to set"),
+        ("sentencepiece", [], "give sentencepiece_model"),
+    ],
+)
+def test_mistakes_are_named(encoder: str, settings: list[str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        _parameters(encoder, None, settings, None)
+
+
+def test_wrong_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"PAIRS... OUTPUT"):
+        run("train", tmp_path / "model")
+    with pytest.raises(InputError, match="no such file or directory"):
+        run("train", tmp_path / "missing.tsv", tmp_path / "model")
+    config = tmp_path / "model.yaml"
+    config.write_text("training: [")
+    pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(5))
+    with pytest.raises(InputError, match="not YAML"):
+        run("train", pairs, tmp_path / "model", "--config", config)
+    with pytest.raises(ConfigurationError, match="two different columns"):
+        run("train", pairs, tmp_path / "model", "--columns", "1,1")
+    pickled = tmp_path / "model.pt"
+    pickled.write_bytes(b"\x80\x04.")
+    with pytest.raises(InputError, match="pickles are never opened"):
+        run("embed", pickled, pairs, tmp_path / "vectors.npy")
+
+
+def test_divergence_ends_with_one_line_and_no_model(tmp_path: Path) -> None:
+    """As the installed program reports it: exit 2, no traceback."""
+    path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(1500))
+    arguments = [
+        "train", str(path), str(tmp_path / "model"), "--work", str(tmp_path / "work"), "--threads", "1",
+        "--set", "training.learning_rate=1e38",
+    ]  # fmt: skip
+    result = project.run("paraforge", *arguments, cwd=tmp_path, expect=2)
+    assert "Traceback" not in result.stderr
+    last = result.stderr.strip().splitlines()[-1]
+    assert "the training diverged" in last
+    assert last.endswith("Lower training.learning_rate, or set training.clip.")
+    assert not (tmp_path / "model").exists()

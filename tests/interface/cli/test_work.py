@@ -1,0 +1,45 @@
+"""``paraforge work``: what is listed and what is removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import run_step
+from paraforge.stages import common
+from tests.base.shards.steps import multiply_step, write_input
+from tests.here import run_command
+
+
+def test_list_and_prune(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", rows=45)
+    resources = Resources(workers=1, work=tmp_path / "work")
+    for factor in (2, 3):
+        run_step(multiply_step(factor), [tmp_path / "in"], tmp_path / "data" / "out", resources)
+    listed = run_command("work", "list", tmp_path)
+    row = next(line for line in listed.stdout.splitlines() if line.startswith("multiply"))
+    assert row.count("5: ") == 2
+    assert "would be freed" in run_command("work", "prune", tmp_path, "--dry-run").stdout
+    files = set((tmp_path / "work" / "multiply").glob("*.parquet"))
+    assert len(files) == 10
+    assert "multiply: 5 entries" in run_command("work", "prune", tmp_path).stdout
+    assert len(set((tmp_path / "work" / "multiply").glob("*.parquet"))) == 5
+    with pytest.raises(InputError):
+        run_command("work", "prune", tmp_path, "--step", "nonsense")
+
+
+def test_a_finished_stage_removes_what_earlier_parameters_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_input(tmp_path / "in", rows=45)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(common, "_QUICK", ("multiply",))
+    resources = Resources(workers=1, work=tmp_path / "work")
+    for factor in (2, 3):
+        run_step(multiply_step(factor), [tmp_path / "in"], tmp_path / "data" / "out", resources)
+    for keep, left in ((True, 10), (False, 5)):
+        common._prune(resources.model_copy(update={"keep_work": keep}))
+        assert len(list((tmp_path / "work" / "multiply").glob("*.parquet"))) == left

@@ -1,0 +1,126 @@
+"""Every choice that is offered composes; every mistake is named, all at once."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.interface.configuration import check_parameters, load_parameters
+from paraforge.interface.configuration.composition import choices, compose
+from tests.project import ROOT
+
+CONFIGS = ROOT / "configs"
+# Every choice in one row, together with choices of the other groups.
+ROWS = list(itertools.zip_longest(
+    *([f"{group}={name}" for name in names] for group, names in choices(CONFIGS).items())
+))  # fmt: skip
+# Choices that need a value from the user, with one.
+NEEDED = {
+    "opus-mt": ["nmt.model=models/opus"],
+    "fairseq-checkpoint": ["nmt.model=models/mine"],
+    "imported": ["translate.imported.name=marian"],
+    "server": ["translate.server.model=m"],
+}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row)
+def test_every_choice_composes(row: tuple[str | None, ...]) -> None:
+    chosen = [one for one in row if one]
+    needed = [value for one in chosen for value in NEEDED.get(one.partition("=")[2], [])]
+    check_parameters(yaml.safe_load(compose(CONFIGS, [*chosen, *needed])), "params.yaml")
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ["nmt.target_language=de"],
+        ["ingest.sources=[{name: a, format: mtdata, dataset: x-ces-deu, languages: {source_text: ces, "
+         "reference: deu}}]"],
+        ["ingest.sources=[{name: a, format: tmx, path: a.tmx, columns: {source_text: cs, reference: de}}]"],
+    ],
+)  # fmt: skip
+def test_the_built_in_scorer_is_refused_for_another_language(choices: list[str]) -> None:
+    def check(*others: str) -> None:
+        check_parameters(yaml.safe_load(compose(CONFIGS, [*choices, *others])), "params.yaml")
+
+    with pytest.raises(ConfigurationError, match=r"the built-in scorer is English.*paragram=corpus"):
+        check()
+    check("paragram=corpus")
+    check("paragram.vectors=vectors.txt")
+    check_parameters(yaml.safe_load(compose(CONFIGS, ["nmt.target_language=eng_Latn"])), "params.yaml")
+
+
+def test_the_default_is_what_the_repository_holds() -> None:
+    assert yaml.safe_load((ROOT / "params.yaml").read_text()) == yaml.safe_load(compose(CONFIGS, []))
+
+
+def test_all_problems_are_named_at_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        compose(
+            CONFIGS, ["translate.beam=0", "translate.nbest=many", "score.colour=red", "resources.workers=-1"]
+        )
+    message = str(caught.value)
+    assert message.startswith("4 problems")
+    for part in (
+        "translate.beam: 0: should be greater than or equal to 1",
+        "translate.nbest: 'many': should be a valid integer",
+        "score.colour: there is no such parameter",
+        "resources.workers: -1: should be greater than or equal to 0",
+    ):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("minimum", "problem"),
+    [
+        ("low", "minimum: 'low': should be a valid number"),
+        ({"wrong_pairs": 2}, "minimum.wrong_pairs: 2: should be less than 1"),
+        ({"wrong_pair": 0.1}, "minimum.wrong_pair: there is no such parameter; did you mean 'wrong_pairs'?"),
+    ],
+)
+def test_a_minimum_that_is_neither_number_nor_share(minimum: object, problem: str) -> None:
+    content = yaml.safe_load(compose(CONFIGS, ["select=quality"]))
+    content["select"]["filters"]["paraphrase_score"]["minimum"] = minimum
+    with pytest.raises(ConfigurationError) as caught:
+        check_parameters(content, "params.yaml")
+    assert f"select.filters.paraphrase_score.{problem}" in str(caught.value)
+
+
+def test_an_unknown_choice_or_section() -> None:
+    with pytest.raises(InputError, match=r"nonsense.*There are corpus: all"):
+        compose(CONFIGS, ["corpus=nonsense"])
+    with pytest.raises(InputError, match=r"no_such\.key=1: there is no group or section 'no_such'\. There"):
+        compose(CONFIGS, ["no_such.key=1"])
+
+
+@pytest.mark.parametrize(
+    "value", ["/data/modely č/x", "a,b", "a(b)", "a=b", "it's", "100%", "C:\\x", "x: y", "$HOME/x"]
+)
+def test_values_with_characters_of_every_kind(value: str) -> None:
+    assert yaml.safe_load(compose(CONFIGS, [f"nmt.model={value}"]))["nmt"]["model"] == value
+
+
+def test_overrides_that_cannot_be_read() -> None:
+    with pytest.raises(InputError, match="'a b' is neither GROUP=CHOICE nor KEY=VALUE"):
+        compose(CONFIGS, ["a b"])
+    with pytest.raises(InputError, match=r"written \$NAME, without braces"):
+        compose(CONFIGS, ["nmt.model=${HOME}/x"])
+
+
+def test_params_yaml_that_is_missing_broken_or_empty(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    with pytest.raises(InputError, match="paraforge configure"):
+        load_parameters(path)
+    path.write_text("ingest:\n  sources: [\n")
+    with pytest.raises(InputError, match=r"params\.yaml:3: not YAML"):
+        load_parameters(path)
+    path.write_text("")
+    with pytest.raises(InputError, match="no sections"):
+        load_parameters(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="UTF-8"):
+        load_parameters(path)

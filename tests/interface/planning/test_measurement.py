@@ -1,0 +1,116 @@
+"""The rate is what a clock says, and the interval holds it as often as it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.interface.planning.measurement import estimate, measure
+from paraforge.translation.decoding.translator import Hypotheses, make_hypothesis
+from paraforge.translation.stage.population import survey
+from tests.translation.stage.test_population import write_corpus
+
+
+class Clock:
+    """Seconds that pass only when something works."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Engine:
+    """Takes a second for every hundred bytes, a little at random."""
+
+    fingerprint = "test"
+
+    def __init__(self, clock: Clock, noise: float = 0.0) -> None:
+        self._clock, self._noise, self._dice = clock, noise, np.random.default_rng(5)
+        self.calls: list[int] = []
+
+    def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+        block = list(sentences)
+        self.calls.append(len(block))
+        self._clock.now += sum(map(len, block)) / 100 * (1 + self._noise * self._dice.standard_normal())
+        for sentence in block:
+            yield Hypotheses((make_hypothesis(sentence, -1.0, sentence.split(), True),))
+
+
+def test_the_rate_of_the_whole_is_found_from_a_sample(tmp_path: Path) -> None:
+    dice = np.random.default_rng(3)
+    sentences = [f"{'x' * int(dice.lognormal(3.5, 0.8))} {number}" for number in range(4000)]
+    population = survey(write_corpus(tmp_path / "in", sentences, rows=1000))
+    clock = Clock()
+    engine = Engine(clock)
+
+    def load() -> Engine:
+        clock.now += 7
+        return engine
+
+    found = measure(load, population, seconds=60, precision=0.02, sentences_per_task=200, clock=clock)
+    whole = sum(map(len, sentences)) / 100
+    assert found.load_seconds == 7
+    assert found.rate.seconds * len(sentences) == pytest.approx(whole, rel=0.03)
+    assert found.rate.low < found.rate.seconds < found.rate.high
+    assert max(engine.calls) <= 200
+    assert found.failed == 0
+    assert found.target_tokens == 3  # two words and end-of-sentence
+    assert found.hypothesis_bytes > 10
+
+
+def test_time_is_kept_and_blocks_fit_it(tmp_path: Path) -> None:
+    population = survey(write_corpus(tmp_path / "in", [f"{number} {'y' * 80}" for number in range(600)]))
+    clock = Clock()
+    engine = Engine(clock, noise=0.5)
+    measure(lambda: engine, population, seconds=500, precision=0.001, sentences_per_task=4000, clock=clock)
+    assert clock.now < 700
+    assert engine.calls[2] == 64  # six seconds would be fewer
+
+
+def test_a_device_that_is_slow_to_start_is_measured_with_long_blocks(tmp_path: Path) -> None:
+    """A second for each call and 5,000 sentences a second: 32 sentences say nothing of 4,000."""
+    population = survey(write_corpus(tmp_path / "in", [f"sentence {number}" for number in range(5000)]))
+    clock = Clock()
+
+    class Large(Engine):
+        def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+            block = list(sentences)
+            self.calls.append(len(block))
+            clock.now += 1 + len(block) / 5000
+            for sentence in block:
+                yield Hypotheses((make_hypothesis(sentence, -1.0, [sentence], True),))
+
+    engine = Large(clock)
+    found = measure(
+        lambda: engine, population, seconds=90, precision=0.01, sentences_per_task=4000, clock=clock
+    )
+    assert found.rate.sentences == 5 * 4000
+    assert found.rate.seconds == pytest.approx(1 / 4000 + 1 / 5000)
+
+
+def test_nothing_to_measure(tmp_path: Path) -> None:
+    population = survey(write_corpus(tmp_path / "in", ["a"], rejected={0}))
+    with pytest.raises(InputError, match="nothing to translate"):
+        measure(lambda: Engine(Clock()), population, seconds=1, precision=0.1, sentences_per_task=10)
+
+
+@pytest.mark.parametrize("blocks", [5, 12])
+def test_the_interval_holds_the_truth_nineteen_times_in_twenty(blocks: int) -> None:
+    dice = np.random.default_rng(11)
+    held = 0
+    for _ in range(150):
+        rate = estimate(list(dice.normal(6.0, 0.6, blocks)), 100)
+        held += rate.low <= 0.06 <= rate.high
+    assert held / 150 == pytest.approx(0.95, abs=0.05)
+
+
+def test_one_block_says_nothing_of_the_spread() -> None:
+    rate = estimate([3.0], 100)
+    assert (rate.seconds, rate.low) == (0.03, 0.0)
+    assert rate.high == float("inf")

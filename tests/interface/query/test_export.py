@@ -1,0 +1,119 @@
+"""A corpus as text: ParaNMT's columns can be read back, JSON lines have every value."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory, read_parquet
+from paraforge.corpus.publication.datasets import open_published
+from paraforge.intake.bitext.ingest import ingest
+from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.interface.query.export import _three_columns
+from tests.here import run_command
+from tests.project import ROOT
+
+
+def published(corpus: Path) -> pa.Table:
+    return pa.concat_tables(read_parquet(path) for path in open_published(corpus).files)
+
+
+def run(*arguments: object) -> str:
+    return str(run_command("export-corpus", *arguments).stdout)
+
+
+def test_the_configuration_paranmt_tsv_reads_it_back(corpus: Path, tmp_path: Path) -> None:
+    run(corpus, tmp_path / "pairs.tsv.gz")
+    chosen = yaml.safe_load((ROOT / "configs" / "corpus" / "paranmt-tsv.yaml").read_text(encoding="utf-8"))
+    chosen["ingest"]["sources"][0]["path"] = str(tmp_path / "pairs.tsv.gz")
+    parameters = IngestParameters.model_validate(chosen["ingest"])
+    ingest(parameters, tmp_path / "ingested", Resources(work=tmp_path / "work"))
+    back = pa.concat_tables(ShardDirectory(tmp_path / "ingested").tables())
+    # With the rows that ingest's own rules refuse (lengths that differ too much), which keep their texts.
+    rows = back.sort_by("line").to_pylist()
+    assert [(row["reference"], row["translation"], row["given_score"]) for row in rows] == [
+        (row["reference"], row["translation"], row["paraphrase_score"])
+        for row in published(corpus).to_pylist()
+    ]
+
+
+def test_json_lines_have_every_column_and_value(corpus: Path, tmp_path: Path) -> None:
+    run(corpus, tmp_path / "pairs.jsonl")
+    rows = published(corpus).to_pylist()
+    lines = (tmp_path / "pairs.jsonl").read_text(encoding="utf-8").split("\n")
+    assert lines.pop() == "" and len(lines) == len(rows)
+    for line, row in zip(map(json.loads, lines), rows, strict=True):
+        assert line.keys() == row.keys()
+        assert line["reference"] == row["reference"] and line["source"] == row["source"]
+        assert line["paraphrase_score"] == pytest.approx(row["paraphrase_score"], abs=1e-7)
+    some = run(corpus, "-", "--format", "jsonl", "--columns", "translation, line").splitlines()
+    assert [list(json.loads(line)) for line in some] == [["translation", "line"]] * len(rows)
+
+
+def test_the_same_corpus_gives_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    for name in ("one.tsv.gz", "two.tsv.gz"):
+        run(corpus, tmp_path / name)
+    assert (tmp_path / "one.tsv.gz").read_bytes() == (tmp_path / "two.tsv.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "one.tsv.gz").read_bytes()).decode() == run(corpus, "-")
+
+
+def test_what_would_break_a_line_becomes_a_blank() -> None:
+    texts = pa.array(["a\tb", "c\nd", "e\x85f", "g\u2028h", 'i"j', "k  l", ""])
+    batch = pa.record_batch(
+        {
+            "reference": texts,
+            "translation": texts.take(pa.array([4] * 7)),
+            "paraphrase_score": pa.array([0.1, None, float("nan"), 1.0, 0.25, 1e-9, -0.5], pa.float32()),
+        }
+    )
+    lines, changed = _three_columns(batch)
+    assert changed == 4
+    assert [line.split("\t") for line in lines] == [
+        ["a b", 'i"j', "0.1\n"],
+        ["c d", 'i"j', "\n"],
+        ["e f", 'i"j', "\n"],
+        ["g h", 'i"j', "1\n"],
+        ['i"j', 'i"j', "0.25\n"],
+        ["k  l", 'i"j', "1e-9\n"],
+        ["", 'i"j', "-0.5\n"],
+    ]
+
+
+def test_an_empty_corpus_is_an_empty_file(projects: dict[str, Path], tmp_path: Path) -> None:
+    run(projects["empty"] / "corpus", tmp_path / "none.tsv")
+    assert (tmp_path / "none.tsv").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-", "--format", "xml"], "There are paranmt and jsonl"),
+        (["-", "--columns", "reference"], "--columns is for jsonl"),
+        (["x.jsonl", "--columns", "colour"], "no column colour"),
+    ],
+)
+def test_mistakes_are_said(corpus: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    if arguments[0] != "-":
+        arguments = [str(tmp_path / arguments[0]), *arguments[1:]]
+    with pytest.raises(InputError, match=message):
+        run(corpus, *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_formulas_are_text_where_a_spreadsheet_reads_them() -> None:
+    texts = pa.array(["=1+1", "+1", "-1", "@a", "\t=1", "a=1", "", None])
+    batch = pa.record_batch(
+        {"reference": texts, "translation": texts, "paraphrase_score": [-0.5] * len(texts)}
+    )
+    for spreadsheet, wanted in ((False, "=1+1\t=1+1\t-0.5\n"), (True, "'=1+1\t'=1+1\t-0.5\n")):
+        lines = list(_three_columns(batch, spreadsheet)[0])
+        assert lines[0] == wanted
+        assert lines[-3:] == ["a=1\ta=1\t-0.5\n", "\t\t-0.5\n", "\t\t-0.5\n"]
+        assert spreadsheet is not any(line.startswith(("=", "+", "-", "@")) for line in lines)

@@ -1,0 +1,343 @@
+"""Queries: what they give in every format, and of what corpora; what is wrong with one is said."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis.strategies import characters, text
+
+from paraforge.base.errors import InputError
+from paraforge.corpus.publication import lexicon_layout as layout
+from paraforge.corpus.publication.datasets import neighbours, open_published
+from paraforge.interface.query.database import open_database
+from paraforge.interface.query.output import one_line, write_text
+from paraforge.interface.query.statement import Rows, run_statement
+from tests.here import run_command
+from tests.project import environment
+
+
+def ask(corpus: Path, *arguments: str) -> str:
+    """What ``paraforge query`` prints; its error is raised."""
+    return str(run_command("query", corpus, *arguments).stdout)
+
+
+@pytest.fixture
+def table(corpus: Path) -> pa.Table:
+    return pq.read_table(sorted(corpus.glob("*.parquet")))
+
+
+def test_a_count_agrees_with_arrow(corpus: Path, table: pa.Table) -> None:
+    wanted = pc.sum(pc.greater(table["paraphrase_score"], pa.scalar(0.8, pa.float32()))).as_py()
+    sql = "SELECT count(*) AS n FROM corpus WHERE paraphrase_score > 0.8::FLOAT"
+    assert json.loads(ask(corpus, sql, "-f", "json")) == [{"n": wanted}]
+
+
+def test_rejected_pairs_are_a_view(projects: dict[str, Path]) -> None:
+    root = projects["first"]
+    wanted = open_published(root / "corpus").manifest
+    assert wanted is not None
+    sql = "SELECT rejected, count(*) AS n FROM rejected WHERE rejected IS NOT NULL GROUP BY 1"
+    for directory in ("corpus", "rejected"):
+        rows = json.loads(ask(root / directory, sql, "-f", "json"))
+        assert {row["rejected"]: row["n"] for row in rows} == dict(wanted.counts.rejected)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "json", "jsonl", "parquet"])
+def test_every_format_gives_every_row(corpus: Path, table: pa.Table, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"out.{kind}"
+    ask(corpus, "SELECT * FROM corpus", "-o", str(path))
+    wanted = table.to_pylist()
+    if kind == "parquet":
+        assert pq.read_table(path).to_pylist() == wanted
+        return
+    text = path.read_text(encoding="utf-8")
+    if kind in ("csv", "tsv"):
+        rows = list(csv.DictReader(io.StringIO(text), delimiter="," if kind == "csv" else "\t"))
+        assert [int(row["line"]) for row in rows] == [row["line"] for row in wanted]
+        assert [row["reference"] for row in rows] == [row["reference"] for row in wanted]
+        scores = [pa.scalar(float(row["paraphrase_score"]), pa.float32()).as_py() for row in rows]
+        assert scores == [row["paraphrase_score"] for row in wanted]
+        return
+    rows = json.loads(text) if kind == "json" else [json.loads(line) for line in text.splitlines()]
+    assert [row["translation"] for row in rows] == [row["translation"] for row in wanted]
+    assert [row["rejected"] for row in rows] == [None] * len(wanted)
+
+
+def test_values_that_json_lacks(corpus: Path) -> None:
+    sql = (
+        "SELECT 'NaN'::DOUBLE AS nan, 1.5::DECIMAL(4,2) AS price, [1, 2] AS list, "
+        "NULL AS nothing, 'a\tb' AS tab"
+    )
+    assert json.loads(ask(corpus, sql, "-f", "json")) == [
+        {"nan": None, "price": 1.5, "list": [1, 2], "nothing": None, "tab": "a\tb"}
+    ]
+    assert ask(corpus, sql, "-f", "tsv").splitlines()[1] == "nan\t1.50\t[1, 2]\t\ta b"
+
+
+def test_an_empty_result(corpus: Path, tmp_path: Path) -> None:
+    sql = "SELECT source, line FROM corpus WHERE false"
+    assert ask(corpus, sql, "-f", "csv") == "source,line\n"
+    assert json.loads(ask(corpus, sql, "-f", "json")) == []
+    ask(corpus, sql, "-o", str(tmp_path / "none.parquet"))
+    assert pq.read_table(tmp_path / "none.parquet").column_names == ["source", "line"]
+
+
+def test_a_table_shows_a_part_and_says_so(corpus: Path) -> None:
+    result = run_command("query", corpus, "SELECT line FROM corpus", "--limit", 3)
+    assert len(result.stdout.splitlines()) == 2 + 3
+    assert "the first 3 rows" in result.stderr
+
+
+def test_the_statement_may_come_from_standard_input(corpus: Path) -> None:
+    result = run_command("query", corpus, "-", "-f", "csv", stdin="SELECT 1 AS one\n")
+    assert result.stdout == "one\n1\n"
+
+
+def test_more_columns_than_fit_are_shown_below_each_other(corpus: Path, table: pa.Table) -> None:
+    lines = ask(corpus, "SELECT * FROM corpus LIMIT 2").splitlines()
+    assert lines[0] == "row 1" and "row 2" in lines
+    shown = dict(line.split(maxsplit=1) for line in lines[1:5])
+    assert shown["source"] in table["source"].to_pylist()
+    assert "reference" in ask(corpus, "SELECT * FROM corpus WHERE false")
+
+
+def test_two_columns_of_one_name(corpus: Path, tmp_path: Path) -> None:
+    sql = "SELECT 1 AS x, 2 AS x, 3 AS x"
+    assert json.loads(ask(corpus, sql, "-f", "json")) == [{"x": 1, "x_1": 2, "x_2": 3}]
+    ask(corpus, sql, "-o", str(tmp_path / "x.parquet"))
+    assert pq.read_table(tmp_path / "x.parquet").to_pylist() == [{"x": 1, "x_1": 2, "x_2": 3}]
+
+
+def test_an_amount_of_memory_that_is_none(corpus: Path) -> None:
+    with pytest.raises(InputError, match="Memory is given as"):
+        ask(corpus, "SELECT 1", "--memory", "lots")
+
+
+def test_terminals_are_not_steered_by_text() -> None:
+    assert one_line("a\x1b[31mb\r\nc\td\u2028e") == "a\ufffd[31mb  c d e"
+    assert one_line("žluťoučký 日本 👍🏽") == "žluťoučký 日本 👍🏽"
+
+
+def test_values_that_cannot_be_written_are_a_mistake(corpus: Path, tmp_path: Path) -> None:
+    for value in ("DATE 'infinity'", "TIMESTAMP '290000-01-01'", "[DATE '-5000-01-01']"):
+        for form in ("table", "tsv", "json"):
+            with pytest.raises(InputError, match=r"cannot be shown.*CAST it"):
+                ask(corpus, f"SELECT {value} AS x", "-f", form)
+    with pytest.raises(InputError, match=r"no such type.*CAST it"):
+        ask(corpus, "SELECT INTERVAL 1 DAY AS x", "-o", str(tmp_path / "x.parquet"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_text_is_utf8_in_any_locale(corpus: Path) -> None:
+    command = ["paraforge", "query", str(corpus), "-", "-f", "tsv"]
+    variables = {**environment(), "PYTHONIOENCODING": "ascii"}
+    query = "SELECT '日本 ž' AS x".encode()
+    done = subprocess.run(command, env=variables, input=query, capture_output=True, timeout=120, check=False)
+    assert done.stdout.decode().splitlines() == ["x", "日本 ž"], done.stderr
+
+
+@given(text(characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])))
+@example("🫨 \U0001fadf \ufdd0 \U0010ffff \u202e\u200d")
+def test_only_controls_and_line_ends_are_replaced_in_a_field(value: str) -> None:
+    """Characters that this Python does not know yet, such as the newest emoji, are text, too."""
+    assert one_line(value) == value
+
+
+def test_mistakes_in_sql_are_explained(corpus: Path) -> None:
+    with pytest.raises(InputError, match=r"(?s)syntax error.*\^"):
+        ask(corpus, "SELEC 1")
+    with pytest.raises(InputError, match=r"(?s)nonsense.*Views: corpus, rejected"):
+        ask(corpus, "SELECT nonsense FROM corpus")
+    with pytest.raises(InputError, match="no view 'lexicon': there is no directory"):
+        ask(corpus, "SELECT * FROM lexicon")
+    with pytest.raises(InputError, match="2 statements"):
+        ask(corpus, "SELECT 1; SELECT 2")
+    with pytest.raises(InputError, match="no statement"):
+        ask(corpus, "  ")
+    with pytest.raises(InputError, match="Conversion"):
+        ask(corpus, "SELECT reference::INTEGER FROM corpus", "-f", "csv")
+    with pytest.raises(InputError, match="does not say which format"):
+        ask(corpus, "SELECT 1", "-o", "result.xyz")
+    with pytest.raises(InputError, match="Parquet cannot be shown"):
+        ask(corpus, "SELECT 1", "-f", "parquet")
+
+
+def test_a_failed_query_leaves_no_file(corpus: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    with pytest.raises(InputError):
+        ask(corpus, "SELECT CASE WHEN line > 5 THEN error('stop') ELSE 1 END FROM corpus", "-o", str(path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_corpus(projects: dict[str, Path]) -> None:
+    empty = projects["empty"] / "corpus"
+    assert json.loads(ask(empty, "SELECT count(*) AS n FROM corpus", "-f", "json")) == [{"n": 0}]
+    columns = json.loads(ask(empty, "DESCRIBE corpus", "-f", "json"))
+    assert [row["column_name"] for row in columns] == open_published(empty).schema.names
+
+
+def test_paths_with_quotes_and_blanks(own_corpus: Path) -> None:
+    moved = own_corpus.rename(own_corpus.parent / "it's a corpus")
+    assert json.loads(ask(moved, "SELECT count(*) > 0 AS some FROM corpus", "-f", "json")) == [{"some": True}]
+    starred = moved.rename(moved.parent / "corpus*")
+    with pytest.raises(InputError, match="for a pattern"):
+        ask(starred, "SELECT 1")
+
+
+def test_a_corpus_reached_by_a_relative_path_or_a_link(
+    own_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(own_corpus)
+    for path in (Path("corpus"), Path("link"), Path("./corpus/../corpus")):
+        assert json.loads(ask(path, "SELECT count(*) > 0 AS some FROM corpus", "-f", "json"))[0]["some"]
+
+
+def rewrite(path: Path, **changes: object) -> None:
+    """Change a manifest and seal it again."""
+    from paraforge.base.files import hash_json, write_json
+
+    value = json.loads(path.read_text(encoding="utf-8")) | changes
+    value.pop("sha256")
+    value["sha256"] = hash_json(value)
+    write_json(path, value)
+
+
+def test_a_corpus_without_manifest(own_corpus: Path) -> None:
+    (own_corpus / "_manifest.json").unlink()
+    with pytest.raises(InputError, match=r"there is no _manifest\.json"):
+        ask(own_corpus, "SELECT 1")
+    with pytest.raises(InputError, match=r"Did you mean .*corpus\?"):
+        ask(own_corpus.parent, "SELECT 1")
+    with pytest.raises(InputError, match="no such directory"):
+        ask(own_corpus / "nowhere", "SELECT 1")
+
+
+def test_a_corpus_of_a_newer_schema(own_corpus: Path) -> None:
+    rewrite(own_corpus / "_manifest.json", schema_version=99)
+    with pytest.raises(InputError, match=r"schema 99.*Upgrade"):
+        ask(own_corpus, "SELECT 1")
+
+
+def test_a_missing_file(own_corpus: Path) -> None:
+    (own_corpus / "shard-00001.parquet").unlink()
+    with pytest.raises(InputError, match=r"shard-00001\.parquet: missing"):
+        ask(own_corpus, "SELECT 1")
+
+
+def test_a_cut_file(own_corpus: Path) -> None:
+    path = own_corpus / "shard-00000.parquet"
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(InputError, match=r"shard-00000\.parquet: damaged: it has"):
+        ask(own_corpus, "SELECT 1")
+
+
+def test_a_file_with_a_flipped_byte(own_corpus: Path) -> None:
+    path = own_corpus / "shard-00000.parquet"
+    content = bytearray(path.read_bytes())
+    content[:4] = b"ZIP!"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="not a whole Parquet file"):
+        ask(own_corpus, "SELECT 1")
+    content[:4] = b"PAR1"
+    for place in range(200, len(content) // 2, 97):
+        content[place] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="paraforge verify"):
+        ask(own_corpus, "SELECT sum(length(reference)), sum(length(source_text)), sum(line) FROM corpus")
+
+
+def test_a_file_outside_of_the_corpus(own_corpus: Path) -> None:
+    manifest = json.loads((own_corpus / "_manifest.json").read_text(encoding="utf-8"))
+    files = [dict(file, path="../../etc/passwd") for file in manifest["files"]]
+    rewrite(own_corpus / "_manifest.json", files=files)
+    with pytest.raises(InputError, match="outside of it"):
+        ask(own_corpus, "SELECT 1")
+
+
+def write_lexicon(directory: Path, rows: int, manifest_format: int = layout.FORMAT) -> None:
+    """A lexicon as the stage leaves it; without entries it has no file."""
+    directory.mkdir()
+    files = []
+    if rows:
+        numbers = {"string": "a", "int32": 1, "int64": 12, "float": 0.5}
+        table = pa.table(
+            {column.name: [numbers[str(column.type)]] * rows for column in layout.SCHEMA},
+            schema=layout.SCHEMA,
+        )
+        pq.write_table(table, directory / "lexicon-00000.parquet")
+        files = [{"file": "lexicon-00000.parquet", "rows": rows}]
+    manifest = {"format": manifest_format, "files": files}
+    (directory / "lexicon.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_the_lexicon_is_a_view(own_corpus: Path, rows: int) -> None:
+    write_lexicon(own_corpus.parent / "lexicon", rows)
+    assert json.loads(ask(own_corpus, "SELECT count(word) AS n FROM lexicon", "-f", "json")) == [{"n": rows}]
+
+
+def test_a_damaged_lexicon_only_matters_when_asked_for(own_corpus: Path) -> None:
+    write_lexicon(own_corpus.parent / "lexicon", 1, manifest_format=99)
+    assert ask(own_corpus, "SELECT count(*) FROM corpus")
+    with pytest.raises(InputError, match=r"no view 'lexicon'.*format 99"):
+        ask(own_corpus, "SELECT * FROM lexicon")
+
+
+def test_rows_come_in_batches(corpus: Path) -> None:
+    dataset = open_published(corpus)
+    views, missing = neighbours(dataset)
+    assert set(missing) == {"lexicon"}
+    with open_database(list(views.values())) as connection:
+        rows = run_statement(connection, "SELECT range FROM range(100000)")
+        assert sum(batch.num_rows for batch in rows.batches) == 100_000
+
+
+@given(text(characters(exclude_categories=["Cs"]), max_size=6), text("=+-@\t\r\n＝ a1'\"", max_size=4))
+@example("HYPERLINK", "=")
+def test_no_text_of_a_spreadsheet_begins_as_a_formula(value: str, start: str) -> None:
+    value = start + value
+    schema = pa.schema(
+        [(f"{start}name", pa.string()), ("number", pa.float32()), ("list", pa.list_(pa.string()))]
+    )
+    batch = pa.record_batch([[value, None], [-0.5, 1.0], [[value], []]], schema=schema)
+    for kind, delimiter in (("csv", ","), ("tsv", "\t")):
+        file = io.StringIO()
+        write_text(Rows(schema, iter([batch])), file, kind, spreadsheet=True)
+        quoting = csv.QUOTE_MINIMAL if kind == "csv" else csv.QUOTE_NONE
+        rows = list(
+            csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=delimiter, quoting=quoting)
+        )
+        texts = [field for row in rows for place, field in enumerate(row) if place != 1]
+        assert not any(field.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "＝")) for field in texts)
+        # Numbers stay numbers, and but for the apostrophe nothing is changed.
+        assert [row[1] for row in rows[1:]] == ["-0.5", "1.0"]
+        if kind == "csv":
+            plain = value.replace("\r\n", "\n").replace("\r", "\n")
+            assert rows[1][0] in (plain, f"'{plain}")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("query", "CORPUS", "SELECT 1", "-f", "json"), ("query", "CORPUS", "SELECT 1"), ("sample", "CORPUS"),
+     ("export-corpus", "CORPUS", "-", "-f", "jsonl")],
+)  # fmt: skip
+def test_what_is_for_spreadsheets_is_refused_elsewhere(corpus: Path, arguments: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="--safe-for-spreadsheets has no meaning here"):
+        run_command(*(corpus if one == "CORPUS" else one for one in arguments), "--safe-for-spreadsheets")
+
+
+def test_a_formula_is_text_in_a_spreadsheet(corpus: Path) -> None:
+    sql = "SELECT '=HYPERLINK(''x'')' AS a, -1 AS b"
+    assert ask(corpus, sql, "-f", "csv") == "a,b\n=HYPERLINK('x'),-1\n"
+    assert ask(corpus, sql, "-f", "csv", "--safe-for-spreadsheets") == "a,b\n'=HYPERLINK('x'),-1\n"

@@ -1,0 +1,151 @@
+"""Samples: uniform, without replacement, the same for the same seed, within the band."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.corpus.publication.datasets import open_published
+from paraforge.interface.query.differing_words import marked_words
+from paraforge.interface.query.sample import Band, parse_band, sample_pairs
+from tests.here import run_command
+
+
+def lineage(pairs: pa.Table) -> list[tuple[str, int]]:
+    return list(zip(pairs["source"].to_pylist(), pairs["line"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("0.6-0.8", 0.6, 0.8),
+        ("-0.1-0.2", -0.1, 0.2),
+        ("-0.5--0.1", -0.5, -0.1),
+        ("0.6..0.8", 0.6, 0.8),
+        (" .6 , 1 ", 0.6, 1.0),
+    ],
+)
+def test_bands_are_read(text: str, low: float, high: float) -> None:
+    assert parse_band(text) == Band(low, high)
+
+
+@pytest.mark.parametrize("text", ["", "0.6", "0.8-0.6", "0.6-0.6", "a-b", "0.6-0.8-1"])
+def test_what_is_no_band(text: str) -> None:
+    with pytest.raises(InputError, match="is no band"):
+        parse_band(text)
+
+
+def test_a_band_is_open_below_and_closed_above(corpus: Path) -> None:
+    """Scores of these pairs are rounded to hundredths, so that some lie on the edges."""
+    table = pq.read_table(sorted(corpus.glob("*.parquet")))
+    scores = [round(score, 4) for score in table["paraphrase_score"].to_pylist()]
+    assert {0.4, 0.6} <= set(scores)
+    wanted = sorted(score for score in scores if 0.4 < score <= 0.6)
+    drawn = sample_pairs(open_published(corpus), 10_000, 1, Band(0.4, 0.6))
+    assert sorted(round(s, 4) for s in drawn.pairs["paraphrase_score"].to_pylist()) == wanted
+    assert drawn.population == len(wanted)
+
+
+def test_scores_just_over_one_are_in_the_last_band() -> None:
+    condition = Band(0.8, 1.0).condition("score")
+    values = "(0.8::FLOAT), (0.9::FLOAT), (1.0000002::FLOAT), (1.1::FLOAT)"
+    found = duckdb.sql(f"SELECT {condition} FROM (VALUES {values}) AS pairs(score)").fetchall()
+    assert found == [(False,), (True,), (True,), (False,)]
+
+
+@pytest.mark.parametrize("score", ["reference_tokens", "translation_score", "overlap_1"])
+@pytest.mark.parametrize("band", [Band(-1, 0), Band(0, 1), Band(-9, 1), Band(1, 9)])
+def test_a_band_of_any_score_is_bounded_on_both_sides(corpus: Path, score: str, band: Band) -> None:
+    dataset = open_published(corpus)
+    values = pq.read_table(sorted(corpus.glob("*.parquet")))[score].drop_null().to_pylist()
+    wanted = sorted(value for value in values if band.low < value <= band.high)
+    drawn = sample_pairs(dataset, 10_000, 1, band, score)
+    assert sorted(drawn.pairs[score].to_pylist()) == wanted
+
+
+def test_the_seed_decides(corpus: Path) -> None:
+    dataset = open_published(corpus)
+    first, again, other = (lineage(sample_pairs(dataset, 20, seed).pairs) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len(set(first)) == 20
+
+
+def test_a_seed_that_is_none(corpus: Path) -> None:
+    assert "greater than or equal to 0" in run_command("sample", corpus, "--seed", "-1", expect=2).output
+
+
+def test_every_pair_is_as_likely(corpus: Path) -> None:
+    """16 draws of 250: how often a pair is drawn is binomial, so hardly any pair is drawn never or always."""
+    dataset = open_published(corpus)
+    draws = Counter(
+        pair
+        for seed in range(16)
+        for pair in lineage(sample_pairs(dataset, 250, seed, columns=["source", "line"]).pairs)
+    )
+    share = 250 / dataset.rows
+    assert draws.total() == 16 * 250
+    assert len(draws) == dataset.rows
+    variance = sum((count - 16 * share) ** 2 for count in draws.values()) / dataset.rows
+    assert variance == pytest.approx(16 * share * (1 - share), rel=0.3)
+
+
+def test_conditions_and_columns(corpus: Path) -> None:
+    drawn = sample_pairs(
+        open_published(corpus), 5, 1, where="source = 'news' -- and no more", columns=["source", "line"]
+    )
+    assert drawn.pairs.column_names == ["source", "line"]
+    assert set(drawn.pairs["source"].to_pylist()) == {"news"}
+    with pytest.raises(InputError, match="no column 'nonsense'"):
+        sample_pairs(open_published(corpus), 5, 1, Band(0, 1), score="nonsense")
+    for where in ("nonsense = 1", "1=1); DROP VIEW corpus; SELECT (1", "(", "read_text('/etc/passwd')"):
+        with pytest.raises(InputError):
+            sample_pairs(open_published(corpus), 5, 1, where=where)
+
+
+def test_fewer_than_wanted_and_none(projects: dict[str, Path]) -> None:
+    dataset = open_published(projects["first"] / "corpus")
+    assert sample_pairs(dataset, 10_000, 1).pairs.num_rows == dataset.rows
+    nothing = sample_pairs(dataset, 10, 1, where="false")
+    assert (nothing.pairs.num_rows, nothing.population) == (0, 0)
+    assert nothing.pairs.column_names == dataset.schema.names
+    assert sample_pairs(open_published(projects["empty"] / "corpus"), 10, 1).pairs.num_rows == 0
+
+
+def test_the_command_shows_pairs_side_by_side(corpus: Path) -> None:
+    result = run_command("sample", corpus, "--band", "0.6-0.8", "-n", 3)
+    drawn = sample_pairs(open_published(corpus), 3, 1, Band(0.6, 0.8))
+    for pair in drawn.pairs.to_pylist():
+        assert f"{pair['source']}:{pair['line']}" in result.stdout
+        assert pair["reference"].split()[0] in result.stdout
+    assert f"3 of {drawn.population:,} pairs" in result.stderr
+    result = run_command("sample", corpus, "--band", "0.6-0.8", "-n", 3, "-f", "json")
+    assert [(row["source"], row["line"]) for row in json.loads(result.stdout)] == lineage(drawn.pairs)
+
+
+def test_why_a_pair_was_refused_is_shown(projects: dict[str, Path]) -> None:
+    result = run_command("sample", projects["first"] / "rejected", "--where", "rejected = 'length'", "-n", 2)
+    assert result.stdout.count("length") == 2
+
+
+def test_words_of_one_side_only() -> None:
+    first, second = marked_words("The dog, the cat.", "the old cat's dog")
+    assert first == [
+        ("The", False),
+        (" ", False),
+        ("dog", False),
+        (", ", False),
+        ("the", True),
+        (" ", False),
+        ("cat", True),
+        (".", False),
+    ]
+    assert [piece for piece, differs in second if differs] == ["old", "cat's"]
+    assert "".join(piece for piece, _ in second) == "the old cat's dog"
+    assert marked_words("", "") == ([], [])

@@ -1,0 +1,93 @@
+"""``paraforge lexicon`` as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paraforge.base.errors import ConfigurationError, InputError
+from tests.here import run_command
+
+PAIRS = [
+    ("he laughed at the joke", "he chuckled at the joke", 0.9),
+    ("she laughed loudly", "she chuckled loudly", 0.8),
+    ("a bad line", "something else", 0.1),
+]
+
+
+@pytest.fixture
+def lexicon(tmp_path: Path) -> Path:
+    """A lexicon extracted from a text file by the command line."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{a}\t{b}\t{score}\n" for a, b, score in PAIRS), encoding="utf-8")
+    output = tmp_path / "lexicon"
+    said = run("extract", path, output, "--minimum-pairs", 2, "--work", tmp_path / "work").stdout
+    assert "from 2 of 3 pairs (left out: score 1)" in said
+    return output
+
+
+def run(*arguments: object, expect: int = 0) -> Any:
+    return run_command("lexicon", *arguments, expect=expect)
+
+
+def test_lookup(lexicon: Path) -> None:
+    shown = run("lookup", "laughed", "-l", lexicon).stdout
+    assert "in 2 sentences" in shown
+    assert shown.splitlines()[2].split()[:2] == ["1", "chuckled"]
+
+
+def test_lookup_as_json(lexicon: Path) -> None:
+    shown = run("lookup", "laughed", "-l", lexicon, "--json").stdout
+    answer = json.loads(shown)
+    assert answer["word"] == "laughed"
+    assert answer["paraphrases"][0]["paraphrase"] == "chuckled"
+
+
+def test_a_word_without_paraphrases_says_why(lexicon: Path) -> None:
+    said = run("lookup", "absent", "-l", lexicon, expect=1).stderr
+    assert "absent: not in the lexicon: in fewer than 2 sentences" in said
+    both = run("lookup", "laughed", "absent", "-l", lexicon)
+    assert "chuckled" in both.stdout and "absent: not in the lexicon" in both.stderr
+    said = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 5, expect=1).stderr
+    assert "in 2 sentences, but no other word is opposite it in 5 pairs" in said
+
+
+def test_compare(lexicon: Path, tmp_path: Path) -> None:
+    ppdb = tmp_path / "ppdb.txt"
+    ppdb.write_text("laughed\tchuckled\nlaughed\tgiggled\n", encoding="utf-8")
+    shown = run("compare", lexicon, ppdb, "-w", "laughed", "--minimum-pairs", 1).stdout
+    assert "ppdb.txt: chuckled, giggled" in shown
+    assert "has 2 pairs; the lexicon knows both words of 1, and has 1 as entries" in shown
+
+
+def test_evaluate(lexicon: Path, tmp_path: Path) -> None:
+    words = tmp_path / "list.txt"
+    words.write_text("laughed chuckled 9\nhe joke 2\nover under 1\n", encoding="utf-8")
+    shown = run("evaluate", lexicon, "-w", words, "--json").stdout
+    assert json.loads(shown)["list"]["found"] == 1
+    assert "adjusted_pmi (1 found)" in run("evaluate", lexicon, "-w", words).stdout
+
+
+def test_only_a_lexicon_is_replaced(lexicon: Path, tmp_path: Path) -> None:
+    arguments = ("extract", tmp_path / "pairs.tsv", lexicon, "--work", tmp_path / "work")
+    with pytest.raises(InputError, match="already there"):
+        run(*arguments)
+    run(*arguments, "--force")
+    thesis = lexicon / "thesis.tex"
+    thesis.write_text("years of work", encoding="utf-8")
+    with pytest.raises(InputError, match=r"thesis\.tex was put into it"):
+        run(*arguments, "--force")
+    (lexicon / "lexicon.json").unlink()
+    with pytest.raises(InputError, match="not a lexicon"):
+        run(*arguments, "--force")
+    assert thesis.read_text(encoding="utf-8") == "years of work"
+
+
+def test_mistakes(lexicon: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="already there"):
+        run("extract", tmp_path / "pairs.tsv", lexicon)
+    with pytest.raises(ConfigurationError, match="--smoothing magic"):
+        run("extract", tmp_path / "pairs.tsv", tmp_path / "other", "--smoothing", "magic")

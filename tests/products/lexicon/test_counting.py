@@ -1,0 +1,151 @@
+"""Counts are exact: a slow oracle, any cut into pieces and blocks, any number of workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.scheduler import Jobs, open_jobs
+from paraforge.products.lexicon import encoding
+from paraforge.products.lexicon.counting import PairCounts, count_pairs
+from paraforge.products.lexicon.encoding import read_arrow
+from paraforge.products.lexicon.pair_sources import open_pairs
+from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
+from tests.products.lexicon.corpora import Corpus, write_corpus, zipf_corpus
+from tests.products.lexicon.oracle import Oracle
+
+FILTERS = LexiconFilters()
+EACH_PAIR = LexiconParameters(filters=FILTERS, minimum_pairs=1)
+
+
+def count(
+    corpus: Corpus,
+    path: Path,
+    minimum: int = 1,
+    memory: int = 1 << 24,
+    rows: int = 50_000,
+    jobs: Jobs | None = None,
+) -> PairCounts:
+    source = open_pairs([write_corpus(path / "corpus", corpus, rows)], path, FILTERS)
+    parameters = EACH_PAIR.model_copy(update={"minimum_pairs": minimum})
+    return count_pairs(source, parameters, path / "work", memory, jobs or Jobs())
+
+
+def as_dictionary(counts: PairCounts) -> dict[tuple[str, str], tuple[int, ...]]:
+    found: dict[tuple[str, str], tuple[int, ...]] = {}
+    words = counts.vocabulary.words
+    for path in counts.cells:
+        for row in read_arrow(path).to_pylist():
+            u, v = sorted((words[row["u"]], words[row["v"]]))
+            assert (u, v) not in found
+            found[u, v] = (row["pairs"], row["cross"], row["reference"], row["translation"])
+    return found
+
+
+def expected(corpus: Corpus, minimum: int) -> dict[tuple[str, str], tuple[int, ...]]:
+    oracle = Oracle(corpus)
+    return {
+        (u, v): (
+            number,
+            oracle.cross[u, v],
+            oracle.within[0][u, v],
+            oracle.within[1][u, v],
+        )
+        for (u, v), number in oracle.pairs.items()
+        if u < v and number >= minimum
+    }
+
+
+@pytest.mark.parametrize("minimum", [1, 2, 10])
+@pytest.mark.parametrize(("memory", "rows"), [(1 << 24, 50_000), (4_000, 70)])
+def test_counts_are_those_of_the_oracle(
+    tmp_path: Path, minimum: int, memory: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoding, "PIECES_PER_GROUP", 2)
+    corpus = zipf_corpus(400)
+    counts = count(corpus, tmp_path, minimum, memory, rows)
+    assert as_dictionary(counts) == expected(corpus, minimum)
+    oracle = Oracle(corpus)
+    sentences = dict(zip(counts.vocabulary.words, counts.vocabulary.sentences.tolist(), strict=True))
+    assert sentences == {word: number for word, number in oracle.single.items() if number >= minimum}
+    assert counts.pairs == 400
+
+
+def test_both_layouts_are_used_and_agree(tmp_path: Path) -> None:
+    """With a large vocabulary most rows are sparse; the corpus above has dense ones only."""
+    corpus = zipf_corpus(300, words=2_000, seed=3)
+    counts = count(corpus, tmp_path, memory=1 << 20)
+    kinds = {path.stem.rpartition("-")[2] for path in counts.cells}
+    assert kinds == {"dense", "sparse"}
+    assert as_dictionary(counts) == expected(corpus, 1)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "cells"),
+    [
+        # one direction: a opposite b
+        ([("a", "b")], {("a", "b"): (1, 1, 0, 0)}),
+        # both directions of one pair: #(a,b) is 2, pairs 1
+        ([("a b", "a b")], {("a", "b"): (1, 2, 1, 1)}),
+        # repeated words count once a sentence
+        ([("a a a", "b b")], {("a", "b"): (1, 1, 0, 0)}),
+        # only within one side: no entry
+        ([("a b", "")], {}),
+        # in two pairs, once in each direction
+        ([("a", "b"), ("b", "a")], {("a", "b"): (2, 2, 0, 0)}),
+    ],
+)
+def test_definition_of_the_counts(tmp_path: Path, corpus: Corpus, cells: dict[Any, Any]) -> None:
+    assert as_dictionary(count(corpus, tmp_path)) == cells
+
+
+@pytest.mark.slow
+def test_nothing_depends_on_the_number_of_workers(tmp_path: Path) -> None:
+    corpus = zipf_corpus(600, words=300, seed=5)
+    wanted = expected(corpus, 2)
+    for workers in (1, 3):
+        resources = Resources(workers=workers, in_process_rows=0, memory_limit="1GB")
+        with open_jobs(resources, len(corpus)) as jobs:
+            assert (jobs._client is not None) == (workers > 1)
+            counts = count(corpus, tmp_path / str(workers), 2, 20_000, 100, jobs)
+            assert as_dictionary(counts) == wanted
+
+
+def test_finished_pieces_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = zipf_corpus(200)
+    source = open_pairs([write_corpus(tmp_path / "corpus", corpus, 50)], tmp_path, FILTERS)
+
+    class Broken(Exception):
+        pass
+
+    class StopsEarly(Jobs):
+        def run(self, function: Any, arguments: Any, **options: Any) -> Any:
+            if "counts" in options["description"]:
+                arguments = arguments[:2]
+                yield from super().run(function, arguments, **{**options, "sizes": None})
+                raise Broken
+            yield from super().run(function, arguments, **options)
+
+    with pytest.raises(Broken):
+        count_pairs(source, EACH_PAIR, tmp_path / "work", 4_000, StopsEarly())
+
+    def refuse(*arguments: Any) -> None:
+        raise AssertionError("tokenised again")
+
+    monkeypatch.setattr("paraforge.products.lexicon.encoding.select_pairs", refuse)
+    counts = count_pairs(source, EACH_PAIR, tmp_path / "work", 4_000, Jobs())
+    assert as_dictionary(counts) == expected(corpus, 1)
+
+
+def test_an_empty_corpus_is_the_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the corpus is empty"):
+        count([], tmp_path)
+
+
+def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none of 3 pairs is left .* tokens 3"):
+        count([("w " * 31, "w")] * 3, tmp_path)

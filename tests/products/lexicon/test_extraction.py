@@ -1,0 +1,308 @@
+"""From pairs to a lexicon on disk, checked against the definitions."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import sha256_file
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardWriter, write_parquet
+from paraforge.corpus.publication.datasets import open_lexicon
+from paraforge.corpus.publication.lexicon_layout import SCHEMA
+from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList
+from paraforge.products.lexicon import assembly as module
+from paraforge.products.lexicon.evaluation import Lists, agreement, evaluate_lexicon
+from paraforge.products.lexicon.extraction import LexiconReport, extract_lexicon
+from paraforge.products.lexicon.lookup import Lexicon
+from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
+from paraforge.products.lexicon.reference_lexicon import ReferenceLexicon
+from tests.products.lexicon.corpora import write_corpus, zipf_corpus
+from tests.products.lexicon.oracle import Oracle
+
+
+def extract(path: Path, *inputs: Path, output: str = "lexicon", **values: Any) -> LexiconReport:
+    parameters = LexiconParameters(**{"minimum_pairs": 1, **values})
+    return extract_lexicon(inputs, path / output, parameters, Resources(workers=1, work=path / "work"))
+
+
+def entries(path: Path, output: str = "lexicon") -> pa.Table:
+    return pa.concat_tables(pq.read_table(file) for file in Lexicon(path / output).files)
+
+
+def test_entries_are_those_of_the_definitions(tmp_path: Path) -> None:
+    corpus = zipf_corpus(500, words=60)
+    report = extract(tmp_path, write_corpus(tmp_path / "corpus", corpus), minimum_pairs=3)
+    oracle = Oracle(corpus)
+    table = entries(tmp_path)
+    assert table.schema.equals(SCHEMA)
+    assert table.num_rows == report.entries == sum(count >= 3 for count in oracle.pairs.values())
+    for row in table.to_pylist():
+        u, v = row["word"], row["paraphrase"]
+        assert row["pairs"] == oracle.pairs[u, v]
+        assert row["cross_count"] == oracle.cross[u, v]
+        assert row["reference_count"] == oracle.within[0][u, v]
+        assert row["translation_count"] == oracle.within[1][u, v]
+        assert row["word_count"] == oracle.single[u]
+        assert row["paraphrase_count"] == oracle.single[v]
+        assert row["cross_pmi"] == pytest.approx(oracle.cross_pmi(u, v), abs=1e-5)
+        ordinary = oracle.ordinary_pmi(u, v)
+        if ordinary is not None:
+            assert row["ordinary_pmi"] == pytest.approx(ordinary, abs=1e-5)
+        assert row["adjusted_pmi"] == pytest.approx(row["cross_pmi"] - row["ordinary_pmi"], abs=1e-5)
+
+
+def test_entries_are_sorted_by_word_and_ranked_by_adjusted_pmi(tmp_path: Path) -> None:
+    extract(tmp_path, write_corpus(tmp_path / "corpus", zipf_corpus(300)))
+    rows = entries(tmp_path).to_pylist()
+    assert [(row["word"], row["rank"]) for row in rows] == sorted((row["word"], row["rank"]) for row in rows)
+    for before, after in itertools.pairwise(rows):
+        if before["word"] == after["word"]:
+            assert after["rank"] == before["rank"] + 1
+            assert before["adjusted_pmi"] >= after["adjusted_pmi"]
+        else:
+            assert after["rank"] == 1
+    assert len({(row["word"], row["paraphrase"]) for row in rows}) == len(rows)
+
+
+def test_every_entry_is_there_in_both_directions_with_the_same_scores(tmp_path: Path) -> None:
+    extract(tmp_path, write_corpus(tmp_path / "corpus", zipf_corpus(200)))
+    scores = {
+        (r["word"], r["paraphrase"]): (r["cross_pmi"], r["adjusted_pmi"])
+        for r in entries(tmp_path).to_pylist()
+    }
+    assert all(scores[v, u] == score for (u, v), score in scores.items())
+
+
+def test_small_files_hold_the_same_lexicon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = write_corpus(tmp_path / "corpus", zipf_corpus(300))
+    extract(tmp_path, corpus)
+    monkeypatch.setattr(module, "ROWS_PER_FILE", 500)
+    monkeypatch.setattr(module, "ROWS_PER_GROUP", 100)
+    extract(tmp_path, corpus, output="many")
+    assert len(Lexicon(tmp_path / "many").files) > 3
+    assert entries(tmp_path).equals(entries(tmp_path, "many"))
+
+
+def test_the_bytes_do_not_depend_on_how_the_corpus_is_cut(tmp_path: Path) -> None:
+    pairs = zipf_corpus(300)
+    digests = set()
+    for rows in (17, 1000):
+        extract(tmp_path, write_corpus(tmp_path / f"corpus{rows}", pairs, rows), output=f"cut{rows}")
+        digests.add(tuple(sha256_file(file) for file in Lexicon(tmp_path / f"cut{rows}").files))
+    assert len(digests) == 1
+
+
+def test_at_most_so_many_paraphrases(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", zipf_corpus(300))
+    extract(tmp_path, corpus)
+    extract(tmp_path, corpus, output="limited", maximum_paraphrases=3)
+    limited = entries(tmp_path, "limited")
+    assert limited.equals(entries(tmp_path).filter(pa.compute.less_equal(entries(tmp_path)["rank"], 3)))
+    words = pq.read_table(tmp_path / "limited" / "words.parquet").to_pydict()
+    assert max(words["entries"]) == 3
+    assert sum(words["entries"]) == limited.num_rows
+
+
+def test_without_smoothing_unseen_pairs_come_last_and_have_no_adjusted_pmi(tmp_path: Path) -> None:
+    corpus = [("a", "b")] * 3 + [("a c", "a c")] * 2
+    extract(tmp_path, write_corpus(tmp_path / "corpus", corpus), smoothing="none")
+    rows = {row["paraphrase"]: row for row in entries(tmp_path).to_pylist() if row["word"] == "a"}
+    assert rows["b"]["adjusted_pmi"] is None
+    assert rows["b"]["ordinary_pmi"] is None
+    assert rows["b"]["rank"] == 2
+    assert rows["c"]["rank"] == 1
+
+
+def test_hong_kong(tmp_path: Path) -> None:
+    """The paper's example: high cross-sentence PMI, but not a paraphrase."""
+    corpus = [("hong kong is big", "hong kong is large")] * 20 + [("it is big", "it is large")] * 40
+    extract(tmp_path, write_corpus(tmp_path / "corpus", corpus))
+    scores = {(row["word"], row["paraphrase"]): row for row in entries(tmp_path).to_pylist()}
+    assert scores["hong", "kong"]["cross_pmi"] > scores["big", "large"]["cross_pmi"]
+    assert scores["hong", "kong"]["adjusted_pmi"] < scores["big", "large"]["adjusted_pmi"]
+
+
+def _shards(path: Path, columns: dict[str, Any]) -> Path:
+    table = pa.table(columns)
+    writer = ShardWriter(path, table.schema)
+    writer.write(table)
+    writer.close({"step": "test"})
+    return path
+
+
+def test_pairs_that_are_not_counted_are_told_by_reason(tmp_path: Path) -> None:
+    long = " ".join(["w"] * 31)
+    translated = _shards(
+        tmp_path / "translated",
+        {
+            "reference": ["a", "a", "a", "a", "a", long, "a", "A ."],
+            "translation": ["b", "b", None, "b", "b", "b", "b", "b !"],
+            "rejected": pa.array(["duplicate", None, None, None, None, None, None, None], pa.string()),
+            "failed": pa.array([None, None, "crash", None, None, None, None, None], pa.string()),
+            "rank": pa.array([0, 1, 0, 0, 0, 0, 0, 0], pa.int8()),
+        },
+    )
+    scored = _shards(
+        tmp_path / "scored",
+        {
+            "paraphrase_score": pa.array([0.9, 0.9, None, None, 0.34, 0.9, 0.35, 0.9], pa.float32()),
+            "reference_tokens": pa.array([1, 1, 1, 1, 1, 31, 1, 2], pa.int32()),
+            "translation_tokens": pa.array([1, 1, None, 1, 1, 1, 1, 2], pa.int32()),
+        },
+    )
+    report = extract(tmp_path, translated, scored)
+    assert report.dropped == {"rejected": 1, "failed": 1, "rank": 1, "no_score": 1, "score": 1, "tokens": 1}
+    assert report.pairs == 2
+    assert report.rows == report.pairs + sum(report.dropped.values())
+    # tokens: lower-cased, punctuation apart
+    assert {row["paraphrase"] for row in entries(tmp_path).to_pylist() if row["word"] == "a"} == {"b", "!"}
+
+
+def test_a_published_corpus_and_a_single_file(tmp_path: Path) -> None:
+    corpus = zipf_corpus(300)
+    table = pq.read_table(write_corpus(tmp_path / "shards", corpus) / "shard-00000.parquet")
+    (tmp_path / "corpus").mkdir()
+    pq.write_table(table.slice(0, 100), tmp_path / "corpus" / "a.parquet", row_group_size=40)
+    write_parquet(table.slice(100), tmp_path / "corpus" / "b.parquet")
+    write_parquet(table, tmp_path / "one.parquet")
+    extract(tmp_path, tmp_path / "shards", output="first")
+    for number, source in enumerate([tmp_path / "corpus", tmp_path / "one.parquet"]):
+        extract(tmp_path, source, output=f"other{number}")
+        assert entries(tmp_path, f"other{number}").equals(entries(tmp_path, "first"))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_the_form_of_the_released_corpus(tmp_path: Path, compressed: bool) -> None:
+    corpus = zipf_corpus(300)
+    text = "".join(f"{reference}\t{translation}\t0.8\n" for reference, translation in corpus).encode()
+    path = tmp_path / ("pairs.txt.gz" if compressed else "pairs.txt")
+    path.write_bytes(gzip.compress(text) if compressed else text)
+    extract(tmp_path, write_corpus(tmp_path / "shards", corpus), output="first")
+    extract(tmp_path, path, output="text")
+    assert entries(tmp_path, "text").equals(entries(tmp_path, "first"))
+    # nothing is left in the work directory
+    assert not [left for left in (tmp_path / "work" / "lexicon").iterdir() if left.is_dir()]
+
+
+def test_text_without_scores_is_counted_if_asked(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("a\tb\n" * 3, encoding="utf-8")
+    with pytest.raises(InputError, match=r"pairs.tsv:1: no paraphrase scores.*--all-scores"):
+        extract(tmp_path, path)
+    assert extract(tmp_path, path, filters=LexiconFilters(minimum_score=None)).entries == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a b\n", r"pairs.tsv:1: one column"),
+        (b"a\tb\t0.5\nc\td\n", r"pairs.tsv:2: 2 columns, the first line has 3"),
+        (b"a\tb\t0.5\nc\td\tgood\n", r"pairs.tsv:2: the score is 'good', not a number"),
+        (b"a\tb\t0.5\n\xff\xfe\td\t0.5\n", r"pairs.tsv:2: .*UTF-8"),
+        (b"", r"pairs.tsv: the file is empty"),
+    ],
+)
+def test_malformed_text_is_told_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as raised:
+        extract(tmp_path, path)
+    assert "ingest." not in str(raised.value)
+
+
+def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file or directory"):
+        extract(tmp_path, tmp_path / "nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match="no such file or directory"):
+        extract(tmp_path, tmp_path / "loop")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no Parquet files"):
+        extract(tmp_path, tmp_path / "empty")
+    with pytest.raises(InputError, match="no column translation"):
+        extract(tmp_path, _shards(tmp_path / "half", {"reference": ["a"]}))
+    with pytest.raises(InputError, match="no paraphrase scores"):
+        extract(tmp_path, _shards(tmp_path / "bare", {"reference": ["a"], "translation": ["b"]}))
+
+
+LAYOUTS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())]
+
+
+@pytest.mark.parametrize("kind", LAYOUTS, ids=str)
+def test_strings_of_every_layout_give_the_same_lexicon(tmp_path: Path, kind: pa.DataType) -> None:
+    references, translations = zip(*zipf_corpus(60), strict=True)
+    texts = {"reference": list(references), "translation": list(translations)}
+    plain = pa.table({**texts, "paraphrase_score": [0.9] * 60})
+    pq.write_table(plain.slice(0, 50), tmp_path / "plain.parquet")
+    fates = {"rejected": [None] * 50 + ["x"] * 10}
+    other = {name: _as(pa.array(values, pa.string()), kind) for name, values in {**texts, **fates}.items()}
+    pq.write_table(pa.table({**other, "paraphrase_score": [0.9] * 60}), tmp_path / "other.parquet")
+    extract(tmp_path, tmp_path / "plain.parquet", output="plain")
+    report = extract(tmp_path, tmp_path / "other.parquet", output="other")
+    assert (report.rows, report.dropped["rejected"]) == (60, 10)
+    assert entries(tmp_path, "other").equals(entries(tmp_path, "plain"))
+
+
+def _as(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    return (
+        texts.cast(kind.value_type).dictionary_encode() if pa.types.is_dictionary(kind) else texts.cast(kind)
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "wanted"),
+    [
+        ("reference", [[b"\xff"]], "text"),
+        ("translation", [1], "text"),
+        ("paraphrase_score", ["0.5"], "numbers"),
+        ("rank", ["first"], "numbers"),
+        ("reference_tokens", [[1]], "numbers"),
+        ("rejected", [False], "text"),
+    ],
+)
+def test_columns_of_another_type_are_named(
+    tmp_path: Path, column: str, values: list[Any], wanted: str
+) -> None:
+    columns: dict[str, Any] = {"reference": ["a"], "translation": ["b"], "paraphrase_score": [0.5]}
+    pq.write_table(pa.table({**columns, column: values}), tmp_path / "pairs.parquet")
+    with pytest.raises(InputError, match=rf"column '{column}' is .*, not {wanted}"):
+        extract(tmp_path, tmp_path / "pairs.parquet")
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_no_pair_at_all_gives_an_empty_lexicon_where_that_is_allowed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: int
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [("w " * 31, "w")] * rows)
+    with pytest.raises(InputError, match="to make a lexicon of"):
+        extract(tmp_path, corpus)
+    resources = Resources(workers=1, work=tmp_path / "work")
+    report = extract_lexicon([corpus], tmp_path / "lexicon", LexiconParameters(), resources, allow_empty=True)
+    assert (report.rows, report.pairs, report.words, report.entries) == (rows, 0, 0, 0)
+    assert sum(report.dropped.values()) == rows
+    assert caplog.text.count("the lexicon is empty") == 1
+    # Whoever reads it finds nothing in it, and nothing wrong with it.
+    lexicon = Lexicon(tmp_path / "lexicon")
+    assert lexicon.lookup(["w"])["w"].num_rows == 0
+    assert lexicon.count_of("w") == 0
+    assert open_lexicon(tmp_path / "lexicon").rows == 0
+    judgements = SimilarityList("list", [("w", "v"), ("w", "x")], [1.0, 2.0])
+    found = evaluate_lexicon(tmp_path / "lexicon", Lists([judgements], []))
+    assert (found["list"]["found"], found["list"]["adjusted_pmi"]) == (0, None)
+    shared = agreement(lexicon, ReferenceLexicon("reference", {("w", "v"): 1.0}, False))
+    assert (shared.known, shared.shared) == (0, 0)
+
+
+def test_too_few_pairs_give_an_empty_lexicon(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    report = extract(tmp_path, write_corpus(tmp_path / "corpus", [("a", "b")]), minimum_pairs=10)
+    assert report.entries == 0
+    assert "the lexicon is empty" in caplog.text
+    assert Lexicon(tmp_path / "lexicon").lookup(["a"])["a"].num_rows == 0

@@ -1,0 +1,111 @@
+"""Looking words up, and lexicons that cannot be read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import read_json, write_json
+from paraforge.base.shards.resources import Resources
+from paraforge.products.lexicon import assembly as module
+from paraforge.products.lexicon.extraction import extract_lexicon
+from paraforge.products.lexicon.lookup import Lexicon
+from paraforge.products.lexicon.parameters import LexiconParameters
+from tests.products.lexicon.corpora import write_corpus, zipf_corpus
+
+
+@pytest.fixture
+def lexicon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lexicon:
+    """A lexicon of several files, each of several row groups."""
+    monkeypatch.setattr(module, "ROWS_PER_FILE", 700)
+    monkeypatch.setattr(module, "ROWS_PER_GROUP", 64)
+    corpus = write_corpus(tmp_path / "corpus", zipf_corpus(400))
+    parameters = LexiconParameters(minimum_pairs=1)
+    extract_lexicon([corpus], tmp_path / "lexicon", parameters, Resources(workers=1, work=tmp_path / "work"))
+    return Lexicon(tmp_path / "lexicon")
+
+
+def whole(lexicon: Lexicon) -> Any:
+    return pq.read_table(lexicon.files)
+
+
+def test_look_up_gives_what_the_files_hold(lexicon: Lexicon) -> None:
+    table = whole(lexicon)
+    words = ["w0", "w7", "w33", "w79"]
+    found = lexicon.lookup(words, limit=None)
+    for word in words:
+        assert found[word].num_rows > 0
+        assert found[word].equals(table.filter(pc.equal(table["word"], word)))
+
+
+def test_a_look_up_reads_little(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+    original = pq.ParquetFile.read_row_group
+
+    def counted(self: Any, *arguments: Any, **options: Any) -> Any:
+        nonlocal read
+        read += 1
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", counted)
+    entries = lexicon.lookup(["w5"], limit=None)["w5"]
+    assert read <= entries.num_rows // 64 + 2
+    assert sum(pq.read_metadata(file).num_row_groups for file in lexicon.files) > 10
+
+
+def test_limit_minimum_and_order(lexicon: Lexicon) -> None:
+    best = lexicon.lookup(["W1 "], limit=5)["W1 "]
+    assert best["rank"].to_pylist() == [1, 2, 3, 4, 5]
+    frequent = lexicon.lookup(["w1"], limit=None, minimum_pairs=8)["w1"]
+    assert min(frequent["pairs"].to_pylist()) >= 8
+    by_cross = lexicon.lookup(["w1"], by="cross_pmi")["w1"]["cross_pmi"].to_pylist()
+    assert by_cross == sorted(by_cross, reverse=True)
+
+
+def test_a_word_that_is_not_there(lexicon: Lexicon) -> None:
+    assert lexicon.lookup(["absent"])["absent"].num_rows == 0
+    assert lexicon.count_of("absent") == 0
+    assert lexicon.count_of("w0") > 100
+
+
+def test_not_a_lexicon(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such lexicon"):
+        Lexicon(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="not a lexicon"):
+        Lexicon(tmp_path)
+
+
+def test_damaged_lexicons(lexicon: Lexicon) -> None:
+    manifest = read_json(lexicon.path / "lexicon.json")
+    write_json(lexicon.path / "lexicon.json", {**manifest, "format": 99})
+    with pytest.raises(InputError, match=r"format 99.*Upgrade"):
+        Lexicon(lexicon.path)
+    write_json(lexicon.path / "lexicon.json", {"format": 1})
+    with pytest.raises(InputError, match="damaged"):
+        Lexicon(lexicon.path)
+    write_json(lexicon.path / "lexicon.json", manifest)
+    last = lexicon.files[-1]
+    content = last.read_bytes()
+    last.write_bytes(content[:-100])
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        Lexicon(lexicon.path)
+    last.unlink()
+    with pytest.raises(InputError, match="no such file"):
+        Lexicon(lexicon.path)
+
+
+def test_a_lookup_starts_without_what_it_does_not_need() -> None:
+    """Compiled loops, torch, Dask and SciPy take seconds to import."""
+    code = (
+        "import sys, paraforge.interface.cli.lexicon, paraforge.products.lexicon.lookup; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numba", "torch", "dask", "distributed", "scipy", "sacremoses", "pydantic", "sklearn", "duckdb"}
+    assert heavy.isdisjoint(done.stdout.split())

@@ -1,0 +1,84 @@
+"""The compiled loops against plain Python."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base.text.idf import sentence_counts
+from paraforge.products.lexicon import pair_table, row_counts
+
+sentences = st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8)
+
+
+def _flat(rows: list[list[int]], kind: type = np.int32) -> tuple[np.ndarray, np.ndarray]:
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    return np.array([word for row in rows for word in row], kind), offsets
+
+
+@settings(max_examples=50)
+@given(sentences)
+def test_a_word_counts_once_a_sentence(rows: list[list[int]]) -> None:
+    expected = Counter(word for row in rows for word in set(row))
+    counts = sentence_counts(*_flat(rows), 10)
+    assert counts.tolist() == [expected[word] for word in range(10)]
+
+
+@settings(max_examples=50)
+@given(sentences)
+def test_ranks_are_distinct_ascending_and_without_dropped_words(rows: list[list[int]]) -> None:
+    ranks = np.array([3, 1, 4, pair_table.DROPPED, 5, 9, 2, 6, pair_table.DROPPED, 0], np.uint32)
+    offsets, found = pair_table.distinct_ranks(*_flat(rows), ranks)
+    expected = [sorted({int(ranks[word]) for word in row} - {pair_table.DROPPED}) for row in rows]
+    assert [found[a:b].tolist() for a, b in itertools.pairwise(offsets)] == expected
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.tuples(st.sets(st.integers(0, 9), max_size=7), st.sets(st.integers(0, 9), max_size=7)), max_size=6
+    )
+)
+def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[int]]]) -> None:
+    expected = [0] * 10
+    for reference, translation in pairs:
+        for u in range(10):
+            for v in range(u):
+                expected[u] += (u in reference and v in translation) + (u in translation and v in reference)
+                expected[u] += {u, v} <= reference
+                expected[u] += {u, v} <= translation
+                expected[u] += {u, v} <= reference & translation
+    references, reference_offsets = _flat([sorted(pair[0]) for pair in pairs], np.uint32)
+    translations, translation_offsets = _flat([sorted(pair[1]) for pair in pairs], np.uint32)
+    rows = np.zeros(10, np.int64)
+    pair_table.count_row_increments(
+        reference_offsets.astype(np.int32),
+        references,
+        translation_offsets.astype(np.int32),
+        translations,
+        rows,
+    )
+    assert rows.tolist() == expected
+
+
+@pytest.mark.parametrize(("row", "cells"), [(0, 0), (1, 0), (2, 1), (5, 10), (200_000, 19_999_900_000)])
+def test_triangle(row: int, cells: int) -> None:
+    assert row_counts.triangle(row) == cells
+
+
+def test_a_full_buffer_is_flushed() -> None:
+    """More increments of one cell than a buffer holds."""
+    pairs = 3 * row_counts.BUFFER_ENTRIES
+    offsets = np.arange(0, pairs + 1, dtype=np.int32)
+    counters = np.zeros(pair_table.COUNTERS, np.uint32)
+    buffers = np.empty((1, row_counts.BUFFER_ENTRIES), np.uint32)
+    filled = np.zeros(1, np.int64)
+    ones, zeros = np.ones(pairs, np.uint32), np.zeros(pairs, np.uint32)
+    row_counts.count_dense(offsets, ones, offsets, zeros, 0, 2, counters, buffers, filled)
+    row_counts.flush_all(counters, buffers, filled)
+    assert counters.tolist() == [pairs, 0, 0, 0]

@@ -1,0 +1,162 @@
+"""What can be asked of a paraphraser: buckets, templates, tags, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.files import write_json
+from paraforge.base.parsing.brackets import template_of
+from paraforge.products.paraphrasing.controls import (
+    Controls,
+    bucket_edges,
+    labels_of,
+    learnt_templates,
+    plain,
+    tagged,
+    tree_of_tags,
+    tree_tags,
+    untagged,
+)
+
+CONTROLS = Controls(
+    {"similarity": [0.5, 0.8], "overlap": [0.2, 0.4], "length": [1.0]},
+    {"(S (NP) (VP) (.))": 900, "(S (VP) (.))": 300, "(FRAG (NP) (.))": 20},
+    "link-grammar",
+)
+
+
+@given(st.lists(st.floats(-2, 2, width=32) | st.just(float("nan"))), st.integers(2, 9))
+def test_buckets_are_of_equal_size_where_values_differ(values: list[float], buckets: int) -> None:
+    array = np.array(values, np.float64)
+    controls = Controls({"overlap": bucket_edges(array, buckets)})
+    found = controls.buckets("overlap", array)
+    assert ((found == -1) == np.isnan(array)).all()
+    finite = np.unique(array[np.isfinite(array)])
+    counts = np.bincount(found[found >= 0], minlength=1)
+    assert len(counts) <= buckets
+    # no bucket that can be asked for is empty, and a larger value is in no lower one
+    assert not len(finite) or len(counts) == len(controls.edges["overlap"]) + 1
+    assert not len(finite) or counts.all()
+    order = np.argsort(array[found >= 0], kind="stable")
+    assert (np.diff(found[found >= 0][order]) >= 0).all()
+    if len(finite) == np.isfinite(array).sum() >= 2 * buckets:
+        assert counts.max() - counts.min() <= 1
+
+
+def test_names_numbers_and_values_of_buckets() -> None:
+    asked = {
+        "low": 0,
+        "medium": 1,
+        "high": 2,
+        "1": 0,
+        "3": 2,
+        "0.1": 0,
+        "0.5": 1,
+        "0.81": 2,
+        "1.0": 2,
+        "-0.25": 0,
+        "1e-05": 0,
+    }
+    assert {text: CONTROLS.bucket("similarity", text) for text in asked} == asked
+    # of two buckets there is no middle one
+    assert CONTROLS.bucket("length", "high") == 1
+    with pytest.raises(ConfigurationError, match=r"low, high, 1 to 2, and values from 0\.0$"):
+        CONTROLS.bucket("length", "medium")
+    with pytest.raises(ConfigurationError, match="--overlap: this model cannot be asked for it"):
+        Controls().bucket("overlap", "low")
+
+
+@pytest.mark.parametrize(("name", "values"), {"similarity": "-1.0 to 1.0", "overlap": "0.0 to 1.0"}.items())
+@given(
+    st.floats().filter(lambda value: not -1 <= value <= 1).map(str)
+    | st.integers().filter(lambda number: not 1 <= number <= 3).map(str)
+    | st.text(alphabet="lowmediugh \n\t-", max_size=5).filter(lambda text: text not in ("low", "high"))
+    | st.sampled_from(["1e", "1e400", "-1.5", "7.0", "+1", "01", "1,5"])
+)
+def test_what_no_pair_can_have_is_refused(name: str, values: str, asked: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        CONTROLS.bucket(name, asked)
+    expected = f"--{name} {asked!r}: there are low, medium, high, 1 to 3, and values from {values}"
+    assert str(error.value) == expected
+    assert "\n" not in str(error.value)
+
+
+def test_templates() -> None:
+    assert CONTROLS.known_template(" (ROOT (S (NP I)(VP (VBP am)) (. .)))") == "(S (NP) (VP) (.))"
+    with pytest.raises(ConfigurationError) as error:
+        CONTROLS.known_template("(S (VP) (PP) (.))")
+    assert str(error.value) == (
+        "the model has not learnt the template (S (VP) (PP) (.)). "
+        "Nearest: (S (VP) (.)), (S (NP) (VP) (.)), (FRAG (NP) (.))"
+    )
+    for broken in ("(S (NP)", "S NP VP", "", "(S))", "(" * 300):
+        with pytest.raises(ConfigurationError, match="does not parse") as error:
+            CONTROLS.known_template(broken)
+        assert "\n" not in str(error.value)
+    with pytest.raises(ConfigurationError, match="trained without templates"):
+        Controls().known_template("(S (NP))")
+
+
+def test_learnt_templates() -> None:
+    counts = {"a": 5, "b": 9, "c": 2, "d": 5}
+    assert list(learnt_templates(counts, 3, 10).items()) == [("b", 9), ("a", 5), ("d", 5)]
+    assert list(learnt_templates(counts, 1, 2)) == ["b", "a"]
+
+
+def test_every_tag_is_a_symbol_and_nobody_else_writes_one() -> None:
+    symbols = CONTROLS.symbols()
+    assert len(symbols) == len(set(symbols)) == 3 + 3 + 2 + 5
+    prefix = CONTROLS.prefix({"length": 1, "similarity": 0}, "(S (NP) (VP) (.))")
+    assert prefix == "⟦similarity1⟧⟦length2⟧⟦(S⟧⟦NP⟧⟦VP⟧⟦.⟧"
+    for symbol in symbols:
+        prefix = prefix.replace(symbol, "")
+        assert plain(f"a {symbol} b") == f"a [{symbol[1:-1]}] b"
+    assert prefix == ""
+    assert CONTROLS.prefix({}) == ""
+
+
+@given(st.text())
+def test_tags_come_off_again(text: str) -> None:
+    for prefix in ("", "⟦overlap1⟧", "⟦overlap1⟧⟦(S⟧⟦NP⟧"):
+        assert untagged(tagged(prefix, text)) == plain(text)
+
+
+LABELS = st.sampled_from(["S", "NP", "VP", "X", ".", ","])
+TREES = st.recursive(
+    LABELS.map(lambda label: f"({label})"),
+    lambda inner: st.tuples(LABELS, st.lists(inner, min_size=1, max_size=4)).map(
+        lambda node: f"({' '.join([node[0], *node[1]])})"
+    ),
+)
+
+
+@given(TREES)
+def test_tags_of_a_tree_say_all_of_it(tree: str) -> None:
+    tags = tree_tags(tree)
+    assert tree_of_tags(tags) == tree_of_tags(f" {tags} a dog") == tree
+    symbols = Controls(templates={template_of(tree): 1}, labels=sorted(labels_of(tree))).symbols()
+    assert set(re.findall("⟦[^⟧]*⟧", tags)) <= set(symbols)
+    assert len(symbols) == len(set(symbols)) == 2 * len(labels_of(tree)) + 1
+
+
+def test_reading(tmp_path: Path) -> None:
+    write_json(tmp_path / "controls.json", CONTROLS.as_json())
+    assert Controls.read(tmp_path) == CONTROLS
+    (tmp_path / "controls.json").write_text('{"format": 1, "edges": 3}', encoding="utf-8")
+    with pytest.raises(InputError, match=r"controls.json: damaged"):
+        Controls.read(tmp_path)
+    write_json(tmp_path / "controls.json", {"format": 2})
+    with pytest.raises(InputError, match=r"written in format 2, this version reads 1.* Upgrade"):
+        Controls.read(tmp_path)
+    (tmp_path / "controls.json").unlink()
+    with pytest.raises(InputError, match=r"not a paraphraser: there is no controls.json"):
+        Controls.read(tmp_path)
+    with pytest.raises(InputError, match="no such model"):
+        Controls.read(tmp_path / "absent")

@@ -1,0 +1,195 @@
+"""Pairs of a corpus to tagged pairs: none lost or leaked, tags that are true, and dropped as asked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from paraforge.base import interrupts
+from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.parsing.brackets import template_of
+from paraforge.base.shards.resources import Resources
+from paraforge.corpus.publication.datasets import open_published, published_tables
+from paraforge.products.paraphrasing.pairs import prepare_pairs
+from paraforge.products.paraphrasing.parameters import ParaphraserParameters
+from paraforge.products.paraphrasing.prepared_pairs import PreparedPairs
+from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.published import publish_pairs
+from tests.here import Countdown
+from tests.project import digests
+
+TREES = ("(S (NP a) (VP b) (. .))", "(S (VP b))", "(FRAG (NP (N a)))")
+COLUMNS = (
+    "reference",
+    "translation",
+    "paraphrase_score",
+    "overlap_1",
+    "reference_tokens",
+    "translation_tokens",
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published corpus, in which one reference is like a tag, and a file of trees of most sentences."""
+    root = tmp_path_factory.mktemp("corpus")
+    table = random_pairs(1_000, seed=7)
+    place = table.schema.get_field_index("reference")
+    texts = [
+        f"⟦overlap1⟧ {text} {n}" if n % 50 == 0 else f"{text} {n % 400}"
+        for n, text in enumerate(table["reference"].to_pylist())
+    ]
+    publish_pairs(root, table=table.set_column(place, "reference", pa.array(texts)))
+    sentences = sorted({text for row in pairs_of(root) for text in (row["reference"], row["translation"])})
+    lines = [f"{text}\t{TREES[n % 3]}\n" for n, text in enumerate(sentences) if n % 10]
+    (root / "trees.tsv").write_text("".join(lines), encoding="utf-8")
+    return root
+
+
+def pairs_of(root: Path) -> list[dict[str, Any]]:
+    tables = published_tables(open_published(root / "corpus"), COLUMNS)
+    return [row for table in tables for row in table.to_pylist()]
+
+
+def prepare(root: Path, place: Path, **changes: Any) -> PreparedPairs:
+    values = {"templates": {"parser": str(root / "trees.tsv")}, "validation": {"held_out": 40}, **changes}
+    parameters = ParaphraserParameters.model_validate({"model": "train", **values})
+    return prepare_pairs(root / "corpus", place, parameters, Resources(work=place / "work"))
+
+
+def rows_of(prepared: PreparedPairs) -> list[dict[str, Any]]:
+    return [row for table in prepared.shards.tables() for row in table.to_pylist()]
+
+
+def test_both_directions_with_true_tags(root: Path, tmp_path: Path) -> None:
+    prepared = prepare(root, tmp_path, controls={"drop": 0})
+    controls = prepared.controls
+    assert controls.templates.keys() == {template_of(tree) for tree in TREES}
+    trees = dict(line.split("\t") for line in (root / "trees.tsv").read_text(encoding="utf-8").splitlines())
+    expected = set()
+    for row in pairs_of(root):
+        length = row["translation_tokens"] / row["reference_tokens"]
+        for source, target, ratio in (
+            ("reference", "translation", length),
+            ("translation", "reference", 1 / length),
+        ):
+            values = {"similarity": row["paraphrase_score"], "overlap": row["overlap_1"], "length": ratio}
+            buckets = {
+                name: sum(edge <= value for edge in controls.edges[name]) for name, value in values.items()
+            }
+            tree = trees.get(row[target])
+            prefix = controls.prefix(buckets, tree and template_of(tree))
+            texts = [row[side].replace("⟦", "[").replace("⟧", "]") for side in (source, target)]
+            expected.add((f"{prefix} {texts[0]}", texts[1]))
+    found = {(row["source_text"], row["reference"]) for row in rows_of(prepared)}
+    assert found <= expected
+    report = prepared.report
+    assert len(rows_of(prepared)) == 2 * (report["used"] + report["held_out"])
+    assert (
+        report["pairs"]
+        == len(pairs_of(root))
+        == sum(report[name] for name in ("unusable", "leaked", "held_out", "set_aside", "used"))
+    )
+
+
+def test_held_out_and_test_sentences_are_in_no_other_row(root: Path, tmp_path: Path) -> None:
+    test = pairs_of(root)[::30]
+    (tmp_path / "test.txt").write_text(
+        "".join(f"{row['reference'].upper()}!\n" for row in test), encoding="utf-8"
+    )
+    prepared = prepare(root, tmp_path, test_files=[{"path": str(tmp_path / "test.txt")}])
+    assert prepared.report["leaked"] >= len(test)
+    assert prepared.report["held_out"] >= 20
+
+    def plain(text: str) -> str:
+        return re.sub(r"[\W_]+", " ", re.sub("⟦[^⟧]*⟧", "", text)).strip().lower()
+
+    held, trained = (
+        {
+            plain(row[side])
+            for row in rows_of(prepared)
+            if row["held_out"] is here
+            for side in ("source_text", "reference")
+        }
+        for here in (True, False)
+    )
+    assert not held & trained
+    assert not {plain(row["reference"].replace("⟦", "[").replace("⟧", "]")) for row in test} & (
+        held | trained
+    )
+
+
+def test_tags_are_dropped_by_share_and_seed(root: Path, tmp_path: Path) -> None:
+    def tags(place: str, **controls: Any) -> list[tuple[str, ...]]:
+        rows = rows_of(prepare(root, tmp_path / place, controls=controls))
+        return [tuple(re.findall("⟦(similarity|overlap|length|\\()", row["source_text"])) for row in rows]
+
+    half = tags("a", drop=0.5)
+    assert tags("b", drop=0.5) == half
+    assert tags("c", drop=0.5, seed=2) != half
+    for name in ("similarity", "overlap", "length"):
+        assert 0.4 < sum(name in row for row in half) / len(half) < 0.6
+    # every subset of the tags
+    assert len({frozenset(row) for row in half}) == 16
+    assert not any(tags("d", drop=1))
+
+
+def test_a_corpus_without_scores_has_no_tags_of_them(tmp_path: Path) -> None:
+    table = random_pairs(300, seed=7)
+    for name in ("paraphrase_score", "overlap_1"):
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(name), pa.nulls(300, pa.float32()))
+    publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
+    prepared = prepare(tmp_path, tmp_path, templates={})
+    assert list(prepared.controls.edges) == ["length"]
+    assert prepared.controls.templates == {}
+    assert not any("similarity" in row["source_text"] for row in rows_of(prepared))
+
+
+def test_it_is_prepared_once_and_again_where_something_changed(root: Path, tmp_path: Path) -> None:
+    first = prepare(root, tmp_path)
+    before = first.shards.paths[0].stat().st_mtime_ns
+    assert prepare(root, tmp_path).shards.paths[0].stat().st_mtime_ns == before
+    trees = (root / "trees.tsv").read_text(encoding="utf-8")
+    other = tmp_path / "other.tsv"
+    other.write_text(trees, encoding="utf-8")
+    # The same trees in another file are the same trees.
+    assert prepare(root, tmp_path, templates={"parser": str(other)}).shards.path == first.shards.path
+    other.write_text(trees.replace("FRAG", "S"), encoding="utf-8")
+    assert prepare(root, tmp_path, templates={"parser": str(other)}).shards.path != first.shards.path
+
+
+def test_what_cannot_be_prepared(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such directory"):
+        prepare(tmp_path, tmp_path)
+    with pytest.raises(InputError, match="no parser is called 'charniak'"):
+        prepare(root, tmp_path, templates={"parser": "charniak"})
+    with pytest.raises(InputError, match="no such test file"):
+        prepare(root, tmp_path, test_files=[{"path": str(tmp_path / "absent.txt")}])
+    publish_pairs(tmp_path / "none", filters={"filters": [{"kind": "length", "minimum": 90}]})
+    with pytest.raises(InputError, match="no pairs to train a paraphraser on"):
+        prepare(tmp_path / "none", tmp_path, templates={})
+
+
+def test_a_preparation_that_is_stopped_anywhere_ends_with_the_same_bytes(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = prepare(root, tmp_path / "whole")
+    stops = 0
+    for looks in range(0, 40, 3):
+        place = tmp_path / str(looks)
+        with monkeypatch.context() as patch:
+            patch.setattr(interrupts, "_stop", Countdown(looks))
+            try:
+                prepare(root, place)
+            except Interrupted:
+                stops += 1
+                # Nothing half-made passes as a result.
+                assert not list(place.glob("pairs-*"))
+        again = prepare(root, place)
+        assert digests(again.shards.path) == digests(whole.shards.path)
+    assert stops > 2

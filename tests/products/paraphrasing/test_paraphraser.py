@@ -1,0 +1,186 @@
+"""A trained paraphraser in use: from Python and from the command line."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+import paraforge
+from paraforge.base.errors import ConfigurationError, InputError, ParaforgeError
+from paraforge.products.paraphrasing.paraphraser import Paraphraser, _with_parses
+from paraforge.translation.decoding.translator import DecodingOptions, Translator
+from paraforge.translation.engines import open_translator
+from tests.corpus.selection.published import publish_pairs
+from tests.here import run_command
+from tests.products.paraphrasing.test_stage import build
+
+TEXTS = ["the dog", "", "two of the dogs run ⟦overlap1⟧"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model, trained with templates from a file of trees."""
+    root = tmp_path_factory.mktemp("paraphraser")
+    publish_pairs(root, rows=400)
+    from tests.products.paraphrasing.test_pairs import pairs_of
+
+    sentences = sorted({text for row in pairs_of(root) for text in (row["reference"], row["translation"])})
+    trees = ("(S (NP a) (VP b))", "(S (VP b))")
+    lines = [f"{text}\t{trees[number % 2]}\n" for number, text in enumerate(sentences)]
+    (root / "trees.tsv").write_text("".join([*lines, "Go.\t(S (VP go))\n"]), encoding="utf-8")
+    build(root, root, templates={"parser": str(root / "trees.tsv")})
+    return root
+
+
+def test_from_python(root: Path) -> None:
+    model = paraforge.load(root / "model")
+    assert isinstance(model, Paraphraser)
+    found = model.paraphrase(TEXTS, overlap="low", length="3", template="(S (VP))", nbest=3)
+    assert [len(row) for row in found] == [3, 1, 3]
+    # What is asked is what the engine reads, a blank line asks nothing, and nobody's text is a tag.
+    sources = [
+        "⟦overlap1⟧⟦length3⟧⟦(S⟧⟦VP⟧ the dog",
+        "",
+        "⟦overlap1⟧⟦length3⟧⟦(S⟧⟦VP⟧ two of the dogs run [overlap1]",
+    ]
+    options = DecodingOptions(beam=8, nbest=3, maximum_target_tokens=256)
+    translator = open_translator("ctranslate2", root / "model", options)
+    assert found == [[h.text for h in result.hypotheses] for result in translator.translate(sources)]
+    assert found != model.paraphrase(TEXTS, nbest=3)
+    assert model.paraphrase(TEXTS, overlap=0.0) == model.paraphrase(TEXTS, overlap=1)
+    for texts in ("the dog", ["the dog", None]):
+        with pytest.raises(TypeError, match="a list of strings"):
+            model.paraphrase(cast("list[str]", texts))
+
+
+def test_searches(root: Path) -> None:
+    model = Paraphraser(root / "model", threads=1)
+    texts = ["the dog", "a"]
+    for search in ("diverse", "sample"):
+        found = model.paraphrase(texts, search=search, nbest=4)
+        assert all(1 < len(set(row)) <= 4 for row in found)
+        assert model.paraphrase(texts, search=search, nbest=4) == found
+    assert model.paraphrase(texts, search="sample", nbest=4, seed=2) != found
+    # One paraphrase, and fewer groups than the beam is wide.
+    assert [len(row) for row in model.paraphrase(texts, search="diverse", beam=5)] == [1, 1]
+    for wrong in ({"nbest": 0}, {"nbest": 65}, {"beam": 0}, {"beam": 129}):
+        with pytest.raises(ConfigurationError, match=r"--(nbest|beam) \d+: from 1 to"):
+            model.paraphrase(texts, **wrong)
+
+
+def test_a_sentence_to_be_like(root: Path) -> None:
+    model = Paraphraser(root / "model")
+    by_file = {"parser": str(root / "trees.tsv")}
+    assert model.paraphrase(["a"], like="Go.", **by_file) == model.paraphrase(["a"], template="(S (VP))")
+    like = model.sources(["a"], like="Go.", **by_file)
+    assert list(like) == list(model.sources(["a"], template="(S (VP go))")) == ["⟦(S⟧⟦VP⟧ a"]
+    # Refused at once, not when the first text is read.
+    with pytest.raises(ConfigurationError, match="templates are from a file: give --parser"):
+        model.sources([], like="Go.")
+    with pytest.raises(InputError, match=r"finds no parse of 'Other\."):
+        model.sources([], like="Other.", **by_file)
+    with pytest.raises(ConfigurationError, match="--parser parses the sentence of --like"):
+        model.sources([], template="(S (VP))", **by_file)
+    with pytest.raises(ConfigurationError, match="give one"):
+        model.sources([], like="Go.", template="(S (VP))", **by_file)
+
+
+def test_whatever_the_generator_gives_it_is_the_template_that_was_asked_for() -> None:
+    asked, filled = "⟦(S⟧⟦X⟧⟦PP⟧", "⟦(S⟧⟦X⟧⟦(PP⟧⟦X⟧⟦NP⟧"
+    given = {
+        "one": (filled, filled),
+        "two": (f"{filled}⟦)⟧⟦.⟧", filled),
+        "three": ("⟦(S⟧⟦NP⟧⟦VP⟧", asked),
+        "four": ("⟦)⟧", asked),
+        "five": ("⟦(S⟧⟦)⟧⟦(PP⟧", asked),
+        "six": ("a dog", asked),
+        "seven": (None, asked),
+    }
+
+    class Generator:
+        def translate(self, sources: Iterable[str]) -> Iterator[SimpleNamespace]:
+            for source in sources:
+                text, _ = given[source.removeprefix(f"{asked} ")]
+                yield SimpleNamespace(hypotheses=[] if text is None else [SimpleNamespace(text=text)])
+
+    found = _with_parses(cast("Translator", Generator()), iter(given), "⟦length1⟧", "(S (X) (PP))")
+    assert list(found) == [f"⟦length1⟧{tags} {text}" for text, (_, tags) in given.items()]
+
+
+def test_from_the_command_line(root: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.tsv.gz"
+    source.write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    model = ["--model", str(root / "model")]
+    run_command("paraphrase", source, output, *model, "--similarity", "high", "--nbest", "2")
+    rows = [line.split("\t") for line in gzip.decompress(output.read_bytes()).decode().splitlines()]
+    assert [row[:2] for row in rows] == [["1", "0"], ["1", "1"], ["2", "0"], ["3", "0"], ["3", "1"]]
+    found = Paraphraser(root / "model").paraphrase(TEXTS, similarity="high", nbest=2)
+    assert [row[3] for row in rows] == [" ".join(text.split()) for texts in found for text in texts]
+    with pytest.raises(InputError, match="already there"):
+        run_command("paraphrase", source, output, *model)
+    run_command("paraphrase", source, output, *model, "--force")
+    piped = run_command("paraphrase", "-", "-", *model, "--search", "sample", stdin=b"the dog\n")
+    assert piped.stdout.startswith("1\t0\t-")
+
+
+def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.tsv"
+    source.write_text("the dog\n", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    model = str(root / "model")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    cases = {
+        ("--model", str(tmp_path / "empty")): "not a paraphraser: there is no controls.json in it",
+        ("--model", str(tmp_path / "absent")): "no such model",
+        (
+            "--model",
+            model,
+            "--template",
+            "(S (NP",
+        ): "the template '(S (NP' does not parse: a bracket is not closed",
+        (
+            "--model",
+            model,
+            "--template",
+            "(S (PP) (VP))",
+        ): "has not learnt the template (S (PP) (VP)). Nearest: (S (",
+        (
+            "--model",
+            model,
+            "--overlap",
+            "-1.5",
+        ): "--overlap '-1.5': there are low, medium, high, 1 to 3, and values from 0.0 to 1.0",
+        (
+            "--model",
+            model,
+            "--search",
+            "sample",
+            "--temperature",
+            "inf",
+        ): "temperature is inf: Input should be a finite",
+        (
+            "--model",
+            model,
+            "--search",
+            "diverse",
+            "--diversity",
+            "inf",
+        ): "diversity is inf: Input should be a finite",
+        ("--model", model, "--like", "Go.", "--parser", "link-grammar"): "needs the program link-parser",
+        ("--model", model, "--like", "Go.", "--parser", "earley"): "no parser is called 'earley'",
+        ("--model", model, "--search", "random"): "--search random: there are beam, diverse, sample",
+    }
+    for arguments, message in cases.items():
+        with pytest.raises(ParaforgeError) as raised:
+            run_command("paraphrase", source, output, *arguments)
+        assert message in str(raised.value)
+        assert "\n" not in str(raised.value)
+        assert raised.value.exit_code == 2
+        assert not output.exists()
+    with pytest.raises(InputError, match=r"none\.txt"):
+        run_command("paraphrase", tmp_path / "none.txt", output, "--model", model)

@@ -1,0 +1,254 @@
+"""The stage paraphraser: training once, both architectures, a ready model, and none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.files import read_json
+from paraforge.base.parsing.brackets import template_of
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.products.paraphrasing.controls import Controls, tree_of_tags, tree_tags
+from paraforge.products.paraphrasing.parameters import ParaphraserParameters
+from paraforge.products.paraphrasing.paraphraser import Paraphraser
+from paraforge.products.paraphrasing.stage import ParaphraserReport, build_paraphraser
+from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.engines import open_translator
+from paraforge.translation.models.importing import import_model
+from paraforge.translation.training import stage as nmt_stage
+from tests.corpus.selection.published import publish_pairs
+from tests.products.paraphrasing.test_pairs import pairs_of
+from tests.project import digests
+from tests.translation.training.test_stage import files
+
+TINY: dict[str, Any] = {
+    "model": "train",
+    "vocabulary": {"size": 60},
+    "architecture": {
+        "encoder_layers": 1, "decoder_layers": 1, "width": 16, "feed_forward": 32, "heads": 2, "dropout": 0.2,
+    },
+    "training": {
+        "batch_tokens": 512, "learning_rate": 0.01, "warmup_updates": 5, "maximum_updates": 12,
+        "precision": "float32",
+    },
+    "validation": {"held_out": 20, "every_updates": 6, "beam": 2, "average": 2, "final_beam": 3},
+    "maximum_tokens": 40,
+}  # fmt: skip
+
+
+SIDES = ("reference", "translation")
+
+
+def build(root: Path, place: Path, **changes: Any) -> ParaphraserReport:
+    values: dict[str, Any] = dict(TINY)
+    for section, changed in changes.items():
+        values[section] = {**values.get(section, {}), **changed} if isinstance(changed, dict) else changed
+    resources = Resources(threads=1, devices=["cpu"], work=place / "work")
+    parameters = ParaphraserParameters.model_validate(values)
+    return build_paraphraser(parameters, root / "corpus", place / "model", place / "plot.csv", resources)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("corpus")
+    publish_pairs(root, rows=400)
+    return root
+
+
+def test_training_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = build(root, tmp_path)
+    assert report.origin == "trained"
+    assert report.controls == {"similarity": 3, "overlap": 3, "length": 3}
+    assert report.pairs is not None
+    assert report.trained_on is not None
+    assert report.trained_on["pairs"] + report.trained_on["too_long"] == 2 * report.pairs["used"]
+    assert Controls.read(tmp_path / "model").edges.keys() == {"similarity", "overlap", "length"}
+    assert "controls.json" in read_json(tmp_path / "model" / "model.json")["files"]
+    # Nothing, three buckets of overlap, and these at high similarity.
+    assert [row["asked"]["overlap"] for row in report.curve] == [None, 1, 2, 3, 1, 2, 3]
+    # Each tag is one piece.
+    translator: Any = open_translator("ctranslate2", tmp_path / "model", DecodingOptions(beam=2))
+    tokens = translator.encode(["⟦overlap1⟧⟦length2⟧ a"])[0].tokens
+    assert {"⟦overlap1⟧", "⟦length2⟧"} <= set(tokens)
+    before = files(tmp_path / "model")
+
+    def fail(*arguments: Any) -> None:
+        raise AssertionError("trained twice")
+
+    monkeypatch.setattr(nmt_stage, "train_model", fail)
+    (tmp_path / "model" / "model.json").unlink()
+    assert build(root, tmp_path).curve == report.curve
+    assert files(tmp_path / "model") == before
+    for changes in ({"training": {"seed": 2}}, {"controls": {"drop": 0.1}}, {"controls": {"buckets": 4}}):
+        with pytest.raises(AssertionError, match="trained twice"):
+            build(root, tmp_path, **changes)
+
+
+def test_an_lstm_trains_resumes_translates_and_is_imported(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lstm = {"kind": "lstm", "heads": 3}
+    report = build(root, tmp_path, architecture=lstm)
+    assert report.architecture["name"] == "lstm"
+    assert report.bleu is not None
+    description = read_json(tmp_path / "model" / "model.json")
+    assert description["engines"] == {"fairseq": "fairseq"}
+    assert "|arch:lstm-1+1x16|" in description["trained_on"]["signature"]
+    sentences = ["⟦overlap1⟧ the dog", "a", "two of the dogs"]
+    found = translations(tmp_path / "model", sentences)
+    assert all(found)
+    # another run, stopped after its first checkpoint, ends with the same weights
+    from paraforge.translation.training import training
+
+    def follow(*arguments: Any) -> Any:
+        raise Interrupted()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "follow", follow)
+        with pytest.raises(Interrupted):
+            build(root, tmp_path / "again", architecture=lstm)
+    build(root, tmp_path / "again", architecture=lstm)
+    assert digests(tmp_path / "again" / "model") == digests(tmp_path / "model")
+    # fairseq's own form, and the project's, as a ready model
+    folder = tmp_path / "fairseq"
+    for name in ("checkpoint.pt", "dict.en.txt", "dict.en-paraphrase.txt"):
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes((tmp_path / "model" / "fairseq" / name).read_bytes())
+    (folder / "sentencepiece.model").write_bytes((tmp_path / "model" / "source.spm").read_bytes())
+    import_model(folder, tmp_path / "imported", source_language="en", target_language="en-paraphrase")
+    assert translations(tmp_path / "imported", sentences) == found
+    build(root, tmp_path / "ready", model=str(tmp_path / "model"))
+    assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
+
+
+TREES = ("(S (NP (PP)) (VP) (.))", "(S (NP) (VP (NP (PP))) (.))", "(S (VP (NP)))")
+
+
+def test_full_parses(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = pairs_of(root)
+    sentences = sorted({row[side] for row in pairs for side in ("reference", "translation")})
+    lines = [f"{text}\t{TREES[number % 3]}\n" for number, text in enumerate(sentences) if number % 7]
+    (tmp_path / "trees.tsv").write_text("".join(lines), encoding="utf-8")
+    templates = {"parser": str(tmp_path / "trees.tsv"), "parses": "full"}
+    # What the models are trained on: the parse of the target in front of a source, and that of a template.
+    report = build(root, tmp_path, templates=templates)
+    assert report.controls["templates"] == 2
+    (shards,) = (tmp_path / "work" / "paraphraser").glob("pairs-*")
+    trained, parsed = (
+        [row for table in ShardDirectory(place).tables() for row in table.to_pylist()]
+        for place in (shards, shards / "parses")
+    )
+    trees = dict(line.rstrip("\n").split("\t") for line in lines)
+    both_ways = [(row[a], row[b]) for row in pairs for a, b in (SIDES, SIDES[::-1])]
+    expected = {
+        (f"{tree_tags(template_of(trees[target]))} {source}", tree_tags(trees[target]))
+        for source, target in both_ways
+        if target in trees
+    }
+    assert {(row["source_text"], row["reference"]) for row in parsed} <= expected
+    assert len(parsed) == sum(row["reference"] in trees for row in trained) > 100
+    assert any(row["held_out"] for row in parsed) and not all(row["held_out"] for row in parsed)
+    tags = [row["source_text"].rpartition("⟧")[0].partition("⟦(S") for row in trained]
+    assert {f"{sign}{rest}⟧" for _, sign, rest in tags if sign} == {*map(tree_tags, TREES)}
+    # What is read: a template, filled up by the parse generator, in front of each text.
+    model = Paraphraser(tmp_path / "model", "cpu", 1)
+    texts = ["the dog", "", "two of the dogs run"]
+    for template in Controls.read(tmp_path / "model").templates:
+        first, blank, last = model.sources(texts, overlap="low", template=template)
+        assert blank == ""
+        for text, source in ((texts[0], first), (texts[2], last)):
+            assert source.startswith("⟦overlap1⟧⟦(S⟧") and source.endswith(f"⟧ {text}")
+            assert template_of(tree_of_tags(source.removeprefix("⟦overlap1⟧"))) == template
+    assert [len(row) for row in model.paraphrase(texts, template="(S (VP))")] == [1, 1, 1]
+    assert list(model.sources(texts[:1], overlap="low")) == ["⟦overlap1⟧ the dog"]
+    # Ready models keep it, and without it are refused; nothing is trained twice, or left out after a kill.
+    build(root, tmp_path / "ready", model=str(tmp_path / "model"))
+    assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
+    shutil.copytree(tmp_path / "model", tmp_path / "half")
+    shutil.rmtree(tmp_path / "half" / "parse_generator")
+    with pytest.raises(InputError, match="parse_generator: no such"):
+        build(root, tmp_path / "other", model=str(tmp_path / "half"))
+    train = nmt_stage.train_model
+    trainings: list[Path] = []
+
+    def stopped(bitext: Any, directory: Path, *arguments: Any) -> Any:
+        trainings.append(directory)
+        if len(trainings) == 2:
+            raise Interrupted()
+        return train(bitext, directory, *arguments)
+
+    monkeypatch.setattr(nmt_stage, "train_model", stopped)
+    with pytest.raises(Interrupted):
+        build(root, tmp_path / "again", templates=templates)
+    build(root, tmp_path / "again", templates=templates)
+    assert [place.name for place in trainings[1:]] == ["parse_generator"] * 2
+    assert files(tmp_path / "again" / "model") == files(tmp_path / "model")
+
+
+def translations(model: Path, sentences: list[str]) -> list[str]:
+    options = DecodingOptions(beam=3, maximum_target_tokens=30)
+    translator = open_translator("fairseq", model, options)
+    return [result.hypotheses[0].text for result in translator.translate(sentences)]
+
+
+def test_diverse_beams_and_samples_of_fairseq(root: Path, tmp_path: Path) -> None:
+    build(root, tmp_path)
+    options = DecodingOptions(beam=4, nbest=4, maximum_target_tokens=30)
+
+    def texts(**settings: Any) -> list[list[str]]:
+        translator = open_translator("fairseq", tmp_path / "model", options, settings=settings)
+        results = translator.translate(["the dog", "two of the dogs run"])
+        return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]
+
+    sampled = texts(method="sampling")
+    assert texts(method="sampling") == sampled
+    assert texts(method="sampling", seed=2) != sampled
+    assert texts(method="sampling", temperature=0.01) != sampled
+    assert texts(groups=4, diversity=20.0) != texts()
+    # the same texts as CTranslate2's beam
+    translator = open_translator("ctranslate2", tmp_path / "model", options)
+    first = [[h.text for h in result.hypotheses] for result in translator.translate(["the dog"])]
+    assert first[0][0] == texts()[0][0]
+    with pytest.raises(InputError, match="a beam of 4 cannot be shared by 3 groups"):
+        texts(groups=3)
+
+
+def test_a_ready_model_without_controls(root: Path, tmp_path: Path, tiny_fairseq: Path) -> None:
+    import_model(tiny_fairseq, tmp_path / "nmt")
+    report = build(root, tmp_path, model=str(tmp_path / "nmt"))
+    assert report.controls == {}
+    assert report.pairs is None
+    assert Controls.read(tmp_path / "model") == Controls()
+    open_translator("ctranslate2", tmp_path / "model")
+
+
+def test_none(root: Path, tmp_path: Path) -> None:
+    report = build(root, tmp_path, model="none")
+    assert report.origin == "none"
+    assert (tmp_path / "plot.csv").read_text(encoding="utf-8").count("\n") == 1
+    with pytest.raises(InputError, match="not a paraphraser"):
+        Controls.read(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"architecture": {"kind": "lstm", "encoder_layers": 1, "decoder_layers": 2}},
+            "kind lstm: width must be",
+        ),
+        ({"architecture": {"width": 30, "heads": 4}}, "multiple of heads"),
+        ({"training": {"batch_tokens": 64}}, "at least maximum_tokens"),
+        ({"controls": {"buckets": 1}}, "greater than or equal to 2"),
+        ({"templates": {"parses": "full"}}, "parses: full needs a parser"),
+    ],
+)
+def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ParaphraserParameters.model_validate(content)

@@ -1,0 +1,170 @@
+"""Every kind of model is told by its files, and gives the vectors that it is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import paraforge
+from paraforge.base.errors import InputError
+from paraforge.base.text.vocabulary import Vocabulary
+from paraforge.corpus.scoring import general
+from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.embeddings.evaluation.baselines.lexical import Jaccard, TfIdf
+from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, save_sif
+from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
+from paraforge.embeddings.evaluation.similarity.comparing import SentenceEmbedder
+from paraforge.embeddings.trainer.initial import random_table
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.products.loading import open_model, open_word_vectors
+from tests import here
+from tests.embeddings.evaluation.baselines.test_word_average import TEXTS, WEIGHTING, WORDS, table
+from tests.embeddings.unrolling.corpus import make_model
+
+
+def save_word_model(directory: Path, unit: str = "word") -> SentenceModel:
+    vectors = table(True)
+    parameters = AverageParameters(dimension=5, unit="word" if unit == "word" else "trigram")
+    vocabulary = Vocabulary(vectors.words)
+    encoder = Average(random_table(len(vocabulary), 5, 1.0, 1), unit)
+    model = SentenceModel(encoder, parameters, {unit: vocabulary})
+    model.save(directory)
+    return model
+
+
+def test_baselines() -> None:
+    assert isinstance(open_model("jaccard").model, Jaccard)
+    assert isinstance(open_model("tfidf", TEXTS).model, TfIdf)
+    assert isinstance(open_model("tfidf-trigrams", TEXTS).model, TfIdf)
+
+
+def test_the_built_in_scorer_compares_and_has_no_vectors() -> None:
+    for name in ("general", str(general.DIRECTORY)):
+        opened = open_model(name)
+        (same, other) = opened.model.similarity(["A dog runs."] * 2, ["A dog is running.", "It rains."])
+        assert same > other + 0.3
+        with pytest.raises(InputError, match="gives no vectors"):
+            paraforge.load(name)
+    with pytest.raises(InputError, match="no table of word vectors"):
+        open_word_vectors(general.DIRECTORY)
+
+
+def test_a_trained_model_and_sif_over_its_words(tmp_path: Path) -> None:
+    trained = save_word_model(tmp_path / "model")
+    opened = open_model(str(tmp_path / "model"))
+    assert opened.kind == "trained average, 5 dimensions"
+    assert isinstance(opened.model, SentenceEmbedder)
+    assert np.array_equal(opened.model.encode(TEXTS), trained.encode(TEXTS))
+    plain = WordAverage(open_word_vectors(tmp_path / "model"))
+    np.testing.assert_allclose(plain.encode(TEXTS), trained.encode(TEXTS), atol=1e-6)
+    save_word_model(tmp_path / "trigrams", "trigram")
+    assert open_model(str(tmp_path / "trigrams")).words is None
+    with pytest.raises(InputError, match="not the mean of its words"):
+        open_word_vectors(tmp_path / "trigrams")
+
+
+def test_vectors_in_a_file_and_in_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    table(True).save(tmp_path / "table")
+    table(True).write_text(tmp_path / "vectors.txt")
+    expected = WordAverage(table(True)).encode(TEXTS)
+    for name in ("table", "vectors.txt"):
+        opened = open_model(str(tmp_path / name))
+        assert opened.kind == "plain average of word vectors"
+        assert opened.words is not None
+        assert opened.words.words[: len(WORDS)] == WORDS
+        assert isinstance(opened.model, SentenceEmbedder)
+        assert np.array_equal(opened.model.encode(TEXTS), expected)
+
+
+def test_sif(tmp_path: Path) -> None:
+    average = WordAverage(table(True), WEIGHTING)
+    save_sif(SifOfEachSet(average), tmp_path / "each")
+    save_sif(average.fitted_to(TEXTS), tmp_path / "fitted")
+    assert "of each set" in open_model(str(tmp_path / "each")).kind
+    opened = open_model(str(tmp_path / "fitted"))
+    assert opened.kind == "average weighted by sif, 1 fitted component(s) removed"
+    assert opened.words is not None
+
+
+def test_every_model_has_vectors_and_similarities_of_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one function: lists, columns and single texts; 0 for a text without a vector."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    save_word_model(tmp_path / "trained")
+    make_model("bow", "gru", tmp_path / "triples").save(tmp_path / "decoders")
+    table(False).save(tmp_path / "table")
+    table(False).write_text(tmp_path / "vectors.txt")
+    average = WordAverage(table(False), WEIGHTING)
+    save_sif(SifOfEachSet(average), tmp_path / "each")
+    save_sif(average.fitted_to(TEXTS), tmp_path / "fitted")
+    names = ["trained", "decoders", "decoders@mean:2:cosine", "table", "vectors.txt", "each", "fitted"]
+    for name in names:
+        model = paraforge.load(tmp_path / name)
+        vectors = model.encode(TEXTS)
+        assert vectors.shape == (len(TEXTS), model.dimension)
+        assert vectors.dtype == np.float32
+        assert model.encode(TEXTS[0]).shape == (model.dimension,)
+        column = pa.chunked_array([TEXTS[:2], TEXTS[2:]])
+        assert np.array_equal(model.encode(column), vectors)
+        same = model.similarity(TEXTS, TEXTS)
+        assert same.shape == (len(TEXTS),)
+        np.testing.assert_allclose(model.similarity(column, column), same, rtol=1e-6)
+        assert model.similarity(["", TEXTS[0]], [TEXTS[0], TEXTS[0]])[0] == 0
+        for first, second in (
+            (TEXTS[:1], TEXTS),
+            (TEXTS, TEXTS[:1]),
+            (TEXTS[0], TEXTS[0]),
+            (TEXTS[:2], TEXTS),
+        ):
+            with pytest.raises(ValueError, match="two lists of as many texts"):
+                model.similarity(first, second)
+    for name in ("jaccard", "tfidf"):
+        with pytest.raises(InputError, match="gives no vectors"):
+            paraforge.load(name)
+    with pytest.raises(InputError, match="no table of word vectors"):
+        open_word_vectors(general.DIRECTORY)
+
+
+@pytest.mark.parametrize("command", ["embed", "similarity"])
+def test_a_model_that_adapts_is_not_taken_for_a_file(command: str, tmp_path: Path) -> None:
+    """Each block of lines would have vectors of another model."""
+    save_sif(SifOfEachSet(WordAverage(table(True), WEIGHTING)), tmp_path / "each")
+    (tmp_path / "lines.tsv").write_text("the dog\ta cat\n")
+    arguments = [tmp_path / "each", tmp_path / "lines.tsv", *([tmp_path / "o.npy"] * (command == "embed"))]
+    with pytest.raises(InputError, match="common component is that of each evaluated set"):
+        here.run_command(command, *arguments)
+
+
+def test_what_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such model"):
+        open_model(str(tmp_path / "missing"))
+    with pytest.raises(InputError, match="not a model"):
+        open_model(str(tmp_path))
+    (tmp_path / "model.pt").write_bytes(b"\x80\x04\x95\x10\x00\x00\x00")
+    with pytest.raises(InputError, match=r"model\.pt: pickles are never opened"):
+        open_model(str(tmp_path / "model.pt"))
+    with pytest.raises(InputError, match="pickles are never opened"):
+        open_word_vectors(tmp_path / "model.pt")
+
+
+@pytest.mark.slow
+def test_sentence_transformers(tmp_path: Path) -> None:
+    package = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.models import Pooling, WordEmbeddings
+    from sentence_transformers.models.tokenizer import WhitespaceTokenizer
+
+    words = WordEmbeddings(WhitespaceTokenizer(WORDS, stop_words=[]), table(False).vectors)
+    pooling = Pooling(words.get_word_embedding_dimension(), pooling_mode="mean")
+    package.SentenceTransformer(modules=[words, pooling], device="cpu").save(str(tmp_path / "model"))
+    opened = open_model(str(tmp_path / "model"))
+    assert opened.kind == "sentence-transformers"
+    assert isinstance(opened.model, SentenceEmbedder)
+    texts = ["the dog runs", "a cat"]
+    expected = WordAverage(table(False)).encode(texts)
+    np.testing.assert_allclose(opened.model.encode(texts), expected, atol=1e-6)

@@ -1,0 +1,70 @@
+"""Killed after any file that was finished, mining resumes, and the result has the same bytes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.products.triplets.corpora import mine, publish
+from tests.project import digests
+
+pytestmark = pytest.mark.skipif(
+    "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs a server that forks"
+)
+VALUES: dict[str, Any] = {"candidates": 40, "negatives": 2}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish(tmp_path_factory.mktemp("corpus"))
+
+
+def mine_and_die(corpus: Path, base: Path, finished: int) -> None:
+    """What the child does: it dies when so many files have their names."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    replace: Callable[..., Path] = Path.replace
+    left = [finished]
+
+    def counted(path: Path, target: Path) -> Path:
+        done = replace(path, target)
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    Path.replace = counted  # type: ignore[method-assign,assignment]
+    from paraforge.products.triplets import cells, search
+
+    cells._ROWS_A_CELL, search.ANCHORS_PER_JOB = 30, 60
+    mine(corpus, base / "out", **VALUES)
+
+
+def run(corpus: Path, base: Path, finished: int) -> bool:
+    """Mine in a process that dies after so many files; whether it ended well."""
+    context = multiprocessing.get_context("forkserver")
+    child = context.Process(target=mine_and_die, args=(corpus, base, finished))
+    child.start()
+    child.join()
+    assert child.exitcode in (0, -signal.SIGKILL)
+    return child.exitcode == 0
+
+
+# A piece is a dozen files, which are done again unless the last one is there.
+@pytest.mark.parametrize("files_each_time", [14, 19])
+def test_killed_again_and_again(corpus: Path, tmp_path: Path, files_each_time: int) -> None:
+    assert run(corpus, tmp_path / "whole", -1)
+    killed = 0
+    while not run(corpus, tmp_path / "killed", files_each_time):
+        killed += 1
+        assert killed < 30
+        assert not (tmp_path / "killed" / "out").exists()
+    assert killed >= 3
+    assert digests(tmp_path / "killed" / "out") == digests(tmp_path / "whole" / "out")
+    assert not list((tmp_path / "killed").rglob("*.tmp"))
+    assert [path.name for path in (tmp_path / "killed/work/triplets").iterdir() if path.is_dir()] == []

@@ -1,0 +1,175 @@
+"""Batches: order, bounds, and sentences that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base import interrupts
+from paraforge.base.errors import Interrupted
+from paraforge.translation.decoding import batching
+from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.translation.decoding.faults import EngineError
+from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
+
+
+class Upper:
+    """An engine that gives the sentence in capitals, and raises on what it is told to."""
+
+    def __init__(
+        self, batch_tokens: int = 20, queued: int = 1, bad: str = "\0", unreadable: str = "\0"
+    ) -> None:
+        self.batch_tokens = batch_tokens
+        self.queued_batches = queued
+        self.bad = bad
+        self.unreadable = unreadable
+        self.batches: list[list[str]] = []
+        self.most_queued = 0
+        self._queued = 0
+
+    def encode(self, sentences: list[str]) -> list[SourceTokens]:
+        if any(self.unreadable in sentence for sentence in sentences):
+            raise UnicodeError("cannot be read")
+        return [SourceTokens(sentence, sentence.split()) for sentence in sentences]
+
+    def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+        self._queued += 1
+        self.most_queued = max(self.most_queued, self._queued)
+
+        def wait() -> Decoded:
+            self._queued -= 1
+            self.batches.append([source.sentence for source in batch])
+            if any(self.bad in source.sentence for source in batch):
+                raise RuntimeError(f"'{self.bad}' is not for me\nand more")
+            return [(Hypothesis(source.sentence.upper(), -1.0, len(source.tokens)),) for source in batch]
+
+        return wait
+
+
+def texts(results: list[Hypotheses]) -> list[str | None]:
+    return [result.hypotheses[0].text if result.hypotheses else None for result in results]
+
+
+WORDS = st.sampled_from(["a", "bb", "ccc", "d!"])
+SENTENCES = st.lists(st.lists(WORDS, max_size=12).map(" ".join), max_size=60)
+
+
+@given(SENTENCES, st.integers(1, 60), st.integers(1, 5), st.integers(1, 20))
+def test_one_result_a_sentence_in_order(
+    sentences: list[str], batch_tokens: int, queued: int, window: int
+) -> None:
+    engine = Upper(batch_tokens, queued)
+    results = list(translate_in_batches(engine, iter(sentences), window))
+    assert texts(results) == [sentence.upper() for sentence in sentences]
+
+
+@given(SENTENCES, st.integers(1, 60), st.integers(1, 5))
+def test_a_batch_with_its_padding_is_within_bounds(
+    sentences: list[str], batch_tokens: int, queued: int
+) -> None:
+    engine = Upper(batch_tokens, queued)
+    list(translate_in_batches(engine, sentences))
+    for batch in engine.batches:
+        longest = max(len(sentence.split()) for sentence in batch) + 1
+        assert len(batch) == 1 or longest * len(batch) <= batch_tokens
+    assert engine.most_queued <= queued
+
+
+@given(SENTENCES, st.integers(1, 60), st.integers(2, 5), st.integers(1, 20))
+def test_batches_do_not_depend_on_how_many_are_queued(
+    sentences: list[str], batch_tokens: int, queued: int, window: int
+) -> None:
+    one, several = Upper(batch_tokens, 1), Upper(batch_tokens, queued)
+    list(translate_in_batches(one, sentences, window))
+    list(translate_in_batches(several, sentences, window))
+    assert one.batches == several.batches
+
+
+@given(SENTENCES, st.integers(1, 60), st.integers(1, 5))
+def test_a_sentence_that_raises_fails_alone(sentences: list[str], batch_tokens: int, queued: int) -> None:
+    engine = Upper(batch_tokens, queued, bad="!")
+    results = list(translate_in_batches(engine, sentences))
+    for sentence, result in zip(sentences, results, strict=True):
+        if "!" in sentence:
+            assert result.failed == "RuntimeError: '!' is not for me"
+            assert not result.hypotheses
+        else:
+            assert result.failed is None
+            assert texts([result]) == [sentence.upper()]
+
+
+@given(SENTENCES)
+@settings(max_examples=50)
+def test_a_sentence_that_cannot_be_tokenised_fails_alone(sentences: list[str]) -> None:
+    results = list(translate_in_batches(Upper(unreadable="!"), sentences))
+    assert [result.failed for result in results] == [
+        "UnicodeError: cannot be read" if "!" in sentence else None for sentence in sentences
+    ]
+
+
+def test_nothing_to_translate_is_an_empty_hypothesis_without_a_score() -> None:
+    (result,) = translate_in_batches(Upper(), ["   "])
+    (hypothesis,) = result.hypotheses
+    assert hypothesis.empty
+    assert not hypothesis.non_finite
+    assert hypothesis.score != hypothesis.score
+
+
+def test_no_sentences_no_results() -> None:
+    assert list(translate_in_batches(Upper(), [])) == []
+
+
+def test_the_stream_is_read_a_window_at_a_time() -> None:
+    read = 0
+
+    def stream() -> Iterator[str]:
+        nonlocal read
+        while True:
+            read += 1
+            yield f"sentence {read}"
+
+    results = translate_in_batches(Upper(queued=3), stream(), window=10)
+    for number in range(1, 101):
+        assert texts([next(results)]) == [f"SENTENCE {number}"]
+        # Beside the window that is given away there are those whose batches are in the queue.
+        assert read <= number + 30
+
+
+def test_an_engine_that_fails_on_everything_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "_FAILURES_IN_A_ROW", 10)
+    with pytest.raises(EngineError, match=r"10 sentences one after the other.*not for me"):
+        list(translate_in_batches(Upper(bad="a"), ["a"] * 10))
+    assert len(list(translate_in_batches(Upper(bad="a"), ["a"] * 9))) == 9
+
+
+def test_an_engine_that_loses_a_sentence_is_found_out() -> None:
+    class Loses(Upper):
+        def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+            wait = super().submit(batch)
+            return lambda: wait()[1:]
+
+    with pytest.raises(EngineError, match="results for"):
+        list(translate_in_batches(Loses(), ["a b", "c"]))
+
+
+def test_an_engine_without_a_hypothesis_or_a_reason_is_found_out() -> None:
+    class Silent(Upper):
+        def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+            wait = super().submit(batch)
+            return lambda: [*wait()[1:], ()]
+
+    with pytest.raises(EngineError, match="no hypothesis"):
+        list(translate_in_batches(Silent(), ["a b", "c"]))
+
+
+def test_an_interrupt_is_seen_between_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Upper(batch_tokens=4)
+    results = translate_in_batches(engine, ["a b c"] * 10)
+    monkeypatch.setattr(batching, "stop_requested", lambda: len(engine.batches) >= 3)
+    with pytest.raises(Interrupted):
+        list(results)
+    assert len(engine.batches) == 4  # the one that was begun is finished
+    assert not interrupts.stop_requested()

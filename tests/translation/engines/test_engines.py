@@ -1,0 +1,252 @@
+"""Engines over one tiny model: the same hypotheses, the same scores, the same marks."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.translation.engines import ENGINES, open_translator
+from tests.translation.models.tiny import bitext, write_ctranslate2
+
+SENTENCES = [source for source, _ in bitext(80, seed=9, longest=9)]
+OPTIONS = DecodingOptions(beam=5, maximum_target_tokens=40)
+
+
+def run(
+    engine: str, model: Path, sentences: list[str], options: DecodingOptions = OPTIONS, **placement: int
+) -> list[Hypotheses]:
+    return list(
+        open_translator(engine, model, options, Placement("cpu", **placement)).translate(iter(sentences))
+    )
+
+
+@pytest.fixture(scope="module")
+def reference(tiny_fairseq: Path) -> list[Hypotheses]:
+    return run("fairseq", tiny_fairseq, SENTENCES)
+
+
+@pytest.fixture(scope="module")
+def production(tiny_ctranslate2: Path) -> list[Hypotheses]:
+    return run("ctranslate2", tiny_ctranslate2, SENTENCES)
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_engines_give_the_same_best_hypothesis_and_score(
+    engine: str, reference: list[Hypotheses], tiny_ctranslate2: Path
+) -> None:
+    for expected, found in zip(reference, run(engine, tiny_ctranslate2, SENTENCES), strict=True):
+        assert found.hypotheses[0].text == expected.hypotheses[0].text
+        assert found.hypotheses[0].score == pytest.approx(expected.hypotheses[0].score, abs=1e-5)
+        assert found.hypotheses[0].tokens == expected.hypotheses[0].tokens
+
+
+def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
+    tiny_ctranslate2: Path, production: list[Hypotheses]
+) -> None:
+    import ctranslate2
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tiny_ctranslate2 / "sentencepiece.model"))
+    scorer = ctranslate2.Translator(str(tiny_ctranslate2), intra_threads=1)
+    for sentence, result in zip(SENTENCES[:40], production, strict=False):
+        best = result.hypotheses[0]
+        pieces = processor.encode(best.text, out_type=str)
+        if len(pieces) + 1 != best.tokens:
+            continue  # the engine spelt the text in other pieces
+        (scored,) = scorer.score_batch([processor.encode(sentence, out_type=str)], [pieces])
+        assert len(scored.log_probs) == best.tokens
+        assert best.score == pytest.approx(sum(scored.log_probs) / best.tokens, abs=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
+def test_length_penalty_is_in_the_score(engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
+    model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
+    plain = run(engine, model, SENTENCES[:20], DecodingOptions(beam=1, maximum_target_tokens=40))
+    for penalty in (0.0, 1.0):
+        options = DecodingOptions(beam=1, length_penalty=penalty, maximum_target_tokens=40)
+        for one, other in zip(run(engine, model, SENTENCES[:20], options), plain, strict=True):
+            found, mean = one.hypotheses[0], other.hypotheses[0]
+            assert found.text == mean.text
+            assert found.score == pytest.approx(mean.score * mean.tokens / found.tokens**penalty, abs=1e-4)
+
+
+@pytest.mark.parametrize("cap", [2, 3, 4, 6, 40])
+@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
+def test_nbest_is_ranked_and_begins_with_the_best(
+    engine: str, cap: int, tiny_fairseq: Path, tiny_ctranslate2: Path
+) -> None:
+    model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
+    options = DecodingOptions(beam=5, maximum_target_tokens=cap)
+    alone = run(engine, model, SENTENCES[:30], options)
+    several = run(engine, model, SENTENCES[:30], options.with_changes(nbest=4))
+    for one, many in zip(alone, several, strict=True):
+        scores = [hypothesis.score for hypothesis in many.hypotheses]
+        assert len(scores) == 4
+        assert scores == sorted(scores, reverse=True)
+        assert many.hypotheses[0].text == one.hypotheses[0].text
+        assert not any(hypothesis.empty for hypothesis in many.hypotheses)
+
+
+@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
+def test_inputs_and_outputs_over_the_cap_are_marked(
+    engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path
+) -> None:
+    model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
+    options = DecodingOptions(beam=5, maximum_source_tokens=8, maximum_target_tokens=4)
+    long, fits, short, blank = run(engine, model, ["pes " * 30, "pes " * 7, "pes", " \t"], options)
+    assert long.source_truncated
+    assert long.hypotheses[0].output_truncated
+    assert long.hypotheses[0].tokens == 4
+    assert not fits.source_truncated
+    assert not short.source_truncated
+    assert not short.hypotheses[0].output_truncated
+    assert short.hypotheses[0].tokens == 2
+    assert blank.hypotheses[0].empty
+    # The cut source is translated as if there were no more of it.
+    assert long.hypotheses == fits.hypotheses
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_engines_agree_at_the_cap_too(engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
+    options = DecodingOptions(beam=1, maximum_target_tokens=4)
+    expected = run("fairseq", tiny_fairseq, SENTENCES[:40], options)
+    found = run(engine, tiny_ctranslate2, SENTENCES[:40], options)
+    assert any(one.hypotheses[0].output_truncated for one in expected)
+    for one, other in zip(expected, found, strict=True):
+        assert one.hypotheses[0].text == other.hypotheses[0].text
+        assert one.hypotheses[0].output_truncated == other.hypotheses[0].output_truncated
+        assert one.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
+def test_weights_that_are_not_numbers_are_marked_not_raised(
+    engine: str, tiny_fairseq: Path, tmp_path: Path
+) -> None:
+    import torch
+
+    from paraforge.translation.models.fairseq_compat import load_checkpoint
+
+    shutil.copytree(tiny_fairseq, tmp_path / "fairseq")
+    state = load_checkpoint(tiny_fairseq / "checkpoint.pt")
+    state["model"]["decoder.layers.1.final_layer_norm.weight"].fill_(float("nan"))
+    torch.save(state, tmp_path / "fairseq" / "checkpoint.pt")
+    model = tmp_path / "fairseq"
+    if engine != "fairseq":
+        model = write_ctranslate2(model, tmp_path / "ctranslate2")
+    for result in run(engine, model, SENTENCES[:3]):
+        assert result.failed is None
+        assert result.hypotheses[0].non_finite
+        assert result.hypotheses[0].score != result.hypotheses[0].score
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_threads_do_not_change_a_byte(engine: str, tiny_ctranslate2: Path) -> None:
+    one, two, four = (
+        run(engine, tiny_ctranslate2, SENTENCES, threads=threads, batch_tokens=64) for threads in (1, 2, 4)
+    )
+    assert one == two == four
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_batch_size_changes_rounding_and_no_more(
+    engine: str, tiny_ctranslate2: Path, production: list[Hypotheses]
+) -> None:
+    for one, other in zip(production, run(engine, tiny_ctranslate2, SENTENCES, batch_tokens=1), strict=True):
+        assert one.hypotheses[0].text == other.hypotheses[0].text
+        assert one.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-5)
+
+
+def test_int8_is_close_and_auto_says_what_it_chose(
+    tiny_ctranslate2: Path, production: list[Hypotheses]
+) -> None:
+    options = DecodingOptions(beam=5, maximum_target_tokens=40, compute_type="int8")
+    found = run("ctranslate2", tiny_ctranslate2, SENTENCES, options)
+    scores = [(a.hypotheses[0].score, b.hypotheses[0].score) for a, b in zip(found, production, strict=True)]
+    assert all(abs(a - b) < 0.25 for a, b in scores)
+    automatic = DecodingOptions(beam=5, maximum_target_tokens=40, compute_type="auto")
+    chosen = open_translator("ctranslate2", tiny_ctranslate2, automatic, Placement("cpu")).fingerprint
+    named = open_translator("ctranslate2", tiny_ctranslate2, options, Placement("cpu")).fingerprint
+    assert chosen == named
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_tokens_that_a_hypothesis_is_made_to_begin_with_are_no_part_of_it(
+    engine: str, tiny_ctranslate2: Path
+) -> None:
+    import ctranslate2
+
+    from paraforge.translation.models.model import open_model
+
+    model = dataclasses.replace(open_model(tiny_ctranslate2), target_prefix=("▁house", "▁big"))
+    (result,) = open_translator(engine, model, OPTIONS).translate(["pes spí velký dům"])
+    best = result.hypotheses[0]
+    assert best.text == "sleeps dog"
+    assert best.tokens == 3
+    scorer = ctranslate2.Translator(str(tiny_ctranslate2), intra_threads=1)
+    (scored,) = scorer.score_batch(
+        [["▁pes", "▁spí", "▁velký", "▁dům"]], [["▁house", "▁big", "▁sleeps", "▁dog"]]
+    )
+    assert best.score == pytest.approx(sum(scored.log_probs[2:]) / 3, abs=1e-5)
+
+
+def test_what_an_engine_cannot_do_is_refused(tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
+    int8 = DecodingOptions(compute_type="int8")
+    with pytest.raises(InputError, match="no compute type int8"):
+        open_translator("fairseq", tiny_fairseq, int8)
+    with pytest.raises(InputError, match="not available on cpu"):
+        open_translator(
+            "ctranslate2", tiny_ctranslate2, DecodingOptions(compute_type="float16"), Placement("cpu")
+        )
+    with pytest.raises(ValueError, match="compute_type"):
+        DecodingOptions.model_validate({"compute_type": "bfloat16x"})
+    for engine in ("ctranslate2", "torch"):
+        with pytest.raises(InputError, match="no device is called 'tpu'"):
+            open_translator(engine, tiny_ctranslate2, placement=Placement("tpu"))
+    with pytest.raises(InputError, match=r"no compute type int8.*ctranslate2"):
+        open_translator("torch", tiny_ctranslate2, int8)
+    with pytest.raises(InputError, match="float16 is for GPUs"):
+        open_translator("torch", tiny_ctranslate2, DecodingOptions(compute_type="float16"), Placement("cpu"))
+    with pytest.raises(InputError, match="no engine is called 'marian'"):
+        open_translator("marian", tiny_ctranslate2)
+    with pytest.raises(InputError, match="needs a model"):
+        open_translator("ctranslate2", None)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_setting_that_an_engine_does_not_have_is_never_ignored(
+    engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path
+) -> None:
+    model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
+    with pytest.raises(InputError, match=f"the engine '{engine}' has no setting colour"):
+        open_translator(engine, model, settings={"colour": 1})
+
+
+def test_the_engines_that_have_a_setting_are_named(tiny_ctranslate2: Path) -> None:
+    with pytest.raises(InputError, match=r"no setting groups, diversity.*fairseq or torch has"):
+        open_translator("ctranslate2", tiny_ctranslate2, settings={"groups": 2, "diversity": 1.0})
+
+
+def test_a_broken_model_is_an_error_that_names_it(tiny_ctranslate2: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "model"
+    shutil.copytree(tiny_ctranslate2, broken)
+    (broken / "model.bin").write_bytes(b"\0" * 100)
+    with pytest.raises(InputError, match="CTranslate2 cannot open it"):
+        open_translator("ctranslate2", broken)
+
+
+def test_the_registry_imports_no_engine() -> None:
+    code = (
+        "import sys; import paraforge.translation.engines; "
+        "heavy = ('ctranslate2', 'torch', 'fairseq', 'sentencepiece'); "
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert list(ENGINES) == ["ctranslate2", "fairseq", "fake", "imported", "server", "torch"]

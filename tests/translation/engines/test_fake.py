@@ -1,0 +1,105 @@
+"""The engine without a model: deterministic, and broken on demand."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paraforge.base.errors import InputError
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.translation.engines import open_translator
+
+SENTENCES = [f"Tohle je věta číslo {number}, a má {number % 9} slov." for number in range(200)]
+
+
+def run(
+    sentences: list[str],
+    options: DecodingOptions | None = None,
+    placement: Placement | None = None,
+    **settings: object,
+) -> list[Hypotheses]:
+    return list(open_translator("fake", None, options, placement, settings).translate(sentences))
+
+
+@given(st.lists(st.text(max_size=40), max_size=20), st.integers(1, 200))
+def test_a_translation_depends_on_its_sentence_alone(sentences: list[str], batch_tokens: int) -> None:
+    together = run(sentences, placement=Placement(batch_tokens=batch_tokens))
+    alone = [run([sentence])[0] for sentence in sentences]
+    assert repr(together) == repr(alone)  # by repr, because NaN is not equal to itself
+
+
+def test_another_seed_gives_other_translations() -> None:
+    assert run(SENTENCES) == run(SENTENCES, seed=1)
+    assert run(SENTENCES) != run(SENTENCES, seed=2)
+
+
+def test_numbers_and_case_are_kept_and_words_are_english() -> None:
+    (result,) = run(["Pes má 4 nohy a 1 ocas."])
+    words = result.hypotheses[0].text.split()
+    assert words[2] == "4"
+    assert words[0][0].isupper()
+    assert result.hypotheses[0].text.endswith(".")
+    assert result.hypotheses[0].text.isascii()
+
+
+def test_nbest_is_ranked_by_score() -> None:
+    for result in run(SENTENCES, DecodingOptions(beam=5, nbest=5)):
+        scores = [hypothesis.score for hypothesis in result.hypotheses]
+        assert len(scores) == 5
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] < 0
+
+
+def test_the_best_of_nbest_is_the_best_alone() -> None:
+    best = [result.hypotheses[0] for result in run(SENTENCES)]
+    assert best == [result.hypotheses[0] for result in run(SENTENCES, DecodingOptions(nbest=7))]
+
+
+def test_sentences_fail_on_demand() -> None:
+    results = run(SENTENCES, fail_pattern=r"číslo \d*7,")
+    failed = [number for number, result in enumerate(results) if result.failed]
+    assert failed == [number for number in range(200) if number % 10 == 7]
+    assert results[7].failed == r"InjectedFailure: told to fail on 'číslo \\d*7,'"
+
+
+def test_defects_on_demand() -> None:
+    best = [result.hypotheses[0] for result in run(SENTENCES, defects=1.0)]
+    assert all(one.empty or one.non_finite or one.output_truncated for one in best)
+    assert 20 < sum(one.runaway for one in best) < 80
+    clean = [result.hypotheses[0] for result in run(SENTENCES)]
+    assert not any(one.empty or one.non_finite or one.output_truncated or one.runaway for one in clean)
+
+
+def test_long_sources_and_outputs_are_cut_and_marked() -> None:
+    options = DecodingOptions(maximum_source_tokens=10, maximum_target_tokens=5)
+    long, short = run(["slovo " * 20, "slovo " * 3], options)
+    assert long.source_truncated
+    assert long.hypotheses[0].output_truncated
+    assert len(long.hypotheses[0].text.split()) == 5
+    assert not short.source_truncated
+    assert not short.hypotheses[0].output_truncated
+
+
+def test_its_rate_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    run(SENTENCES[:50], sentences_per_second=500)
+    assert sum(slept) == pytest.approx(0.1)
+    slept.clear()
+    run(SENTENCES[:3], slow_pattern="číslo 1,", slow_seconds=0.2)
+    assert sum(slept) == pytest.approx(0.2)
+
+
+def test_rate_does_not_change_the_fingerprint_and_seed_does() -> None:
+    plain = open_translator("fake", None).fingerprint
+    assert open_translator("fake", None, settings={"sentences_per_second": 9.0}).fingerprint == plain
+    assert open_translator("fake", None, settings={"seed": 9}).fingerprint != plain
+    assert open_translator("fake", None, settings={"fail_pattern": "x"}).fingerprint != plain
+
+
+def test_an_unknown_setting_is_named() -> None:
+    with pytest.raises(InputError, match=r"no setting speed.*seed"):
+        open_translator("fake", None, settings={"speed": 3})

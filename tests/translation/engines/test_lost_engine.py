@@ -1,0 +1,106 @@
+"""Whatever happens to an engine is never held against a sentence: a healthy resume gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from paraforge.translation.decoding.batching import BatchEngine, Decoded, SourceTokens
+from paraforge.translation.decoding.faults import DeviceLostError, EngineError
+from paraforge.translation.decoding.finished_batches import kept_batches
+from paraforge.translation.decoding.translator import Hypotheses, Placement, Translator
+from paraforge.translation.engines import open_translator
+from tests.translation.engines.tiny_models import OPTIONS, SENTENCES
+
+ENGINES = ("ctranslate2", "fairseq", "fake", "torch")
+# What the engine raises, or gives, and for how long.
+FOR_EVER = {
+    "lost": RuntimeError("CUDA failed with error unspecified launch failure\nmore"),
+    "broken": ValueError("nothing works any more"),
+    "full": RuntimeError("CUDA failed with error out of memory"),
+}
+ONCE = {
+    "memory": RuntimeError("CUDA failed with error out of memory"),
+    "timeout": TimeoutError("no answer within 60 s"),
+    "other": ValueError("for a moment"),
+    "wrong answer": None,
+}
+
+
+class Faulty:
+    """An engine's `submit` that goes wrong at its nth batch."""
+
+    def __init__(self, engine: BatchEngine, fault: Exception | None, at: int, for_ever: bool) -> None:
+        self.submitted: list[list[str]] = []
+        self._submit = engine.submit
+        self._fault = fault
+        self._bad = range(at, 1_000_000 if for_ever else at + 1)
+
+    def __call__(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+        bad = len(self.submitted) in self._bad
+        self.submitted.append([source.sentence for source in batch])
+        wait = self._submit(batch)
+
+        def result() -> Decoded:
+            decoded = wait()
+            if bad and self._fault is not None:
+                raise self._fault
+            return decoded[1:] if bad else decoded
+
+        return result
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def open_engine(request: pytest.FixtureRequest) -> Callable[[], Translator]:
+    model = None if request.param == "fake" else request.getfixturevalue("tiny_ctranslate2")
+    if request.param == "fairseq":
+        model = request.getfixturevalue("tiny_fairseq")
+    return lambda: open_translator(request.param, model, OPTIONS, Placement("cpu", 1, 100))
+
+
+@pytest.fixture(scope="module")
+def expected(open_engine: Callable[[], Translator]) -> list[Hypotheses]:
+    return list(open_engine().translate(SENTENCES))
+
+
+def translate(translator: Translator, path: Path) -> list[Hypotheses]:
+    with kept_batches(path):
+        return list(translator.translate(SENTENCES))
+
+
+def batches_of(open_engine: Callable[[], Translator]) -> int:
+    translator = open_engine()
+    whole = Faulty(translator, None, 1_000_000, False)  # type: ignore[arg-type]
+    translator.submit = whole  # type: ignore[attr-defined]
+    list(translator.translate(SENTENCES))
+    return len(whole.submitted)
+
+
+@pytest.mark.parametrize("fault", [*FOR_EVER, *ONCE])
+def test_no_sentence_fails_for_what_happened_to_the_engine(
+    open_engine: Callable[[], Translator], expected: list[Hypotheses], tmp_path: Path, fault: str
+) -> None:
+    number = batches_of(open_engine)
+    assert number > 4
+    for at in range(number):
+        path = tmp_path / f"{at}.unfinished"
+        translator = open_engine()
+        faulty = Faulty(translator, FOR_EVER.get(fault, ONCE.get(fault)), at, fault in FOR_EVER)  # type: ignore[arg-type]
+        translator.submit = faulty  # type: ignore[attr-defined]
+        if fault in FOR_EVER or fault == "wrong answer":
+            with pytest.raises(DeviceLostError if fault == "lost" else EngineError):
+                translate(translator, path)
+        else:
+            # The batch is tried again as a whole: halves of it might be rounded in another way.
+            assert translate(translator, path) == expected
+        healthy = open_engine()
+        resumed = Faulty(healthy, None, 1_000_000, False)  # type: ignore[arg-type]
+        healthy.submit = resumed  # type: ignore[attr-defined]
+        assert translate(healthy, path) == expected
+        with suppress(FileNotFoundError):
+            assert b"CUDA" not in path.read_bytes()
+        if fault == "lost":
+            assert len(resumed.submitted) == number - at  # what was finished is not done again

@@ -1,0 +1,177 @@
+"""The engine ``server``: what it asks, what it makes of the answers, its options, key and address."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from paraforge.base.errors import InputError, MissingPackageError
+from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.engines import open_translator
+from tests.translation.decoding.remote.fake_server import (
+    KEY,
+    FakeServer,
+    Json,
+    Reply,
+    choice,
+    completion,
+    translated,
+)
+from tests.translation.engines.helpers import EXPECTED, SENTENCES, texts, translate
+
+pytest.importorskip("openai")
+
+
+def test_an_answer_that_repeats_itself_is_marked(server: FakeServer) -> None:
+    server.behave = lambda sentence, body, nth: Reply(completion([choice("he said " + "and so " * 30)]))
+    (found,) = translate(["Pes spí."])
+    assert [hypothesis.runaway for hypothesis in found.hypotheses] == [True]
+
+
+def test_what_is_sent_and_what_comes_back(server: FakeServer) -> None:
+    found = translate(["Pes spí.", "", "  "], source_language="Czech", body={"top_k": 5, "max_tokens": None})
+    assert [one.hypotheses[0].text for one in found] == ["Pess spí.s", "", ""]
+    best = found[0].hypotheses[0]
+    assert (best.score, best.tokens, best.non_finite, best.output_truncated) == (-0.375, 2, False, False)
+    (body,) = server.bodies  # nothing is asked about blanks
+    assert [one["role"] for one in body.pop("messages")] == ["system", "user"]
+    assert body == {"model": "m", "temperature": 0.0, "seed": 1, "logprobs": True, "top_k": 5}
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_requests_at_a_time(server: FakeServer) -> None:
+    """After some answers, none is given before seven requests wait for one."""
+    seven = threading.Event()
+
+    def behave(sentence: str, body: Json, nth: int) -> Reply:
+        if server.under_way >= 7:
+            seven.set()
+        if len(server.bodies) > 20:
+            seven.wait(60)
+            seven.set()  # or all the others would wait as long
+        return dataclasses.replace(translated(sentence, body), seconds=0.02)
+
+    server.behave = behave
+    assert texts(translate(SENTENCES * 3, concurrency=7)) == EXPECTED * 3
+    assert server.most_under_way == 7
+
+
+def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeServer) -> None:
+    """Each request brings two of the four answers that are asked for, or fewer."""
+    answers = [choice("one", [-1.0]), choice("two", [-0.5]), choice("one", [-1.0]), choice("", [-0.1])]
+
+    def behave(sentence: str, body: Json, nth: int) -> Reply:
+        return Reply(completion(answers[2 * (nth - 1) : 2 * nth]))
+
+    server.behave = behave
+    (found,) = translate(["věta"], nbest=3, temperature=1.0, samples=4)
+    assert [(one.text, one.score) for one in found.hypotheses] == [("two", -0.5), ("one", -1.0)]
+    assert [(body.get("n"), body["seed"]) for body in server.bodies] == [(4, 1), (2, 3)]
+
+
+def test_answers_that_are_no_translations_fail_with_the_reason(
+    server: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    said = {
+        "a": "I'm sorry, but I can't assist with that.",
+        "b": "Translation: something",
+        "c": "",
+        "d": "one two three four five six seven",
+    }
+    server.behave = lambda sentence, body, nth: Reply(
+        completion([choice(said[sentence], None, "length" if sentence == "d" else "stop")])
+    )
+    a, b, c, d = translate(list(said))
+    assert (a.failed, b.failed) == ("refusal", "explanation")
+    assert said["a"] in caplog.text and said["b"] in caplog.text
+    assert c.hypotheses[0].empty and d.hypotheses[0].output_truncated
+
+
+def test_a_source_that_is_too_long_is_cut_and_marked(server: FakeServer) -> None:
+    options = DecodingOptions(maximum_source_tokens=4)
+    translator = open_translator("server", None, options, settings={"model": "m"})
+    found = list(translator.translate(["dlouhá věta, která", "věta."]))
+    assert [one.source_truncated for one in found] == [True, False]
+    assert set(server.asked) == {"dlouhá věta,", "věta."}
+
+
+def test_the_fingerprint_is_of_what_decides_a_translation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fingerprint(options: DecodingOptions = DecodingOptions(), **changes: Any) -> str:
+        return open_translator("server", None, options, settings={"model": "m", **changes}).fingerprint
+
+    monkeypatch.setenv("PARAFORGE_SERVER_URL", "http://one/v1")
+    first = fingerprint()
+    monkeypatch.setenv("PARAFORGE_SERVER_URL", "http://two/v1")
+    monkeypatch.setenv("OTHER", "http://three/v1")
+    same = [
+        fingerprint(url_variable="OTHER", key_variable="OTHER", concurrency=3),
+        fingerprint(timeout_seconds=1, patience_seconds=1),
+        fingerprint(DecodingOptions(beam=4, length_penalty=0.5)),
+        fingerprint(user="{sentence}", examples=[]),
+    ]
+    assert set(same) == {first}
+    other = [
+        fingerprint(model="n"),
+        fingerprint(source_language="Czech"),
+        fingerprint(target_language="German"),
+        fingerprint(system="Translate."),
+        fingerprint(user="Czech: {sentence}"),
+        fingerprint(examples=[{"source": "a", "translation": "b"}]),
+        fingerprint(temperature=0.5),
+        fingerprint(top_p=0.5),
+        fingerprint(seed=2),
+        fingerprint(logprobs=False),
+        fingerprint(body={"top_k": 1}),
+        fingerprint(DecodingOptions(maximum_target_tokens=9)),
+    ]
+    assert len({first, *other}) == len(other) + 1
+
+
+@pytest.mark.parametrize(
+    "value", [None, "", "localhost:8000", "ftp://localhost", "http://[::1", "http://a:b/v1"]
+)
+def test_no_address(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    monkeypatch.delenv("PARAFORGE_SERVER_URL", raising=False)
+    if value is not None:
+        monkeypatch.setenv("PARAFORGE_SERVER_URL", value)
+    with pytest.raises(InputError, match="Set PARAFORGE_SERVER_URL") as error:
+        translate()
+    assert not value or value not in str(error.value).replace("http://localhost:8000/v1", "")
+
+
+@pytest.mark.parametrize("key", ["klíč", "two\nlines"])
+def test_no_key(server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(InputError, match="OPENAI_API_KEY is no key") as error:
+        translate()
+    assert key not in str(error.value) and not server.bodies
+
+
+@pytest.mark.parametrize(
+    "usage", [None, [], {"prompt_tokens": "many", "completion_tokens": -3}, {"prompt_tokens": None}]
+)
+def test_tokens_that_are_not_counted(server: FakeServer, usage: Any) -> None:
+    server.behave = lambda sentence, body, nth: Reply({**completion([choice("A dog.")]), "usage": usage})
+    assert texts(translate(["Pes."])) == ["A dog."]
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingPackageError, match=r"\[server\]'"):
+        translate()
+
+
+def test_neither_address_nor_key_is_logged(server: FakeServer, caplog: pytest.LogCaptureFixture) -> None:
+    server.behave = lambda sentence, body, nth: Reply(f"{KEY} at {server.url}", 500) if nth < 3 else None
+    with caplog.at_level(logging.INFO):
+        assert texts(translate(SENTENCES[:4])) == EXPECTED[:4]
+    assert "input and" in caplog.text
+    assert KEY not in caplog.text and str(server.port) not in caplog.text
+    assert os.environ["OPENAI_API_KEY"] == KEY

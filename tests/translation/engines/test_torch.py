@@ -1,0 +1,179 @@
+"""The engine torch: every kind of model, half precision, and varied hypotheses."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.units import load_processor
+from paraforge.translation.decoding.translator import DecodingOptions, Placement
+from paraforge.translation.engines import open_translator
+from paraforge.translation.engines.torch import TorchTranslator
+from paraforge.translation.models.model_file import ModelFile
+from paraforge.translation.torch_search.graphs import RecordedSteps
+from paraforge.translation.torch_search.search import Search
+from paraforge.translation.torch_search.weights import load_weights
+from tests.translation.engines.tiny_models import OPTIONS, SENTENCES, agree, run, write_variant
+from tests.translation.models.tiny import write_ctranslate2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"encoder_normalize_before": True, "decoder_normalize_before": True}, id="pre-norm"),
+        pytest.param({"encoder_learned_pos": True, "decoder_learned_pos": True}, id="learned positions"),
+        pytest.param(
+            {"share_all_embeddings": False, "share_decoder_input_output_embed": False}, id="own embeddings"
+        ),
+        pytest.param(
+            {"activation_fn": "gelu", "no_scale_embedding": True}, id="gelu, embeddings as they are"
+        ),
+        pytest.param({"layernorm_embedding": True, "encoder_layers": 3}, id="normalised embeddings"),
+    ],
+)
+def test_architectures_agree_with_fairseq(
+    changes: dict[str, Any], tiny_fairseq: Path, tmp_path: Path
+) -> None:
+    model = write_variant(tiny_fairseq, tmp_path / "model", **changes)
+    converted = write_ctranslate2(model, tmp_path / "converted")
+    # Random models seldom end a sentence, and cut hypotheses fairseq ranks by the end that it forces on them:
+    # with one hypothesis there is nothing to rank.
+    options = DecodingOptions(beam=1, maximum_target_tokens=12)
+    expected = run("fairseq", model, SENTENCES[:20], options)
+    agree(expected, run("torch", converted, SENTENCES[:20], options))
+    assert len({result.hypotheses[0].text for result in expected}) > 5
+
+
+def test_weights_stored_in_few_bits_are_read(tiny_fairseq: Path, tmp_path: Path) -> None:
+    from ctranslate2.converters import FairseqConverter
+
+    plain = write_ctranslate2(tiny_fairseq, tmp_path / "float32")
+    expected = ModelFile(plain)
+    name = "decoder/layer_0/ffn/linear_0/weight"
+    for kind, tolerance in (("int8", 0.01), ("int16", 0.01), ("float16", 1e-3), ("bfloat16", 1e-2)):
+        folder = tmp_path / kind
+        with contextlib.redirect_stdout(io.StringIO()):
+            FairseqConverter(
+                str(tiny_fairseq / "checkpoint.pt"), str(tiny_fairseq), source_lang="cs", target_lang="en"
+            ).convert(str(folder), quantization=kind)
+        found = ModelFile(folder).array(name)
+        assert found.dtype == np.float32
+        assert np.abs(found - expected.array(name)).max() < tolerance * np.abs(found).max()
+        shutil.copy(tiny_fairseq / "sentencepiece.model", folder)
+        assert len(run("torch", folder, SENTENCES[:3])) == 3
+
+
+def test_tied_matrices_are_there_once(tiny_ctranslate2: Path) -> None:
+    weights = load_weights(ModelFile(tiny_ctranslate2), torch.device("cpu"), torch.float32)
+    assert weights.source.tokens.data_ptr() == weights.target.tokens.data_ptr()
+    assert weights.target.tokens.data_ptr() == weights.projection.weight.data_ptr()
+
+
+def test_bfloat16_is_close(tiny_ctranslate2: Path) -> None:
+    expected = run("torch", tiny_ctranslate2)
+    found = run(
+        "torch",
+        tiny_ctranslate2,
+        options=DecodingOptions(beam=4, maximum_target_tokens=30, compute_type="bfloat16"),
+    )
+    same = [a.hypotheses[0].text == b.hypotheses[0].text for a, b in zip(expected, found, strict=True)]
+    assert sum(same) > 0.8 * len(same)
+    for one, other, equal in zip(expected, found, same, strict=True):
+        assert not equal or abs(one.hypotheses[0].score - other.hypotheses[0].score) < 0.05
+
+
+def test_target_length_follows_source_length_if_asked(tiny_ctranslate2: Path) -> None:
+    found = run("torch", tiny_ctranslate2, target_factor=0.5, target_extra=1)
+    processor = load_processor(tiny_ctranslate2 / "sentencepiece.model")
+    for sentence, result in zip(SENTENCES, found, strict=True):
+        source = len(processor.encode(sentence)) + 1
+        assert result.hypotheses[0].tokens <= max(2, int(0.5 * source) + 1)
+    assert any(result.hypotheses[0].output_truncated for result in found)
+
+
+def test_groups_and_samples_give_different_hypotheses(tiny_ctranslate2: Path) -> None:
+    options = DecodingOptions(beam=6, nbest=3, maximum_target_tokens=30)
+    for settings in ({"groups": 3, "diversity": 3.0}, {"method": "sampling", "temperature": 1.5}):
+        found = run("torch", tiny_ctranslate2, options=options, **settings)
+        for result in found:
+            texts = [h.text for h in result.hypotheses]
+            scores = [h.score for h in result.hypotheses]
+            assert 1 <= len(texts) <= 3
+            assert scores == sorted(scores, reverse=True)
+        assert found == run("torch", tiny_ctranslate2, options=options, **settings)
+        assert sum(len(result.hypotheses) for result in found) > 2 * len(found)
+
+
+def test_a_forced_beginning_is_in_every_text(tiny_ctranslate2: Path) -> None:
+    for result in run("torch", tiny_ctranslate2, forced_prefix="big house"):
+        assert result.hypotheses[0].text.startswith("big house")
+
+
+def test_settings_are_in_the_fingerprint_and_are_checked(tiny_ctranslate2: Path) -> None:
+    def fingerprint(**settings: Any) -> str:
+        return open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu"), settings).fingerprint
+
+    changes: list[dict[str, Any]] = [
+        {},
+        {"groups": 2},
+        {"method": "sampling"},
+        {"method": "sampling", "seed": 2},
+        {"target_factor": 2.0},
+    ]
+    assert len({fingerprint(**one) for one in changes}) == len(changes)
+    assert fingerprint(groups=1) == fingerprint()
+    for wrong, message in (
+        ({"speed": 3}, "no setting speed"),
+        ({"groups": 3}, "cannot be shared by 3 groups"),
+        ({"method": "sampling", "groups": 2}, "samples have no groups"),
+        ({"top_p": 0.0}, "top_p is 0.0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            fingerprint(**wrong)
+
+
+def test_recorded_steps_give_what_plain_steps_give(
+    tiny_ctranslate2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bookkeeping of CUDA graphs with a recording that computes; the graphs themselves need a GPU."""
+
+    class Recording:
+        def __init__(self, step: Any, state: Any, forcing: bool) -> None:
+            self.replay = lambda: step(state, forcing)
+
+    monkeypatch.setattr(
+        RecordedSteps, "_recorded", lambda self, step, state, forcing: Recording(step, state, forcing)
+    )
+    translator = open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu"))
+    assert isinstance(translator, TorchTranslator)
+    plain = translator._search("float32")
+    from paraforge.translation.torch_search.search import Pace
+
+    pace = Pace(look_every=4, keep=0.75, doubling=True, batch_sizes=(8, 16, 32, 64), source_multiple=8)
+    recorded = RecordedSteps(Search(plain.weights, plain.rules, pace))
+    replaying = Search(plain.weights, plain.rules, pace, recorded.state, recorded.step)
+    requests = [translator._request(source) for source in translator.encode(SENTENCES)]
+    for _ in range(2):
+        for one, other in zip(plain.run(requests), replaying.run(requests), strict=True):
+            assert [h.tokens for h in one] == [h.tokens for h in other]
+    assert recorded.replayed > 10
+    recorded.forget()
+    replaying.run(requests)
+
+
+def test_two_threads_may_share_a_translator(tiny_ctranslate2: Path) -> None:
+    translator = open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu", batch_tokens=60))
+    halves = [SENTENCES[:30], SENTENCES[30:]]
+    expected = [list(translator.translate(half)) for half in halves]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda half: list(translator.translate(half)), halves))
+    assert found == expected

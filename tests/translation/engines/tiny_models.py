@@ -1,0 +1,64 @@
+"""Translating the tiny model's sentences, and random models of other architectures."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.translation.engines import open_translator
+from tests.translation.models.tiny import bitext, save_checkpoint
+
+SENTENCES = [source for source, _ in bitext(60, seed=5, longest=9)]
+OPTIONS = DecodingOptions(beam=4, maximum_target_tokens=30)
+
+
+def run(
+    engine: str,
+    model: Path,
+    sentences: list[str] | None = None,
+    options: DecodingOptions = OPTIONS,
+    **settings: Any,
+) -> list[Hypotheses]:
+    translator = open_translator(engine, model, options, Placement("cpu"), settings)
+    return list(translator.translate(SENTENCES if sentences is None else sentences))
+
+
+def agree(expected: list[Hypotheses], found: list[Hypotheses], tolerance: float = 1e-4) -> None:
+    for one, other in zip(expected, found, strict=True):
+        assert [h.text for h in one.hypotheses] == [h.text for h in other.hypotheses]
+        for a, b in zip(one.hypotheses, other.hypotheses, strict=True):
+            assert a.score == pytest.approx(b.score, abs=tolerance)
+            assert (a.tokens, a.output_truncated) == (b.tokens, b.output_truncated)
+
+
+def write_variant(tiny: Path, folder: Path, **changes: Any) -> Path:
+    """A random model of another architecture over the tiny model's vocabulary."""
+    from paraforge.translation.models.fairseq_compat import import_fairseq, load_checkpoint
+
+    import_fairseq()
+    from fairseq.data import Dictionary
+    from fairseq.models import build_model
+    from fairseq.tasks.translation import TranslationTask
+
+    folder.mkdir()
+    for name in ("dict.cs.txt", "dict.en.txt", "sentencepiece.model"):
+        shutil.copy(tiny / name, folder)
+    arguments = argparse.Namespace(**{**vars(load_checkpoint(tiny / "checkpoint.pt")["args"]), **changes})
+    dictionary = Dictionary.load(str(tiny / "dict.cs.txt"))
+    torch.manual_seed(3)
+    with contextlib.redirect_stdout(io.StringIO()):
+        model = build_model(arguments, TranslationTask(arguments, dictionary, dictionary))
+    for name, parameter in model.named_parameters():
+        if "norm" not in name:
+            # Strong layers and weak embeddings: otherwise every token is followed by itself.
+            torch.nn.init.normal_(parameter, std=0.4 if "embed" in name or parameter.dim() == 1 else 1.0)
+    save_checkpoint(folder / "checkpoint.pt", arguments, model.state_dict())
+    return folder

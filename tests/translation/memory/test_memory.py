@@ -1,0 +1,271 @@
+"""The translation memory: no sentence is translated twice, and no byte of the result shows it."""
+
+from __future__ import annotations
+
+import errno
+import random
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from paraforge.base import interrupts
+from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.shards import libraries
+from paraforge.base.shards.store import read_parquet
+from paraforge.translation.decoding import batching
+from paraforge.translation.engines.fake import Fake
+from paraforge.translation.memory import memory
+from paraforge.translation.stage import assembly
+from paraforge.translation.stage.translate import TranslationReport
+from tests.here import Countdown
+from tests.translation.stage.test_translate import Row, found, parameters, run, write_corpus
+
+CHOSEN = parameters(nbest=2, sentences_per_task=8, fake=Fake(fail_pattern="špatná", defects=0.3))
+
+
+def corpus_of(path: Path, texts: list[str], rows_per_shard: int = 40) -> Path:
+    """A corpus in which some rows are rejected: those that say so."""
+    rows: list[Row] = [(text, "too_long" if "dlouhá" in text else None, None) for text in texts]
+    return write_corpus(path, rows, rows_per_shard)
+
+
+def counts(report: TranslationReport) -> tuple[int, int, int]:
+    """From memory, translated, failed: they are all sentences."""
+    parts = (report.sentences_from_memory, report.sentences_translated, report.sentences_failed)
+    assert sum(parts) == report.sentences
+    return parts
+
+
+TEXTS = st.lists(
+    st.sampled_from([f"věta {number}" for number in range(25)] + ["špatná", "dlouhá", ""]), max_size=30
+)
+EDITS = st.lists(
+    st.tuples(
+        st.sampled_from(["drop", "add", "move", "repeat", "shuffle", "clean", "shards"]),
+        st.randoms(use_true_random=False),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def edited(texts: list[str], size: int, edit: str, dice: random.Random) -> tuple[list[str], int]:
+    """The corpus after an edit, and its rows a shard."""
+    texts = list(texts)
+    place = dice.randrange(len(texts)) if texts else 0
+    match edit:
+        case "drop":
+            del texts[place : place + 3]
+        case "add":
+            texts[place:place] = [f"nová {dice.randrange(9)}", "věta 3"]
+        case "move":
+            texts = [*texts[:place], *texts[place + 1 :], *texts[place : place + 1]]
+        case "repeat":
+            texts += texts[place:]
+        case "shuffle":
+            dice.shuffle(texts)
+        case "clean":
+            texts = [text.removesuffix("1") for text in texts]
+        case "shards":
+            size = 5 + size % 7
+    return texts, size
+
+
+@given(TEXTS, EDITS)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_edits_translate_what_was_never_seen_and_give_what_a_fresh_run_gives(
+    tmp_path_factory: pytest.TempPathFactory,
+    seen: list[str],
+    texts: list[str],
+    edits: list[tuple[str, random.Random]],
+) -> None:
+    root = tmp_path_factory.mktemp("edits")
+    ever: set[str] = set()
+    size = 9
+    for number, (edit, dice) in enumerate([("none", random.Random(1)), *edits]):
+        texts, size = edited(texts, size, edit, dice)
+        corpus = corpus_of(root / f"ingested-{number}", texts, size)
+        seen.clear()
+        report, published = run(root, corpus, CHOSEN)
+        waiting = {text for text in texts if "dlouhá" not in text}
+        # A failed sentence is tried again; every other one is translated once and never again.
+        assert sorted(seen) == sorted(waiting - ever)
+        ever |= waiting - {"špatná"}
+        assert counts(report)[0] == len(waiting) - len(set(seen))
+        _, fresh = run(root / f"fresh-{number}", corpus, CHOSEN)
+        assert published.records == fresh.records
+
+
+MANY = [f"věta {number * 7919 % 97} zde" for number in range(150)]
+
+
+@pytest.mark.parametrize("looks", [2, 9, 20])
+def test_killed_anywhere_after_an_edit_it_goes_on_with_the_same_tasks(
+    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    before, after = corpus_of(tmp_path / "before", MANY[:60]), corpus_of(tmp_path / "after", MANY[3:])
+    for name in ("whole", "parts"):
+        run(tmp_path / name, before, CHOSEN)
+    seen.clear()
+    whole, expected = run(tmp_path / "whole", after, CHOSEN)
+    tasks = list(seen)
+    seen.clear()
+    monkeypatch.setattr(interrupts, "_stop", Countdown(looks))
+    with pytest.raises(Interrupted):
+        run(tmp_path / "parts", after, CHOSEN)
+    monkeypatch.undo()
+    report, published = run(tmp_path / "parts", after, CHOSEN)
+    assert published.records == expected.records
+    assert published.description == expected.description
+    assert counts(report) == counts(whole) == (60, 37, 0)
+    assert len(tasks) == 37
+
+
+def test_what_a_killed_run_finished_is_known_to_a_run_over_another_corpus(
+    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(batching, "stop_requested", lambda: len(seen) > 40)
+        with pytest.raises(Interrupted):
+            run(tmp_path, corpus_of(tmp_path / "before", MANY), CHOSEN)
+    finished = len(list((tmp_path / "work" / "translate-sentences").glob("*.parquet")))
+    assert finished > 0
+    seen.clear()
+    report, _ = run(tmp_path, corpus_of(tmp_path / "after", MANY[::-1]), CHOSEN)
+    assert counts(report) == (8 * finished, 97 - 8 * finished, 0)
+    assert len(seen) == 97 - 8 * finished
+
+
+def test_projects_share_a_memory_and_the_first_translation_counts(tmp_path: Path, seen: list[str]) -> None:
+    shared = {"translation_memory": tmp_path / "shared"}
+    run(tmp_path / "one", corpus_of(tmp_path / "a", MANY[:80]), CHOSEN, **shared)
+    report, _ = run(tmp_path / "two", corpus_of(tmp_path / "b", MANY[40:]), CHOSEN, **shared)
+    assert report.sentences_from_memory == len(set(MANY[:80]) & set(MANY[40:])) > 0
+    assert sorted(seen) == sorted(set(MANY))
+    assert not (tmp_path / "one" / "work" / "memory").exists()
+
+
+def no_links(source: Path, target: Path) -> None:
+    raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_several_writers_at_once_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    target = memory.open_set(tmp_path, {"engine": "fake"})
+    batches = [[f"{writer} {number}" for number in range(30)] for writer in range(8)]
+    tables = []
+    for texts in batches:
+        run(tmp_path / texts[0], corpus_of(tmp_path / texts[0] / "in", texts), CHOSEN)
+        (own,) = memory.sets_of(tmp_path / texts[0] / "work" / "memory")
+        (segment,) = own.segments()
+        tables.append(read_parquet(segment.path))
+    if not links:
+        monkeypatch.setattr("paraforge.translation.memory.memory.os.link", no_links)
+    writers = [threading.Thread(target=target.add, args=([(table, {})],)) for table in tables]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sum(segment.sentences for segment in target.segments()) == 240
+    assert sorted(path.name for path in target.path.glob("0*.json")) == [
+        f"{number:08d}.json" for number in range(1, 9)
+    ]
+    # What is there already, to the byte, is not added again.
+    assert target.add([(tables[0], {})]) and len(target.segments()) == 8
+
+
+@pytest.mark.parametrize(("shuffled", "most"), [(False, 13 + 20), (True, 3 * 13)])
+def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffled: bool, most: int
+) -> None:
+    """13 segments; 20 small blocks, or three large ones, of 97 sentences."""
+    monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 8)
+    run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
+    monkeypatch.setattr(assembly, "_BLOCK", 10)
+    texts = random.Random(1).sample(MANY, len(MANY)) if shuffled else MANY
+    corpus = corpus_of(tmp_path / "again", texts)
+    _, expected = run(tmp_path / "fresh", corpus, CHOSEN)
+    read = []
+
+    def reading(path: Path, columns: list[str]) -> object:
+        read.append(path)
+        return read_parquet(path, columns)
+
+    monkeypatch.setattr(assembly, "read_parquet", reading)
+    _, published = run(tmp_path, corpus, CHOSEN)
+    assert len(set(read)) == 13 and len(read) <= most
+    assert published.records == expected.records
+
+
+def test_translated_anew_on_request(tmp_path: Path, seen: list[str]) -> None:
+    corpus = corpus_of(tmp_path / "in", MANY)
+    _, expected = run(tmp_path, corpus, CHOSEN)
+    anew = CHOSEN.model_copy(update={"memory": False})
+    for _ in range(2):
+        seen.clear()
+        report, published = run(tmp_path, corpus, anew)
+        assert counts(report) == (0, 97, 0)
+        assert (len(seen), published.records) == (97, expected.records)
+    seen.clear()
+    run(tmp_path, corpus, CHOSEN)
+    assert not seen
+
+
+def test_another_version_of_a_library_is_not_mixed_in_unasked(
+    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = corpus_of(tmp_path / "a", MANY[:50]), corpus_of(tmp_path / "b", MANY)
+    monkeypatch.setattr("paraforge.translation.engines.fake.LIBRARIES", ("numpy",))
+    run(tmp_path, first, CHOSEN)
+    with monkeypatch.context() as patch:
+        patch.setattr(libraries, "version", lambda name: "0.1")
+        seen.clear()
+        run(tmp_path, first, CHOSEN)  # all of it is there, of one version: no mixture
+        assert not seen
+        with pytest.raises(InputError, match=r"50 sentences|numpy .* \(0.1 is installed\)"):
+            run(tmp_path, second, CHOSEN)
+        report, published = run(tmp_path, second, CHOSEN, other_versions="reuse")
+        assert report.sentences_from_memory == 50
+        assert len(published.description["libraries"]["numpy"]) == 2
+        report, _ = run(tmp_path, second, CHOSEN, other_versions="redo")
+        assert counts(report) == (47, 50, 0)
+        report, published = run(tmp_path, second, CHOSEN)
+        assert report.sentences_from_memory == 97
+        assert published.description["libraries"]["numpy"] == ["0.1"]
+
+
+def test_the_index_says_how_the_corpus_came_about(tmp_path: Path) -> None:
+    run(tmp_path, corpus_of(tmp_path / "a", MANY[:50]), CHOSEN)
+    for _ in range(2):  # done again, it says the same
+        _, published = run(tmp_path, corpus_of(tmp_path / "b", MANY), CHOSEN)
+        said = published.description
+        assert (said["sentences"], said["sentences_from_memory"]) == (97, 50)
+
+
+def test_failed_sentences_are_tried_again(tmp_path: Path, seen: list[str]) -> None:
+    corpus = corpus_of(tmp_path / "in", ["dobrá", "špatná", "dobrá"])
+    failing, _ = run(tmp_path, corpus, CHOSEN)
+    assert counts(failing) == (0, 1, 1)
+    assert failing.failed == {"InjectedFailure: told to fail on 'špatná'": 1}
+    seen.clear()
+    again, published = run(tmp_path, corpus, CHOSEN)
+    assert counts(again) == (1, 0, 1)
+    assert seen == ["špatná"]
+    assert [row["failed"] is None for row in found(published) if row["rank"] == 0] == [True, False, True]
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
+    work = tmp_path / "work"
+    assert sorted(path.name for path in (work / "translation").iterdir()) == [
+        "current.json",
+        "distinct",
+        "lock",
+        "tasks.json",
+    ]
+    assert not list((work / "translate-sentences").glob("*.parquet"))

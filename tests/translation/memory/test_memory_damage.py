@@ -1,0 +1,134 @@
+"""The translation memory on a disk that damages, fills up or refuses: what is lost, and what is said."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json
+from paraforge.base.shards.store import ShardRecord, write_shard
+from paraforge.translation.memory import memory
+from tests.translation.memory.test_memory import CHOSEN, MANY, corpus_of, counts
+from tests.translation.stage.test_translate import run
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "gone", "entry", "entry cut"])
+def test_a_damaged_file_costs_its_own_sentences(
+    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 20)
+    corpus = corpus_of(tmp_path / "in", MANY)
+    _, expected = run(tmp_path, corpus, CHOSEN)
+    (directory,) = (tmp_path / "work" / "memory").iterdir()
+    segments = sorted(directory.glob("*.parquet"))
+    assert len(segments) == 5
+    path = directory / "00000001.json" if damage.startswith("entry") else segments[2]
+    content = path.read_bytes()
+    middle = len(content) // 2
+    changed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    match damage.partition(" ")[2] or damage:
+        case "gone":
+            path.unlink()
+        case "cut":
+            path.write_bytes(content[: len(content) // 2])
+        case _:
+            path.write_bytes(changed)
+    seen.clear()
+    report, published = run(tmp_path, corpus, CHOSEN)
+    assert published.records == expected.records
+    lost = 97 if damage.startswith("entry") else report.sentences_translated
+    assert 0 < lost <= 24 or damage.startswith("entry")
+    assert sorted(seen) == sorted(set(seen)) and len(seen) == lost
+    seen.clear()
+    again, published = run(tmp_path, corpus, CHOSEN)
+    assert (published.records, seen, again.sentences_from_memory) == (expected.records, [], 97)
+
+
+@pytest.mark.parametrize("size", [0, 40])
+def test_an_entry_that_is_being_written_is_read_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Where there are no hard links, a host may find an entry of which a part is written."""
+    run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
+    (target,) = memory.sets_of(tmp_path / "work" / "memory")
+    (entry,) = target.path.glob("0*.json")
+    content = entry.read_bytes()
+    entry.write_bytes(content[:size])
+    monkeypatch.setattr(
+        "paraforge.translation.memory.memory.time.sleep", lambda seconds: entry.write_bytes(content)
+    )
+    assert sum(segment.sentences for segment in target.segments()) == 97
+
+
+def test_an_entry_of_a_newer_version_is_not_taken_for_a_damaged_one(tmp_path: Path, seen: list[str]) -> None:
+    corpus = corpus_of(tmp_path / "in", MANY)
+    run(tmp_path, corpus, CHOSEN)
+    (entry,) = (tmp_path / "work" / "memory").glob("*/0*.json")
+    entry.write_text(json.dumps({**json.loads(entry.read_text()), "format": 2}))
+    seen.clear()
+    with pytest.raises(InputError, match=r"00000001.json: written in format 2.*Upgrade"):
+        run(tmp_path, corpus, CHOSEN)
+    assert not seen
+
+
+def test_an_entry_names_files_of_its_own_set_only(tmp_path: Path) -> None:
+    run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
+    (target,) = memory.sets_of(tmp_path / "work" / "memory")
+    (entry,) = target.path.glob("0*.json")
+    (segment,) = json.loads(entry.read_text())["segments"]
+    listed = [{**segment, "path": "../../../in/shard-00000.parquet", "later": 1}]
+    entry.write_text(json.dumps({"format": 1, "check": hash_json(listed), "segments": listed}))
+    assert target.segments() == []
+
+
+def test_a_memory_that_cannot_be_written_is_found_out_before_anything_is_translated(
+    tmp_path: Path, seen: list[str]
+) -> None:
+    shared = tmp_path / "shared"
+    first, second = corpus_of(tmp_path / "a", MANY[:50]), corpus_of(tmp_path / "b", MANY)
+    run(tmp_path / "one", first, CHOSEN, translation_memory=shared)
+    seen.clear()
+    # What is known can be had: nothing is to be added.
+    (found,) = shared.iterdir()
+    found.chmod(0o555)
+    try:
+        report, _ = run(tmp_path / "two", first, CHOSEN, translation_memory=shared)
+        assert counts(report) == (50, 0, 0)
+        if not os.access(found, os.W_OK):  # nobody keeps the administrator from writing
+            with pytest.raises(InputError, match=r"nothing can be added to this translation memory: Perm"):
+                run(tmp_path / "two", second, CHOSEN, translation_memory=shared)
+    finally:
+        found.chmod(0o755)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"nothing can be added .*resources.translation_memory"):
+        run(tmp_path / "three", second, CHOSEN, translation_memory=tmp_path / "file")
+    assert not seen
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 20)
+    corpus = corpus_of(tmp_path / "in", MANY)
+    _, expected = run(tmp_path / "other", corpus, CHOSEN)
+    written = []
+
+    def full(table: pa.Table, path: Path) -> ShardRecord:
+        written.append(path)
+        if len(written) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_shard(table, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "write_shard", full)
+        with pytest.raises(OSError, match="No space"):
+            run(tmp_path, corpus, CHOSEN)
+    assert not list((tmp_path / "work" / "memory").rglob("*.parquet"))
+    # The tasks are finished and are not translated again.
+    report, published = run(tmp_path, corpus, CHOSEN)
+    assert published.records == expected.records
+    assert report.reused_tasks == report.tasks == 13

@@ -1,0 +1,272 @@
+"""Translations out of a memory and into it, and what of a memory is in use."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import InputError, Interrupted
+from paraforge.translation.engines.fake import Fake
+from paraforge.translation.engines.imported import Imported
+from paraforge.translation.memory.files import export_set, import_file
+from paraforge.translation.memory.inventory import contents
+from paraforge.translation.memory.memory import sets_of
+from tests.here import run_command
+from tests.translation.memory.test_memory import corpus_of, counts
+from tests.translation.stage.test_translate import found, parameters, run
+
+CHOSEN = parameters(nbest=2, fake=Fake(fail_pattern="špatná", defects=0.3))
+TEXTS = [f"věta {number}" for number in range(30)] + ["špatná", ""]
+
+
+def invoke(*arguments: str | Path) -> str:
+    return str(run_command("memory", *arguments).output)
+
+
+def test_what_is_exported_is_known_where_it_is_imported(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path / "in", TEXTS)
+    _, expected = run(tmp_path / "here", corpus, CHOSEN)
+    exported = tmp_path / "out" / "exported.parquet"
+    invoke("export", exported, "--memory", tmp_path / "here" / "work" / "memory")
+    table = pq.read_table(exported)
+    assert table.num_rows == 31  # without the failed one
+    assert table.column_names[:3] == ["sentence", "hypotheses", "scores"]
+    assert {"model", "options"} <= set(table.column_names)
+    assert sorted(table["sentence"].to_pylist()) == sorted(set(TEXTS) - {"špatná"})
+    by_sentence = dict(zip(table["sentence"].to_pylist(), table["hypotheses"].to_pylist(), strict=True))
+    for row in found(expected):
+        if row["failed"] is None:
+            assert by_sentence[row["source_text"]][row["rank"]] == row["translation"]
+    invoke("import", exported, "--memory", tmp_path / "there" / "work" / "memory")
+    report, published = run(tmp_path / "there", corpus, CHOSEN)
+    assert counts(report) == (31, 0, 1)
+    assert published.records == expected.records
+    # Once more: nothing is added twice, and an export has every sentence once.
+    invoke("import", exported, "--memory", tmp_path / "there" / "work" / "memory")
+    (memory,) = sets_of(tmp_path / "there" / "work" / "memory")
+    assert export_set(memory, tmp_path / "again.parquet") == 31
+
+
+def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
+    rows: dict[str, Any] = {
+        "sentence": ["věta 1", "věta 2", "věta 3", "věta 1"],
+        "hypotheses": [["one", "uno"], ["two"], ["  "], ["never"]],
+        "scores": [[-0.5, -0.7], [None], [-1.0], [-0.1]],
+    }
+    pq.write_table(pa.table(rows), tmp_path / "marian.parquet")
+    root = tmp_path / "work" / "memory"
+    invoke("import", tmp_path / "marian.parquet", "--name", "marian", "--memory", root)
+    assert "4 sentences" in invoke("list", "--memory", root)
+    chosen = parameters(engine="imported", nbest=1, imported=Imported(name="marian"))
+    corpus = corpus_of(tmp_path / "in", ["věta 3", "věta 1", "věta 9", "věta 2", "věta 1"])
+    report, published = run(tmp_path, corpus, chosen)
+    assert counts(report) == (3, 0, 1)
+    assert [(row["translation"], row["score"]) for row in found(published)] == [
+        ("  ", -1.0),
+        ("one", -0.5),
+        (None, None),
+        ("two", None),
+        ("one", -0.5),
+    ]
+    assert report.marks["empty_output"] == 1
+    assert list(report.failed) == ["not among the imported translations 'marian'"]
+    # What was missing may come later.
+    pq.write_table(pa.table({"sentence": ["věta 9"], "hypotheses": ["nine"]}), tmp_path / "more.parquet")
+    invoke("import", tmp_path / "more.parquet", "--name", "marian", "--memory", root)
+    report, published = run(tmp_path, corpus, chosen)
+    assert counts(report) == (4, 0, 0)
+    assert found(published)[2]["translation"] == "nine"
+    other, _ = run(tmp_path, corpus, parameters(engine="imported", imported=Imported(name="nobody")))
+    assert counts(other) == (0, 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"sentence": ["a"]}, "no column hypotheses"),
+        ({"sentence": [None], "hypotheses": ["b"]}, "row 1: the sentence is None"),
+        ({"sentence": ["a", "b"], "hypotheses": [["c"], []]}, r"row 2: hypotheses are \[\]"),
+        ({"sentence": ["a"], "hypotheses": [["b", None]]}, "row 1: hypotheses are"),
+        ({"sentence": ["a"], "hypotheses": [["b"] * 128]}, "row 1: 128 hypotheses"),
+        ({"sentence": ["a"], "hypotheses": [["b"]], "scores": [[-1.0, -2.0]]}, "row 1: 2 scores of 1"),
+        ({"sentence": ["a"], "hypotheses": ["b"], "scores": ["good"]}, "row 1: scores are 'good', not numb"),
+        ({"sentence": ["a"], "hypotheses": [["b", "c"]], "scores": [[-0.1]]}, "row 1: 1 scores of 2"),
+        ({"sentence": ["a"], "hypotheses": ["b"], "runaway": [[]]}, "row 1: 0 runaway of 1"),
+        ({"sentence": ["a"], "hypotheses": ["b"], "non_finite": [3]}, "row 1: non_finite are 3, not true or"),
+        (
+            {"sentence": ["a"], "hypotheses": ["b"], "source_truncated": ["x"]},
+            "row 1: source_truncated is 'x'",
+        ),
+        ({"sentence": [b"a"], "hypotheses": ["b"]}, "row 1: the sentence is b'a', not a text"),
+        ({"sentence": [{"a": 1}], "hypotheses": ["b"]}, "row 1: the sentence is {'a': 1}, not a text"),
+        ({"sentence": ["a"], "hypotheses": [3]}, "row 1: hypotheses are 3, not one or more texts"),
+        ({"sentence": ["a", "b" * 100_001], "hypotheses": ["b", "c"]}, "row 2: a text of more than 100,000"),
+        (
+            {"sentence": ["a", "b"], "hypotheses": ["c", "d"], "libraries": [None, "{"]},
+            "row 2: libraries are",
+        ),
+        ({"sentence": ["a"], "hypotheses": ["d"], "libraries": ["[]"]}, r"row 1: libraries are '\[\]'"),
+        ({"sentence": ["a"], "hypotheses": ["d"], "libraries": [1]}, "row 1: libraries are 1, not versions"),
+    ],
+)
+def test_a_wrong_row_is_named_and_nothing_is_added(
+    tmp_path: Path, columns: dict[str, Any], message: str
+) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "wrong.parquet")
+    with pytest.raises(InputError, match=message):
+        import_file(tmp_path / "wrong.parquet", tmp_path / "memory", "mine")
+    assert not list((tmp_path / "memory").glob("*/0*.json"))
+
+
+def test_nothing_is_left_of_a_file_with_a_wrong_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.translation.memory.memory.SEGMENT_SENTENCES", 10)
+    monkeypatch.setattr("paraforge.translation.memory.files._BLOCK", 10)
+    rows = {"sentence": TEXTS, "hypotheses": [*TEXTS[:-1], None]}
+    pq.write_table(pa.table(rows), tmp_path / "wrong.parquet")
+    with pytest.raises(InputError, match=f"row {len(TEXTS)}: hypotheses are None"):
+        import_file(tmp_path / "wrong.parquet", tmp_path / "memory", "mine")
+    assert [path.name for path in (tmp_path / "memory").rglob("*") if path.is_file()] == ["set.json"]
+
+
+@pytest.mark.parametrize("metadata", ["{}", "[1]", "nothing", '{"beam": NaN}', "[" * 50_000])
+def test_what_is_no_description_names_no_set(tmp_path: Path, metadata: str) -> None:
+    table = pa.table({"sentence": ["a"], "hypotheses": ["b"]})
+    table = table.replace_schema_metadata({"paraforge.translations": metadata})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="does not say which model"):
+        import_file(tmp_path / "x.parquet", tmp_path / "memory", None)
+
+
+def test_bytes_that_are_no_text_and_a_damaged_page(tmp_path: Path) -> None:
+    broken = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"sentence": broken, "hypotheses": ["b"]}), tmp_path / "bytes.parquet")
+    with pytest.raises(InputError, match="not UTF-8"):
+        import_file(tmp_path / "bytes.parquet", tmp_path / "memory", "mine")
+    path = tmp_path / "page.parquet"
+    texts = [f"sentence {number * 7919}" for number in range(5000)]
+    pq.write_table(pa.table({"sentence": texts, "hypotheses": texts}), path, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        import_file(path, tmp_path / "memory", "mine")
+
+
+def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) -> None:
+    """Blanks around it, a line break in it, letters with separate accents; and as it is, for a corpus that
+    was not cleaned. What is written in a text loses breaks and control characters, and in the corpus it has
+    the references' Unicode form."""
+    rows: dict[str, Any] = {
+        "sentence": [" věta  jedna\u00a0", "ve\u030cta\tdva", "věta tři\n", "věta tři"],
+        "hypotheses": ["one", "two\nlines\t\x00", "three", "cafe\u0301"],
+        "scores": [1e300, -0.5, float("nan"), None],
+    }
+    pq.write_table(pa.table(rows), tmp_path / "x.parquet")
+    memory, sentences = import_file(tmp_path / "x.parquet", tmp_path / "work" / "memory", "x")
+    assert sentences == 4
+    corpus = corpus_of(tmp_path / "in", ["věta  jedna", "věta dva", "věta tři", "ve\u030cta\tdva"])
+    chosen = parameters(engine="imported", imported=Imported(name="x"))
+    report, published = run(tmp_path, corpus, chosen)
+    assert counts(report) == (4, 0, 0)
+    assert [(row["translation"], row["score"]) for row in found(published)] == [
+        ("one", None),
+        ("two lines ", -0.5),
+        ("caf\u00e9", None),
+        ("two lines ", -0.5),
+    ]
+    assert report.marks["non_finite"] == 1
+    assert export_set(memory, tmp_path / "again.parquet") == 6
+
+
+def test_a_file_that_is_no_export_needs_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "text.parquet"
+    path.write_text("no Parquet")
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        import_file(path, tmp_path / "memory", "mine")
+    pq.write_table(pa.table({"sentence": ["a"], "hypotheses": ["b"]}), path)
+    with pytest.raises(InputError, match=r"which model and options.*--name"):
+        import_file(path, tmp_path / "memory", None)
+    with pytest.raises(InputError, match="no such file"):
+        import_file(tmp_path / "missing.parquet", tmp_path / "memory", "mine")
+
+
+def test_what_no_corpus_uses_is_pruned_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.translation.memory.memory.SEGMENT_SENTENCES", 10)
+    run(tmp_path, corpus_of(tmp_path / "a", TEXTS), CHOSEN)
+    run(tmp_path, corpus_of(tmp_path / "b", TEXTS[:5]), CHOSEN)
+    run(tmp_path, corpus_of(tmp_path / "c", TEXTS[:5]), parameters(beam=7))
+    root = tmp_path / "work" / "memory"
+    assert all(len(one.corpora) == 1 for one in contents(root))
+    (large,) = (one for one in contents(root) if one.sentences > 5)
+    assert large.unused and large.sentences > sum(s.sentences for s in large.unused) >= 20
+    stray = large.memory.path / "stray.parquet"
+    stray.write_bytes(b"of a killed process")
+    os.utime(stray, (time.time() - 1e6,) * 2)
+    listed = run_command("work", "list", tmp_path).output
+    assert "used by no corpus" in listed and "beam 7" in listed
+    before = {path for path in root.rglob("*") if path.is_file()}
+    for arguments in ([], ["--all"], ["--memory", "--dry-run"]):
+        run_command("work", "prune", tmp_path, *arguments)
+        assert {path for path in root.rglob("*") if path.is_file()} == before
+    assert "memory " in run_command("work", "prune", tmp_path, "--memory").output
+    (large,) = (one for one in contents(root) if "beam 5" in one.title)
+    assert not large.unused and 5 <= large.sentences < 15 and not stray.exists()
+    # What is left is whole, and what is gone is translated again.
+    assert counts(run(tmp_path, corpus_of(tmp_path / "d", TEXTS[:5]), CHOSEN)[0]) == (5, 0, 0)
+    report, _ = run(tmp_path, corpus_of(tmp_path / "e", TEXTS), CHOSEN)
+    assert report.sentences_translated > 10
+
+
+def test_nothing_is_pruned_while_a_run_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that has begun, and may have been killed, has added what no corpus uses yet."""
+    shared = tmp_path / "shared"
+    corpus = corpus_of(tmp_path / "a", TEXTS)
+    with monkeypatch.context() as patch:
+        patch.setattr("paraforge.translation.stage.translate.assemble", interrupted)
+        with pytest.raises(Interrupted):
+            run(tmp_path / "one", corpus, CHOSEN, translation_memory=shared)
+    files = sorted(shared.glob("*/*.parquet"))
+    (content,) = contents(shared)
+    assert files and content.busy and not content.unused
+    pruning = ["work", "prune", str(tmp_path), "--memory", "--work", str(tmp_path / "none")]
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "memory").symlink_to(shared)
+    said = run_command(*pruning).output
+    assert "left alone, a run of" in said and "has not finished" in said
+    assert "has not finished" in invoke("list", "--memory", shared)
+    assert sorted(shared.glob("*/*.parquet")) == files
+    report, _ = run(tmp_path / "one", corpus, CHOSEN, translation_memory=shared)
+    assert report.reused_tasks == report.tasks
+    # A run whose work directory is gone, or that began long ago, keeps nothing.
+    (note,) = shared.glob("*/uses/*.json")
+    for change in ({"work": str(tmp_path / "gone")}, {"host": "another"}):
+        note.write_text(json.dumps({**json.loads(note.read_text()), "running": True, **change}))
+        os.utime(note, (time.time() - 40 * 86_400,) * 2)
+        (content,) = contents(shared)
+        assert not content.busy
+    note.unlink()
+    run_command(*pruning)
+    assert not list(shared.glob("*/*.parquet"))
+
+
+def interrupted(*arguments: object) -> None:
+    raise Interrupted
+
+
+def test_which_set_is_exported_has_to_be_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no translations"):
+        invoke("export", tmp_path / "x.parquet", "--memory", tmp_path)
+    for beam in (3, 4):
+        run(tmp_path, corpus_of(tmp_path / str(beam), TEXTS[:5]), parameters(beam=beam))
+    root = tmp_path / "work" / "memory"
+    with pytest.raises(InputError, match=r"2 sets are there.*--name"):
+        invoke("export", tmp_path / "x.parquet", "--memory", root)
+    name = sets_of(root)[1].path.name[:8]
+    assert "5 sentences" in invoke("export", tmp_path / "x.parquet", "--memory", root, "--name", name)

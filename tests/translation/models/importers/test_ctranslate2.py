@@ -1,0 +1,97 @@
+"""CTranslate2 directories: taken as they are, with the tags that they need, if everything fits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.engines import open_translator
+from paraforge.translation.models.importers.ctranslate2 import language_affixes, weight_shapes
+from paraforge.translation.models.importing import import_model
+from paraforge.translation.models.model import open_model
+from tests.translation.models.ready import SENTENCES, our_tokens, write_m2m100, write_marian
+
+
+def test_the_files_are_copied(tiny_ctranslate2: Path, tmp_path: Path) -> None:
+    description = import_model(tiny_ctranslate2, tmp_path / "nmt")
+    assert description["origin"] == "ctranslate2"
+    assert description["architecture"] == {}
+    copied = tmp_path / "nmt" / "ctranslate2" / "model.bin"
+    assert copied.read_bytes() == (tiny_ctranslate2 / "model.bin").read_bytes()
+    shapes = weight_shapes(copied, copied)
+    assert shapes["decoder/embeddings/weight"] == shapes["decoder/projection/weight"]
+
+
+@pytest.fixture
+def damaged(tiny_ctranslate2: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_ctranslate2, tmp_path / "damaged"))
+
+
+def test_without_a_vocabulary(damaged: Path, tmp_path: Path) -> None:
+    for vocabulary in damaged.glob("*vocabulary*"):
+        vocabulary.unlink()
+    with pytest.raises(InputError, match="no vocabulary beside model"):
+        import_model(damaged, tmp_path / "nmt")
+
+
+def test_without_a_configuration(damaged: Path, tmp_path: Path) -> None:
+    (damaged / "config.json").unlink()
+    with pytest.raises(InputError, match=r"no config.json beside model.bin"):
+        import_model(damaged, tmp_path / "nmt")
+
+
+@pytest.mark.parametrize("length", [9, 500, 5000])
+def test_cut_short(damaged: Path, tmp_path: Path, length: int) -> None:
+    (damaged / "model.bin").write_bytes((damaged / "model.bin").read_bytes()[:length])
+    with pytest.raises(InputError, match="CTranslate2 cannot load this model"):
+        import_model(damaged, tmp_path / "nmt")
+
+
+@pytest.mark.parametrize("change", [-3, 3])
+def test_a_vocabulary_of_another_size(damaged: Path, tmp_path: Path, change: int) -> None:
+    """CTranslate2 itself opens such a model, and reads beyond the end of its embeddings."""
+    file = damaged / "shared_vocabulary.json"
+    words = json.loads(file.read_text(encoding="utf-8"))
+    words = words[:change] if change < 0 else [*words, *(f"word{number}" for number in range(change))]
+    file.write_text(json.dumps(words), encoding="utf-8")
+    with pytest.raises(InputError, match=r"embedding has \d+ rows, but the source vocabulary \d+ types"):
+        import_model(damaged, tmp_path / "nmt")
+
+
+def test_a_bare_model_of_transformers_gets_its_end_of_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    import_model(write_marian(tmp_path / "marian"), tmp_path / "nmt")
+    bare = Path(shutil.copytree(tmp_path / "nmt" / "ctranslate2", tmp_path / "bare"))
+    for side in ("source", "target"):
+        shutil.copy(tmp_path / "nmt" / f"{side}.spm", bare)
+    assert open_model(bare, "ctranslate2").source_suffix == ("</s>",)
+    import_model(bare, tmp_path / "again")
+    assert our_tokens(tmp_path / "again", SENTENCES) == our_tokens(tmp_path / "nmt", SENTENCES)
+    assert our_tokens(bare, SENTENCES) == our_tokens(tmp_path / "nmt", SENTENCES)
+
+
+def test_a_bare_multilingual_model_gets_its_tags(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    import_model(write_m2m100(tmp_path / "m2m"), tmp_path / "nmt", source_language="de")
+    bare = Path(shutil.copytree(tmp_path / "nmt" / "ctranslate2", tmp_path / "bare"))
+    shutil.copy(tmp_path / "nmt" / "source.spm", bare / "sentencepiece.bpe.model")
+    description = import_model(bare, tmp_path / "again", source_language="de")
+    assert (description["source_prefix"], description["target_prefix"]) == (["__de__"], ["__en__"])
+    options = DecodingOptions(beam=3, maximum_target_tokens=12)
+    translators = [open_translator("ctranslate2", tmp_path / name, options) for name in ("nmt", "again")]
+    ours, other = ([found.hypotheses for found in one.translate(SENTENCES)] for one in translators)
+    assert ours == other
+    assert not any("__en__" in hypothesis.text for one in ours for hypothesis in one)
+
+
+def test_tags_of_each_form() -> None:
+    assert language_affixes(("cs", "en"), ["a", ">>eng<<", ">>ces<<"]) == {"source_prefix": [">>eng<<"]}
+    assert language_affixes(("cs", "en"), ["<2en>", "<2cs>"]) == {"source_prefix": ["<2en>"]}
+    found = language_affixes(("cs", "en"), ["cs_CZ", "en_XX", "de_DE"])
+    assert found == {"source_prefix": ["cs_CZ"], "target_prefix": ["en_XX"]}
+    assert language_affixes(("cs", "en"), ["en_GB", "pes"]) == {}  # a piece of text, not a tag

@@ -1,0 +1,245 @@
+"""Models of Transformers: imported, they give what Transformers gives; what is wrong is refused before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.engines import open_translator
+from paraforge.translation.models.importing import import_model
+from tests.translation.models.ready import (
+    SENTENCES,
+    generate,
+    make_marian,
+    our_tokens,
+    same,
+    transformers_tokens,
+    write_m2m100,
+    write_marian,
+    write_nllb,
+)
+
+pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_marian(tmp_path_factory.mktemp("ready") / "marian")
+
+
+def test_marian(marian: Path, tmp_path: Path) -> None:
+    description = import_model(marian, tmp_path / "nmt")
+    assert description["origin"] == "transformers"
+    assert description["imported_from"] == "marian"
+    assert description["source_suffix"] == ["</s>"]
+    assert description["source_prefix"] == description["target_prefix"] == []
+    assert description["maximum_source_tokens"] == 96
+    assert same(our_tokens(tmp_path / "nmt", SENTENCES), transformers_tokens(marian, SENTENCES))
+
+
+def test_a_marian_model_of_several_targets_is_told_which(tmp_path: Path) -> None:
+    folder = write_marian(tmp_path / "marian", ">>eng<<", ">>deu<<")
+    description = import_model(folder, tmp_path / "nmt", target_language="de")
+    assert description["source_prefix"] == [">>deu<<"]
+    expected = transformers_tokens(folder, [f">>deu<< {sentence}" for sentence in SENTENCES])
+    assert same(our_tokens(tmp_path / "nmt", SENTENCES), expected)
+    by_hand = import_model(folder, tmp_path / "other", affixes={"source_prefix": [">>eng<<"]})
+    assert by_hand["source_prefix"] == [">>eng<<"]
+    assert by_hand["fingerprint"] != description["fingerprint"]
+    with pytest.raises(InputError, match="source_prefix: its vocabulary has no >>ita<<"):
+        import_model(folder, tmp_path / "other", affixes={"source_prefix": [">>ita<<"]})
+
+
+def test_m2m100_with_language_tags(tmp_path: Path) -> None:
+    import transformers
+
+    folder = write_m2m100(tmp_path / "m2m")
+    description = import_model(folder, tmp_path / "nmt", source_language="de", target_language="en")
+    assert description["source_prefix"] == ["__de__"]
+    assert description["source_suffix"] == ["</s>"]
+    assert description["target_prefix"] == ["__en__"]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    expected = transformers_tokens(
+        folder, SENTENCES, tokenizer={"src_lang": "de"}, forced_bos_token_id=tokenizer.get_lang_id("en")
+    )
+    assert same(our_tokens(tmp_path / "nmt", SENTENCES), expected)
+    # Other languages, other translations and another model in every key.
+    other = import_model(folder, tmp_path / "other", source_language="cs", target_language="fr")
+    assert other["fingerprint"] != description["fingerprint"]
+    assert our_tokens(tmp_path / "other", SENTENCES) != our_tokens(tmp_path / "nmt", SENTENCES)
+
+
+def test_nllb_with_nothing_but_a_tokenizer_json(tmp_path: Path) -> None:
+    import transformers
+
+    folder = write_nllb(tmp_path / "nllb")
+    assert not list(folder.glob("*.model"))
+    description = import_model(folder, tmp_path / "nmt", source_language="cs", target_language="en")
+    assert description["source_prefix"] == ["ces_Latn"]
+    assert description["target_prefix"] == ["eng_Latn"]
+    assert description["sentencepiece"] == {
+        "source": "source.tokenizer.json",
+        "target": "target.tokenizer.json",
+    }
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    expected = transformers_tokens(
+        folder,
+        SENTENCES,
+        tokenizer={"src_lang": "ces_Latn"},
+        forced_bos_token_id=tokenizer.convert_tokens_to_ids("eng_Latn"),
+    )
+    assert same(our_tokens(tmp_path / "nmt", SENTENCES), expected)
+    translator = open_translator(
+        "ctranslate2", tmp_path / "nmt", DecodingOptions(beam=2, maximum_target_tokens=12)
+    )
+    assert not any(result.failed for result in translator.translate(SENTENCES))
+    with pytest.raises(InputError, match=r"no token for the language 'xx'.*--from and --to\) to two of ace_"):
+        import_model(folder, tmp_path / "other", source_language="xx")
+    with pytest.raises(InputError, match="several tokens for the language 'zh': zho_Hans, zho_Hant"):
+        import_model(folder, tmp_path / "other", source_language="zh")
+
+
+def test_positions_are_those_of_the_file(tmp_path: Path) -> None:
+    """Transformers saves Marian without its positions and computes its own anew, which spoils fairseq's."""
+    import math
+
+    import torch
+    import transformers
+    from safetensors.torch import load_file, save_file
+
+    folder = tmp_path / "marian"
+    model = make_marian(folder)
+    # fairseq's: positions begin at padding + 1, and frequencies fall to 1 / 10,000 exactly.
+    places, half = torch.arange(2, 98, dtype=torch.float), model.config.d_model // 2
+    angles = places[:, None] * torch.exp(torch.arange(half) * -(math.log(10_000) / (half - 1)))[None]
+    positions = torch.cat([angles.sin(), angles.cos()], 1)
+    for side in ("encoder", "decoder"):
+        model.get_submodule(f"model.{side}.embed_positions").weight.data = positions.clone()
+    model.save_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    # Long ones: the two kinds of positions drift apart.
+    sentences = [" ".join(SENTENCES[start : start + 5]) for start in range(6)]
+    expected = generate(model, tokenizer, sentences, torch)
+    assert transformers_tokens(folder, sentences) != expected  # saved and loaded, it is spoilt
+    stored = load_file(folder / "model.safetensors")
+    for side in ("encoder", "decoder"):
+        stored[f"model.{side}.embed_positions.weight"] = positions.clone()
+    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    import_model(folder, tmp_path / "nmt")
+    assert same(our_tokens(tmp_path / "nmt", sentences), expected)
+
+
+def _edit_configuration(**values: object) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        path = folder / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **values}))
+
+    return edit
+
+
+def _edit_weights(change: Callable[[dict[str, object]], None]) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        from safetensors.torch import load_file, save_file
+
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return edit
+
+
+def _no_output_of_attention(tensors: dict[str, object]) -> None:
+    del tensors["model.encoder.layers.0.self_attn.out_proj.weight"]
+
+
+def _fewer_rows(tensors: dict[str, object]) -> None:
+    tensors["model.shared.weight"] = tensors["model.shared.weight"][:-5].clone()  # type: ignore[index]
+
+
+def _start_of_its_own(tensors: dict[str, object]) -> None:
+    tensors["model.shared.weight"][-1] += 1  # type: ignore[index]
+
+
+def _more_tokens(folder: Path) -> None:
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    vocabulary["another"] = len(vocabulary)
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+
+
+def _cut(folder: Path) -> None:
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[:-100])
+
+
+class _Payload:
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, ("code-was-run",)
+
+
+def _malicious(folder: Path) -> None:
+    import torch
+
+    (folder / "model.safetensors").unlink()
+    torch.save({"model.shared.weight": _Payload()}, folder / "pytorch_model.bin")
+
+
+def _no_tokeniser(folder: Path) -> None:
+    (folder / "tokenizer_config.json").write_text("{", encoding="utf-8")
+
+
+def _foreign_pieces(folder: Path) -> None:
+    from paraforge.translation.models.sentencepiece import train_vocabulary
+
+    for side in ("source", "target"):
+        train_vocabulary(["qwx zzz xqw"] * 30, folder / f"{side}.spm", size=32)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        pytest.param(_edit_weights(_fewer_rows), "rows, but config.json says vocab_size", id="fewer rows"),
+        pytest.param(_more_tokens, "but the tokeniser's tokens go up to number", id="more tokens"),
+        pytest.param(_edit_weights(_no_output_of_attention), "1 weights are missing", id="missing weight"),
+        pytest.param(_edit_weights(_start_of_its_own), "does not start from zeros", id="other start"),
+        pytest.param(_edit_configuration(decoder_start_token_id=0), "does not start from zeros", id="start"),
+        pytest.param(_edit_configuration(model_type="bert"), "cannot", id="no encoder-decoder"),
+        pytest.param(_cut, "not weights, or damaged", id="truncated"),
+        pytest.param(_malicious, "refused: it holds more than weights", id="malicious pickle"),
+        pytest.param(_no_tokeniser, "its tokeniser cannot be loaded", id="damaged tokeniser"),
+        pytest.param(_foreign_pieces, "is not of this vocabulary", id="other SentencePiece"),
+    ],
+)
+def test_what_is_wrong_is_refused(
+    marian: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: Callable[[Path], None],
+    message: str,
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(marian, folder)
+    damage(folder)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        import_model(folder, tmp_path / "nmt")
+    assert not (tmp_path / "nmt").exists()
+    assert not (tmp_path / "code-was-run").exists()
+
+
+def test_pickled_weights_without_code_are_taken(marian: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    folder = tmp_path / "model"
+    shutil.copytree(marian, folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    pickled = import_model(folder, tmp_path / "nmt")
+    assert pickled["fingerprint"] == import_model(marian, tmp_path / "other")["fingerprint"]

@@ -1,0 +1,121 @@
+"""fairseq on current Python, and checkpoints that must not run code."""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from paraforge.base.errors import InputError
+from paraforge.translation.models.fairseq_compat import import_fairseq, load_checkpoint
+
+
+def test_importing_leaves_everything_else_as_it_was() -> None:
+    program = """
+import dataclasses, logging
+before = dataclasses.dataclass
+from paraforge.translation.models.fairseq_compat import import_fairseq
+fairseq = import_fairseq()
+assert import_fairseq() is fairseq
+assert dataclasses.dataclass is before
+assert logging.getLogger().handlers == [], logging.getLogger().handlers
+assert logging.getLogger().level == logging.WARNING
+@dataclasses.dataclass
+class Plain:
+    value: int = 0
+assert Plain.__hash__ is None
+try:
+    dataclasses.make_dataclass("Bad", [("plain", Plain, Plain())])
+except ValueError:
+    print("as before")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "as before\n"
+    assert done.stderr == ""
+
+
+def test_the_fast_path_of_the_encoder_is_off() -> None:
+    import_fairseq()
+    from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+
+    layer = TransformerEncoderLayerBase.__new__(TransformerEncoderLayerBase)
+    torch.nn.Module.__init__(layer)
+    layer.can_use_fastpath = True
+    assert layer.can_use_fastpath is False
+
+
+class _Malicious:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return (Path.write_text, (self.path, "run"))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("new_format", [True, False])
+def test_a_pickle_that_runs_code_is_refused(tmp_path: Path, new_format: bool) -> None:
+    victim = tmp_path / "victim"
+    path = tmp_path / "checkpoint.pt"
+    torch.save(
+        {"model": {}, "args": None, "extra_state": _Malicious(victim)},
+        path,
+        _use_new_zipfile_serialization=new_format,
+    )
+    with pytest.raises(InputError, match="refused: it holds more than weights"):
+        load_checkpoint(path)
+    import_fairseq()
+    from fairseq import checkpoint_utils
+
+    with pytest.raises(InputError, match="refused"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    assert not victim.exists()
+
+
+def test_a_bare_pickle_is_refused(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(pickle.dumps(_Malicious(victim)))
+    with pytest.raises(InputError):
+        load_checkpoint(path)
+    assert not victim.exists()
+
+
+def test_namespaces_and_plain_values_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    weights = {"encoder.weight": torch.arange(6.0).reshape(2, 3)}
+    torch.save({"model": weights, "args": argparse.Namespace(arch="transformer"), "cfg": None}, path)
+    state = load_checkpoint(path)
+    assert state["args"].arch == "transformer"
+    assert torch.equal(state["model"]["encoder.weight"], weights["encoder.weight"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "not a checkpoint"), (b"text, no weights", "refused|not a checkpoint"), (None, "no such file")],
+)
+def test_files_that_are_no_checkpoints(tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "checkpoint.pt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        load_checkpoint(path)
+
+
+def test_a_truncated_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"model": {"weight": torch.zeros(1000)}}, path)
+    path.write_bytes(path.read_bytes()[:2000])
+    with pytest.raises(InputError, match="not a checkpoint, or damaged"):
+        load_checkpoint(path)
+
+
+def test_a_file_without_a_model(tmp_path: Path) -> None:
+    torch.save({"weights": torch.zeros(2)}, tmp_path / "checkpoint.pt")
+    with pytest.raises(InputError, match="no model in this file"):
+        load_checkpoint(tmp_path / "checkpoint.pt")

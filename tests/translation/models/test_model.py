@@ -1,0 +1,205 @@
+"""Opening models: the project's own layout, bare directories, and what is missing in them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import sha256_file
+from paraforge.translation.models.checkpoint import fairseq_languages
+from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.models.importing import import_model, usable_model
+from paraforge.translation.models.model import open_model
+
+
+def write_model(path: Path, **changes: object) -> Path:
+    """A directory as the stage nmt writes it, with files that only have to be there."""
+    (path / "ctranslate2").mkdir(parents=True)
+    (path / "ctranslate2" / "model.bin").write_bytes(b"weights")
+    for name in ("source.spm", "target.spm"):
+        (path / name).write_bytes(b"pieces")
+    files = {
+        str(file.relative_to(path)): {"bytes": file.stat().st_size, "sha256": sha256_file(file)}
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+    }
+    index = {
+        "schema_version": 1,
+        "origin": "trained",
+        "engines": {"ctranslate2": "ctranslate2"},
+        "source_language": "cs",
+        "target_language": "en",
+        "sentencepiece": {"source": "source.spm", "target": "target.spm"},
+        "source_prefix": ["__cs__"],
+        "target_prefix": ["__en__"],
+        "maximum_source_tokens": 512,
+        "fingerprint": "a" * 64,
+        "files": files,
+        **changes,
+    }
+    (path / "model.json").write_text(json.dumps(index), encoding="utf-8")
+    return path
+
+
+def test_the_projects_own_layout(tmp_path: Path) -> None:
+    model = open_model(write_model(tmp_path / "nmt"), "ctranslate2")
+    assert model.folder("ctranslate2") == tmp_path / "nmt" / "ctranslate2"
+    assert model.source_sentencepiece == tmp_path / "nmt" / "source.spm"
+    assert (model.source_prefix, model.source_suffix, model.target_prefix) == (("__cs__",), (), ("__en__",))
+    assert model.maximum_source_tokens == 512
+    assert model.fingerprint == "a" * 64
+    with pytest.raises(InputError, match=r"not there for the engine 'fairseq'.*ctranslate2"):
+        model.folder("fairseq")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({"schema_version": 2}, "format 2", id="newer"),
+        pytest.param({"origin": "none"}, "no model", id="none"),
+        pytest.param({"engines": 3}, "damaged index", id="damaged"),
+        pytest.param({"sentencepiece": {}}, "damaged index", id="no vocabulary"),
+    ],
+)
+def test_an_index_that_does_not_hold_is_refused(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        open_model(write_model(tmp_path / "nmt", **changes))
+
+
+def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "nmt")
+    (path / "ctranslate2" / "model.bin").write_bytes(b"WEIGHTS")
+    with pytest.raises(InputError, match=r"model\.bin: it is not the file that model\.json names"):
+        open_model(path)
+    open_model(path, verify=False)
+    (path / "source.spm").unlink()
+    with pytest.raises(InputError, match=r"source\.spm: no such file"):
+        open_model(path, verify=False)
+
+
+def test_a_bare_ctranslate2_directory(tiny_ctranslate2: Path) -> None:
+    model = open_model(tiny_ctranslate2, "ctranslate2")
+    assert model.folders == {"ctranslate2": tiny_ctranslate2}
+    assert model.source_sentencepiece == model.target_sentencepiece
+
+
+@pytest.mark.parametrize(("source", "target"), [("cs", "en"), ("en", "cs"), ("fr", "de"), ("de", "fr")])
+def test_the_direction_of_a_fairseq_model_is_its_checkpoints(
+    source: str, target: str, tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = write_direction(tiny_fairseq, tmp_path / "model", source, target)
+    model = open_model(folder, "fairseq")
+    assert model.folders == {"fairseq": folder}
+    assert (model.source_language, model.target_language) == (source, target)
+    converted = open_model(usable_model(folder, "ctranslate2"), "ctranslate2")
+    assert (converted.source_language, converted.target_language) == (source, target)
+    description = import_model(folder, tmp_path / "nmt", source_language=source)
+    assert (description["source_language"], description["target_language"]) == (source, target)
+    with pytest.raises(
+        InputError, match=rf"it translates from {source} to {target}, not from {target} to {source}"
+    ):
+        import_model(folder, tmp_path / "other", source_language=target, target_language=source)
+
+
+def test_a_checkpoint_that_names_no_languages(tiny_fairseq: Path, tmp_path: Path) -> None:
+    folder = write_direction(tiny_fairseq, tmp_path / "model", None, None)
+    for language in ("de", "fr"):
+        shutil.copy(tiny_fairseq / "dict.cs.txt", folder / f"dict.{language}.txt")
+    with pytest.raises(InputError, match="does not say which languages it translates"):
+        fairseq_languages(folder / "checkpoint.pt")
+    with pytest.raises(InputError, match="does not say which languages it translates"):
+        open_model(folder, "fairseq")
+    assert fairseq_languages(folder / "checkpoint.pt", "fr") == ("fr", "de")
+    assert fairseq_languages(folder / "checkpoint.pt", None, "fr") == ("de", "fr")
+    with pytest.raises(InputError, match=r"dict\.cs\.txt: no such dictionary"):
+        fairseq_languages(folder / "checkpoint.pt", "cs", "fr")
+    (folder / "dict.de.txt").rename(folder / "dict.en.txt")  # this project translates into English
+    assert fairseq_languages(folder / "checkpoint.pt") == ("fr", "en")
+    assert fairseq_languages(folder / "checkpoint.pt", "en", "fr") == ("en", "fr")
+
+
+def write_direction(model: Path, folder: Path, source: str | None, target: str | None) -> Path:
+    """The tiny model as one of other languages."""
+    import torch
+
+    shutil.copytree(model, folder)
+    state = load_checkpoint(folder / "checkpoint.pt")
+    state["args"].source_lang, state["args"].target_lang = source, target
+    torch.save(state, folder / "checkpoint.pt")
+    words = (folder / "dict.cs.txt").read_bytes()
+    for language in ("cs", "en"):
+        (folder / f"dict.{language}.txt").unlink()
+    for name in (source, target):
+        if name:
+            (folder / f"dict.{name}.txt").write_bytes(words)
+    return folder
+
+
+def test_the_fingerprint_is_of_weights_and_vocabulary(tiny_fairseq: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny_fairseq, copy)
+    assert open_model(copy).fingerprint == open_model(tiny_fairseq).fingerprint
+    with (copy / "sentencepiece.model").open("ab") as file:
+        file.write(b"\0")
+    assert open_model(copy).fingerprint != open_model(tiny_fairseq).fingerprint
+
+
+def test_a_bare_directory_without_vocabulary_is_refused(tiny_ctranslate2: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny_ctranslate2, copy)
+    (copy / "sentencepiece.model").rename(copy / "kept.txt")
+    with pytest.raises(InputError, match="no SentencePiece model"):
+        open_model(copy)
+    (copy / "kept.txt").rename(copy / "sentencepiece.model")
+    for vocabulary in copy.glob("*vocabulary*"):
+        vocabulary.unlink()
+    with pytest.raises(InputError, match="no vocabulary"):
+        open_model(copy)
+
+
+def test_a_fairseq_directory_without_dictionaries_is_refused(tiny_fairseq: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny_fairseq, copy)
+    (copy / "dict.cs.txt").unlink()
+    with pytest.raises(InputError, match=r"dict\.cs\.txt: no such dictionary"):
+        open_model(copy)
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such directory with a model"):
+        open_model(tmp_path / "missing")
+
+
+def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for engine in ("ctranslate2", "torch"):
+        with pytest.raises(InputError, match=rf"'{engine}' cannot read this model.*paraforge model import"):
+            open_model(tiny_fairseq, engine)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError, match=r"not a model that can be used as it is.*paraforge model import"):
+        open_model(tmp_path / "other")
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_model_is_converted_once_and_visibly(
+    tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert usable_model(tiny_fairseq, "fairseq") == tiny_fairseq
+    assert not caplog.text
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(usable_model, [tiny_fairseq] * 2, ["ctranslate2", "torch"])
+    assert first == second
+    assert first.is_relative_to(tmp_path)
+    assert caplog.text.count("converting") == 1
+    assert open_model(first, "ctranslate2").folder("torch") == first / "ctranslate2"
+    with pytest.raises(InputError, match="no such model"):
+        usable_model(tmp_path / "missing", "ctranslate2")

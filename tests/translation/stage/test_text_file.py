@@ -1,0 +1,65 @@
+"""A file of sentences to a file of hypotheses."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import IncompleteError
+from paraforge.base.text.text_blocks import PIPE
+from paraforge.translation.engines import open_translator
+from paraforge.translation.stage.text_file import read_sentences, translate_lines
+
+
+def test_a_sentence_that_fails_is_an_empty_row_and_an_error(tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("dobrá\nšpatná\ndobrá\n", encoding="utf-8")
+    translator = open_translator("fake", None, settings={"fail_pattern": "špatná"})
+    output = tmp_path / "out.tsv"
+    with pytest.raises(IncompleteError, match="1 of 3 sentences failed"):
+        translate_lines(translator, read_sentences(source), output)
+    # What could be translated is there all the same.
+    rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text(encoding="utf-8").splitlines()]
+    assert rows[1] == ["2", "0", "", ""]
+    assert rows[0][1:] == rows[2][1:]
+
+
+def test_counts(tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("".join(f"věta {number}\n" for number in range(50)), encoding="utf-8")
+    translator = open_translator("fake", None, settings={"defects": 1.0})
+    counts = translate_lines(translator, read_sentences(source), tmp_path / "out.tsv")
+    assert counts["sentences"] == counts["hypotheses"] == 50
+    assert counts["empty"] + counts["non_finite"] + counts["output_truncated"] == 50
+    assert counts["runaway"] > 0
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("pes\nkočka\n", encoding="utf-8")
+    outputs = []
+    for name in ("a.tsv.gz", "b.tsv.gz"):
+        translate_lines(open_translator("fake", None), read_sentences(source), tmp_path / name)
+        outputs.append((tmp_path / name).read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\ufeffpes\nkočka\n",
+        "pes\r\nkočka\r\n",
+        "pes\n\nkočka",
+        "pes\u2028a\x85kočka\rtu\n",
+        "\ufeff\ufeffpes\r\r\n\r",
+    ],
+)
+def test_a_pipe_gives_the_sentences_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    (tmp_path / "in.txt").write_bytes(content.encode())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    assert list(read_sentences(PIPE)) == list(read_sentences(tmp_path / "in.txt"))

@@ -1,0 +1,350 @@
+"""The stage: distinct sentences once, rows complete, counts that add up, the same bytes however it is run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paraforge.base import interrupts
+from paraforge.base.errors import IncompleteError, InputError, Interrupted, WorkLockedError
+from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.base.shards.work import WorkDirectory
+from paraforge.corpus.columns import schema_of
+from paraforge.translation.decoding import batching
+from paraforge.translation.engines import open_translator
+from paraforge.translation.engines.fake import Fake
+from paraforge.translation.memory.distinct import find_distinct
+from paraforge.translation.memory.hypotheses import HypothesisRows
+from paraforge.translation.stage import assembly
+from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.stage.translate import TranslationReport, translate
+from tests.here import Countdown
+
+# A row of a corpus: foreign side, why ingest refused it, translation that it came with.
+Row = tuple[str, str | None, str | None]
+
+
+def write_corpus(path: Path, rows: list[Row], rows_per_shard: int, given: bool = False) -> Path:
+    """Shards as ingest writes them."""
+    first: dict[str, int] = {}
+    numbers = [None if reason else first.setdefault(text, row) for row, (text, reason, _) in enumerate(rows)]
+    columns: dict[str, Any] = {
+        "source": ["test"] * len(rows),
+        "line": list(range(1, len(rows) + 1)),
+        "source_text": [text for text, _, _ in rows],
+        "reference": [f"reference {row}" for row in range(len(rows))],
+        "rejected": [reason for _, reason, _ in rows],
+        "first_row": numbers,
+    }
+    if given:
+        columns["translation"] = [translation for _, _, translation in rows]
+    schema = schema_of(columns)
+    writer = ShardWriter(path, schema, rows_per_shard)
+    writer.write(pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema))
+    writer.close({"step": "ingest"})
+    return path
+
+
+def parameters(**changes: Any) -> TranslateParameters:
+    values: dict[str, Any] = {"engine": "fake", "beam": 5, "sentences_per_task": 3}
+    return TranslateParameters(**{**values, **changes})
+
+
+def run(
+    root: Path, corpus: Path, chosen: TranslateParameters, workers: int = 1, **resources: Any
+) -> tuple[TranslationReport, ShardDirectory]:
+    where = Resources(workers=workers, work=root / "work", devices=["cpu"], **resources)
+    report = translate(chosen, corpus, root / "no-model", root / "translated", where)
+    return report, ShardDirectory(root / "translated")
+
+
+def oracle(rows: list[Row], chosen: TranslateParameters, given: bool) -> list[dict[str, Any]]:
+    """What the stage has to give, a row at a time, every sentence by itself."""
+    translator = open_translator("fake", None, chosen.options(), settings=chosen.settings())
+    expected = []
+    for line, (text, reason, translation) in enumerate(rows, start=1):
+        base = {"line": line, "source_text": text, "rejected": reason}
+        if reason or (given and translation is not None):
+            translation = translation if given else None
+            expected.append({**base, "rank": 0, "translation": translation, "score": None, "failed": None})
+            continue
+        (result,) = translator.translate([text])
+        for rank, hypothesis in enumerate(result.hypotheses):
+            score = (
+                None if hypothesis.score != hypothesis.score else pytest.approx(hypothesis.score, abs=1e-6)
+            )
+            expected.append(
+                {**base, "rank": rank, "translation": hypothesis.text, "score": score, "failed": None}
+            )
+        if result.failed:
+            expected.append({**base, "rank": 0, "translation": None, "score": None, "failed": result.failed})
+    return expected
+
+
+def found(directory: ShardDirectory) -> list[dict[str, Any]]:
+    names = ["line", "source_text", "rejected", "rank", "translation", "translation_score", "failed"]
+    rows = [row for table in directory.tables(names) for row in table.to_pylist()]
+    return [{("score" if key == "translation_score" else key): row[key] for key in names} for row in rows]
+
+
+TEXT = st.sampled_from([f"věta {number} tady" for number in range(8)] + ["špatná", ""])
+ROWS = st.lists(
+    st.tuples(TEXT, st.sampled_from([None, None, None, "too_long"]), st.sampled_from([None, None, "given"])),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(ROWS, st.integers(1, 9), st.integers(1, 7), st.integers(1, 3), st.booleans())
+@settings(max_examples=25)
+def test_every_row_gets_what_its_sentence_alone_would(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[Row],
+    rows_per_shard: int,
+    per_task: int,
+    nbest: int,
+    given_ones: bool,
+) -> None:
+    root = tmp_path_factory.mktemp("oracle")
+    chosen = parameters(
+        nbest=nbest, sentences_per_task=per_task, fake=Fake(fail_pattern="špatná", defects=0.3)
+    )
+    corpus = write_corpus(root / "ingested", rows, rows_per_shard, given_ones)
+    report, published = run(root, corpus, chosen)
+    expected = oracle(rows, chosen, given_ones)
+    assert found(published) == expected
+    assert len(published) == -(-len(rows) // rows_per_shard)
+    waiting = {text for text, reason, given in rows if reason is None and (not given_ones or given is None)}
+    assert report.sentences >= len(waiting)
+    if not given_ones:
+        assert report.sentences == len(waiting)
+    assert report.rows == len(rows)
+    assert report.rows == report.translated + report.given + report.rejected + sum(report.failed.values())
+    assert report.hypotheses == len(expected)
+
+
+def test_a_sentence_is_given_to_the_engine_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from paraforge.translation.engines.fake import FakeTranslator
+
+    seen: list[str] = []
+    encode = FakeTranslator.encode
+    monkeypatch.setattr(
+        FakeTranslator, "encode", lambda self, texts: seen.extend(texts) or encode(self, texts)
+    )
+    rows: list[Row] = [(f"věta {row % 7}", None, None) for row in range(50)]
+    report, _ = run(tmp_path, write_corpus(tmp_path / "ingested", rows, 6), parameters())
+    assert seen == [f"věta {number}" for number in range(7)]
+    assert report.sentences == 7
+    assert report.translated == 50
+
+
+ROWS_OF_MANY: list[Row] = [
+    (f"věta číslo {row * 7919 % 61} zde", "too_long" if row % 13 == 5 else None, None) for row in range(200)
+]
+
+
+def test_a_finished_run_is_remembered_and_a_changed_option_is_not(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
+    first, before = run(tmp_path, corpus, parameters())
+    assert (first.reused_tasks, first.sentences_from_memory) == (0, 0)
+    again, after = run(tmp_path, corpus, parameters(), batch_tokens=100, threads=2)
+    assert (again.tasks, again.sentences_translated) == (0, 0)
+    assert again.sentences_from_memory == again.sentences == first.sentences_translated == 61
+    assert after.records == before.records
+    changed, _ = run(tmp_path, corpus, parameters(beam=6))
+    assert (changed.sentences_from_memory, changed.sentences_translated) == (0, 61)
+    slower, _ = run(tmp_path, corpus, parameters(fake=Fake(sentences_per_second=1e6)))
+    assert slower.sentences_from_memory == 61
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
+    whole, expected = run(tmp_path / "whole", corpus, parameters())
+    calls = 0
+
+    def stop() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > 20
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batching, "stop_requested", stop)
+        with pytest.raises(Interrupted):
+            run(tmp_path / "parts", corpus, parameters())
+    assert not (tmp_path / "parts" / "translated").exists()
+    report, published = run(tmp_path / "parts", corpus, parameters())
+    assert 0 < report.reused_tasks < report.tasks == whole.tasks
+    assert published.records == expected.records
+
+
+@pytest.mark.parametrize("what", ["places", "keys", "first rows", "memory"])
+def test_damage_in_the_work_directory_is_found_and_mended(tmp_path: Path, what: str) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
+    _, expected = run(tmp_path, corpus, parameters())
+    work = tmp_path / "work"
+    pattern = {
+        "places": "translation/distinct/*/places/shard-00001.parquet",
+        "keys": "translation/distinct/*/keys.bin",
+        "first rows": "translation/distinct/*/first_rows.bin",
+        "memory": "memory/*/*.parquet",
+    }[what]
+    (path, *_) = sorted(work.glob(pattern))
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[: len(content) // 2] + b"\0" + content[len(content) // 2 + 1 :])
+    for finished in work.glob("translate/*.parquet"):
+        finished.unlink()
+    _, published = run(tmp_path, corpus, parameters())
+    assert published.records == expected.records
+
+
+def test_hypotheses_span_several_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assembly, "_BATCH_ROWS", 5)
+    rows: list[Row] = [(f"věta {row % 40}", None, None) for row in range(160)]
+    chosen = parameters(nbest=3)
+    _, published = run(tmp_path, write_corpus(tmp_path / "ingested", rows, 40), chosen)
+    assert found(published) == oracle(rows, chosen, given=False)
+
+
+def test_a_corpus_that_came_with_translations_needs_no_model(tmp_path: Path) -> None:
+    rows: list[Row] = [("", None if row % 3 else "identical", f"given {row}") for row in range(30)]
+    corpus = write_corpus(tmp_path / "ingested", rows, 8, given=True)
+    report, published = run(tmp_path, corpus, TranslateParameters(engine="ctranslate2"))
+    assert (report.given, report.rejected, report.sentences, report.translated) == (20, 10, 0, 0)
+    assert [row["translation"] for row in found(published)] == [f"given {row}" for row in range(30)]
+
+
+def test_a_first_row_that_is_not_translated_is_stood_in_for(tmp_path: Path) -> None:
+    # As where a list of rows to drop refuses the first of several with one foreign side.
+    columns = {
+        "source": ["test"] * 6,
+        "line": list(range(6)),
+        "source_text": ["a", "b", "a", "a", "b", "a"],
+        "reference": ["r"] * 6,
+        "rejected": ["contaminated", None, None, None, None, None],
+        "first_row": [None, 1, 0, 0, 1, 0],
+    }
+    schema = schema_of(columns)
+    for size in (2, 3, 6):
+        root = tmp_path / str(size)
+        writer = ShardWriter(root / "ingested", schema, size)
+        writer.write(pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema))
+        writer.close({"step": "ingest"})
+        report, published = run(root, root / "ingested", parameters())
+        translations = [row["translation"] for row in found(published)]
+        assert translations[0] is None
+        assert len({translations[row] for row in (2, 3, 5)}) == 1
+        assert translations[1] == translations[4] != translations[2]
+        assert (report.translated, report.rejected) == (5, 1)
+
+
+def test_schema_of_what_is_published(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
+    _, published = run(tmp_path, corpus, parameters())
+    schema = published.schema
+    assert schema.names[: len(schema_of(ShardDirectory(corpus).schema.names)) - 2] == [
+        "source", "line", "source_text", "reference",
+    ]  # fmt: skip
+    assert {"translation", "translation_score", "rank", "failed", "rejected", "first_row"} <= set(
+        schema.names
+    )
+    assert schema.field("rank").type == pa.int8()
+    assert schema.field("translation_score").type == pa.float32()
+    description = published.description
+    assert description["step"] == "translate"
+    assert description["parameters"]["beam"] == 5
+    assert list(description["fingerprints"]) == ["model"]
+
+
+def test_nothing_but_rejected_rows(tmp_path: Path) -> None:
+    rows: list[Row] = [("a", "too_long", None)] * 5
+    report, published = run(tmp_path, write_corpus(tmp_path / "ingested", rows, 2), parameters())
+    assert (report.rejected, report.sentences, report.hypotheses) == (5, 0, 5)
+    assert published.rows == [2, 2, 1]
+
+
+def test_a_missing_model_is_an_error_before_any_work(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
+    with pytest.raises(InputError, match="no such directory with a model"):
+        run(tmp_path, corpus, TranslateParameters(engine="ctranslate2"))
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
+    with WorkDirectory("translation", tmp_path / "work").lock(), pytest.raises(WorkLockedError):
+        run(tmp_path, corpus, parameters())
+
+
+def test_lost_hypotheses_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = HypothesisRows.table
+    monkeypatch.setattr(HypothesisRows, "table", lambda self, texts: table(self, texts).slice(1))
+    with pytest.raises(IncompleteError, match="61 sentences have no result"):
+        run(tmp_path, write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50), parameters(sentences_per_task=1))
+
+
+def test_sentences_are_numbered_by_their_first_rows(tmp_path: Path) -> None:
+    rows: list[Row] = [("b", None, None), ("a", "too_long", None), ("a", None, None), ("b", None, None)]
+    corpus = ShardDirectory(write_corpus(tmp_path / "ingested", rows, 2))
+    distinct = find_distinct(corpus, tmp_path / "distinct")
+    assert distinct.first_rows.tolist() == [0, 2]
+    assert [text for texts in distinct.texts(corpus, np.arange(2)) for text in texts.to_pylist()] == [
+        "b",
+        "a",
+    ]
+    assert distinct.keys.tolist() == text_keys(pa.array(["b", "a"])).tolist()
+    places = [table.column("sentence").to_pylist() for table in ShardDirectory(distinct.places).tables()]
+    assert places == [[0, None], [1, 0]]
+    # Another corpus takes the place of this one.
+    other = ShardDirectory(write_corpus(tmp_path / "other", rows[:2], 2))
+    find_distinct(other, tmp_path / "distinct")
+    assert not distinct.path.exists()
+
+
+def test_an_interrupted_task_keeps_its_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Row] = [(f"věta {row} " + "slovo " * (row % 90), None, None) for row in range(2000)]
+    corpus = write_corpus(tmp_path / "ingested", rows, 500)
+    _, expected = run(tmp_path / "whole", corpus, parameters(sentences_per_task=2000))
+    kept = []
+    for looks in (12, 17, 22):
+        monkeypatch.setattr(interrupts, "_stop", Countdown(looks))
+        with pytest.raises(Interrupted):
+            run(tmp_path, corpus, parameters(sentences_per_task=2000))
+        kept += [path.stat().st_size for path in (tmp_path / "work").rglob("*.unfinished")]
+    assert len(kept) == 3 and kept[0] < kept[1] < kept[2]
+    monkeypatch.undo()
+    _, published = run(tmp_path, corpus, parameters(sentences_per_task=2000))
+    assert published.records == expected.records
+    assert not list((tmp_path / "work").rglob("*.unfinished"))
+
+
+@pytest.mark.parametrize("moment", ["translate.assemble", "translate.rows_step", "remembering.recall"])
+def test_a_resumed_run_reports_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Whenever it was killed: only times, and what the last process had to do, are its own."""
+
+    def killed(*arguments: object) -> None:
+        raise Interrupted()
+
+    own = {"seconds", "sentences_per_second", "reused_tasks", "run"}
+
+    def figures(report: TranslationReport) -> dict[str, object]:
+        return {name: value for name, value in asdict(report).items() if name not in own}
+
+    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
+    whole, _ = run(tmp_path / "whole", corpus, parameters(sentences_per_task=10))
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(f"paraforge.translation.stage.{moment}", killed)
+        run(tmp_path, corpus, parameters(sentences_per_task=10))
+    resumed, _ = run(tmp_path, corpus, parameters(sentences_per_task=10))
+    assert whole.tasks > 3
+    assert figures(resumed) == figures(whole)

@@ -1,0 +1,131 @@
+"""The search on a GPU, run wherever there is one: recorded steps, failures while recording, devices."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from paraforge.translation.decoding.torch_device import device_of, prepare_thread
+from paraforge.translation.decoding.translator import Placement
+from paraforge.translation.torch_search.graphs import RecordedSteps
+from paraforge.translation.torch_search.layers import Weights
+from paraforge.translation.torch_search.results import Found
+from paraforge.translation.torch_search.search import Pace, Search
+from paraforge.translation.torch_search.settings import SearchSettings
+from tests.translation.torch_search.random_weights import random_weights, rules, sentences
+
+PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(8, 24), source_multiple=8, room=4)
+OPTIONS = {
+    "beam": SearchSettings(),
+    "groups": SearchSettings(groups=2, diversity=1.0),
+    "guard": SearchSettings(no_repeat_ngram=2),
+    "samples": SearchSettings(method="sampling", top_k=5, top_p=0.9, temperature=0.8),
+}
+# The same comparisons are made on the CPU, where nothing is recorded: that much is always run.
+DEVICES = [torch.device("cpu"), pytest.param(torch.device("cuda", 0), marks=pytest.mark.gpu)]
+
+
+def on(device: torch.device, part: Any) -> Any:
+    """The same weights on another device."""
+    if isinstance(part, torch.Tensor):
+        return part.to(device)
+    if isinstance(part, list):
+        return [on(device, one) for one in part]
+    if dataclasses.is_dataclass(part) and not isinstance(part, type):
+        fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+        return type(part)(**{name: on(device, value) for name, value in fields.items()})
+    return part
+
+
+def searches(device: torch.device, option: str = "beam") -> tuple[Search, Search, RecordedSteps]:
+    """The plain search on a device, the one that replays steps there, and its recordings."""
+    asked = rules(4, settings=OPTIONS[option])
+    weights: Weights = on(device, random_weights(layers=1))
+    recorded = RecordedSteps(Search(weights, asked, PACE))
+    replaying = Search(weights, asked, PACE, recorded.state, recorded.step)
+    return Search(weights, asked, PACE), replaying, recorded
+
+
+def same(one: list[list[Found]], other: list[list[Found]]) -> None:
+    for first, second in zip(one, other, strict=True):
+        assert [h.tokens for h in first] == [h.tokens for h in second]
+        assert [h.score for h in first] == pytest.approx([h.score for h in second], abs=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("option", OPTIONS)
+def test_replayed_steps_are_the_search(option: str, device: torch.device) -> None:
+    plain, replaying, recorded = searches(device, option)
+    batches = [sentences(20, seed=seed, cap=9) for seed in (1, 2, 1)]
+    for batch in batches:
+        same(plain.run(batch), replaying.run(batch))
+    if device.type == "cuda":
+        assert recorded.replayed > 8
+        assert recorded.failed == 0
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("memory", [True, False])
+def test_a_step_that_fails_while_it_is_recorded_is_run_as_it_is(
+    memory: bool, device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, replaying, recorded = searches(device)
+    step = recorded._search.step
+    failures = 0
+
+    def fail_once(state: Any, forcing: bool) -> None:
+        nonlocal failures
+        if device.type == "cuda" and torch.cuda.is_current_stream_capturing() and not failures:
+            failures += 1
+            step(state, forcing)  # something is in the recording already
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory") if memory else RuntimeError("capturing")
+        step(state, forcing)
+
+    monkeypatch.setattr(recorded._search, "step", fail_once)
+    for seed in range(4):
+        batch = sentences(20, seed=seed, cap=9)
+        same(plain.run(batch), replaying.run(batch))
+    if device.type == "cuda":
+        assert failures == recorded.failed == 1
+        # Memory may be there the next time; what else fails is not tried again.
+        assert (recorded.replayed > 0) == memory
+
+
+@pytest.mark.gpu
+def test_steps_are_recorded_again_after_memory_was_freed() -> None:
+    plain, replaying, recorded = searches(torch.device("cuda", 0))
+    stream = None
+    for seed in range(3):
+        replayed = recorded.replayed
+        for _ in range(2):
+            batch = sentences(20, seed=seed, cap=9)
+            same(plain.run(batch), replaying.run(batch))
+        assert recorded.replayed > replayed
+        # One stream for good: each new one would leave a workspace of cuBLAS behind.
+        assert stream is None or recorded._stream is stream
+        stream = recorded._stream
+        recorded.forget()
+
+
+@pytest.mark.gpu
+def test_a_search_is_on_its_own_device_whatever_the_current_one() -> None:
+    last = torch.device("cuda", torch.cuda.device_count() - 1)
+    plain, replaying, _ = searches(last)
+    batch = sentences(40)
+    torch.cuda.set_device(last)
+    expected = plain.run(batch)
+    torch.cuda.set_device(0)
+    for _ in range(3):
+        same(expected, replaying.run(batch))
+    assert torch.cuda.current_device() == 0
+
+
+@pytest.mark.gpu
+def test_a_thread_can_make_any_device_its_current_one() -> None:
+    names = ["auto", "cuda", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+    for name in names:
+        prepare_thread(device_of(Placement(name)))
+        assert torch.cuda.current_device() == int(name.partition(":")[2] or 0)

@@ -1,0 +1,69 @@
+"""The weights that a training ends with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state
+from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.training import finishing
+from paraforge.translation.training.binarisation import prepare_bitext
+from paraforge.translation.training.finishing import finish_model
+from paraforge.translation.training.training import TrainingResult
+from paraforge.translation.training.validation import Scores
+from tests.translation.models.tiny import bitext
+from tests.translation.training.test_binarisation import write_shards
+from tests.translation.training.test_training import parameters, start
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingResult]:
+    directory = tmp_path_factory.mktemp("trained")
+    shards = write_shards(directory / "shards", [(cs, en, None) for cs, en in bitext(200)])
+    prepared = prepare_bitext(shards, directory / "work", parameters())
+    run = start(directory / "run", (directory / "work", prepared))
+    reason = run.train()
+    history = [{**row, "bleu": bleu} for row, bleu in zip(run.history, (1.0, 3.0, 2.0), strict=True)]
+    return directory / "run", TrainingResult(reason, history, prepared)
+
+
+@pytest.mark.parametrize(
+    ("scores", "weights"),
+    [((5.0, 4.0), "update 8"), ((4.0, 5.0), "average of updates 8, 12"), ((4.0, 4.0), "update 8")],
+)
+def test_the_better_of_best_and_average(
+    tmp_path: Path,
+    trained: tuple[Path, TrainingResult],
+    monkeypatch: pytest.MonkeyPatch,
+    scores: tuple[float, float],
+    weights: str,
+) -> None:
+    directory, result = trained
+    given = iter(scores)
+
+    def evaluate(*arguments: Any, **options: Any) -> Scores:
+        assert options["beam"] == 3
+        return Scores(bleu=next(given), chrf=7.0, bleu_signature="b", chrf_signature="c")
+
+    monkeypatch.setattr(finishing, "evaluate", evaluate)
+    (tmp_path / "nmt").mkdir()
+    description = finish_model(directory, tmp_path / "nmt", parameters(), result, threads=1)
+    assert description["trained_on"]["weights"] == weights
+    assert description["trained_on"]["updates"] == 12
+    assert description["metrics"] == {
+        "rows": result.prepared.held_out, "beam": 3, "bleu": max(scores), "chrf": 7.0,
+        "bleu_signature": "b", "chrf_signature": "c",
+    }  # fmt: skip
+    snapshots = [directory / "snapshots" / f"update-{update:08d}.pt" for update in (8, 12)]
+    expected = (
+        average_checkpoints(snapshots)
+        if "average" in weights
+        else weights_only_state(load_checkpoint(snapshots[0]))
+    )
+    written = load_checkpoint(tmp_path / "nmt" / "fairseq" / "checkpoint.pt")["model"]
+    assert written.keys() == expected["model"].keys()
+    assert all(torch.equal(written[name], expected["model"][name]) for name in written)

@@ -1,0 +1,254 @@
+"""Training with fairseq's trainer: limits, resuming, and what comes out of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from paraforge.base.errors import Interrupted
+from paraforge.base.files import read_json, write_json
+from paraforge.base.shards.resources import Resources
+from paraforge.translation.models.checkpoint import weights_only_state
+from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.training import training_run as trainer
+from paraforge.translation.training.binarisation import PreparedBitext, prepare_bitext
+from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.training import trainer_settings
+from paraforge.translation.training.training_run import TrainingRun
+from tests.translation.models.tiny import bitext
+from tests.translation.training.test_binarisation import write_shards
+
+RESOURCES = Resources(threads=1, devices=["cpu"])
+
+
+def parameters(**changes: Any) -> NmtParameters:
+    tiny: dict[str, Any] = {
+        "vocabulary": {"size": 50},
+        "architecture": {
+            "encoder_layers": 1, "decoder_layers": 1, "width": 16, "feed_forward": 32, "heads": 2,
+            "dropout": 0.2,
+        },
+        "training": {
+            "batch_tokens": 256, "learning_rate": 0.01, "warmup_updates": 5, "maximum_updates": 12,
+            "precision": "float32",
+        },
+        "validation": {"held_out": 20, "every_updates": 4, "beam": 2, "average": 2, "final_beam": 3},
+        "maximum_tokens": 40,
+    }  # fmt: skip
+    for section, values in changes.items():
+        tiny[section] = {**tiny.get(section, {}), **values} if isinstance(values, dict) else values
+    return NmtParameters.model_validate(tiny)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreparedBitext]:
+    directory = tmp_path_factory.mktemp("prepared")
+    shards = write_shards(directory / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    return directory / "work", prepare_bitext(shards, directory / "work", parameters())
+
+
+def start(directory: Path, prepared: tuple[Path, PreparedBitext], **changes: Any) -> TrainingRun:
+    """A run in this process, in ``directory``; a second call resumes from the last checkpoint."""
+    work, bitext_prepared = prepared
+    if not directory.exists():
+        directory.mkdir()
+        for name in ("parts", "source.spm", "target.spm", "dict.cs.txt", "dict.en.txt", "held_out.parquet"):
+            (directory / name).symlink_to(work / name)
+    settings = trainer_settings(directory, parameters(**changes), bitext_prepared, RESOURCES)
+    return TrainingRun(directory, settings)
+
+
+def weights(run: TrainingRun) -> dict[str, torch.Tensor]:
+    model: dict[str, torch.Tensor] = weights_only_state({"model": run.trainer.model.state_dict()})["model"]
+    return model
+
+
+def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
+    assert first.keys() == second.keys()
+    different = [name for name in first if not torch.equal(first[name], second[name])]
+    assert not different
+
+
+def test_two_runs_are_equal_and_learn(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
+    first = start(tmp_path / "a", prepared)
+    before = weights(first)
+    assert first.train() == "maximum_updates"
+    assert first.updates == 12
+    assert [row["update"] for row in first.history] == [4, 8, 12]
+    assert first.history[-1]["valid_loss"] < first.history[0]["valid_loss"]
+    assert not torch.equal(
+        before["decoder.layers.0.fc1.weight"], weights(first)["decoder.layers.0.fc1.weight"]
+    )
+    second = start(tmp_path / "b", prepared)
+    second.train()
+    assert_equal(weights(first), weights(second))
+    other = start(tmp_path / "c", prepared, training={"seed": 2})
+    other.train()
+    assert not torch.equal(
+        weights(first)["decoder.layers.0.fc1.weight"], weights(other)["decoder.layers.0.fc1.weight"]
+    )
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
+    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch, accumulate: int
+) -> None:
+    changes: dict[str, Any] = {"training": {"accumulate": accumulate}}
+    whole = start(tmp_path / "whole", prepared, **changes)
+    whole.train()
+    assert whole.epoch() > 1 or accumulate == 1
+    for stop_after in (5, 9):
+        run = start(tmp_path / "stopped", prepared, **changes)
+        monkeypatch.setattr(trainer, "stop_requested", lambda run=run, at=stop_after: run.updates >= at)
+        with pytest.raises(Interrupted):
+            run.train()
+        assert run.updates == stop_after
+    monkeypatch.setattr(trainer, "stop_requested", lambda: False)
+    last = start(tmp_path / "stopped", prepared, **changes)
+    assert last.updates == 9
+    last.train()
+    assert_equal(weights(whole), weights(last))
+    for ours, expected in zip(last.history, whole.history, strict=True):
+        assert ours["bleu"] == expected["bleu"]
+        assert ours["valid_loss"] == expected["valid_loss"]
+        assert ours["target_tokens"] == expected["target_tokens"]
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(
+    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = start(tmp_path / "whole", prepared)
+    whole.train()
+    killed = start(tmp_path / "killed", prepared)
+
+    def die() -> bool:
+        if killed.updates == 7:
+            raise SystemExit("killed")
+        return False
+
+    monkeypatch.setattr(trainer, "stop_requested", die)
+    with pytest.raises(SystemExit):
+        killed.train()
+    # What a killed writer leaves beside a checkpoint is never read.
+    (tmp_path / "killed" / "checkpoints" / ".checkpoint_last.pt.1-x.tmp").write_bytes(b"half a checkpoint")
+    monkeypatch.setattr(trainer, "stop_requested", lambda: False)
+    resumed = start(tmp_path / "killed", prepared)
+    assert resumed.updates == 4
+    resumed.train()
+    assert_equal(weights(whole), weights(resumed))
+    assert [row["update"] for row in resumed.history] == [4, 8, 12]
+
+
+def test_an_orphan_stops(
+    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(tmp_path / "run", prepared)
+    run.parent = -1
+    with pytest.raises(Interrupted):
+        run.train()
+    assert run.updates == 1
+    assert start(tmp_path / "run", prepared).updates == 1
+
+
+def test_a_finished_run_is_not_continued(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
+    start(tmp_path / "run", prepared).train()
+    again = start(tmp_path / "run", prepared)
+    assert again.finished == "maximum_updates"
+    assert again.train() == "maximum_updates"
+    assert again.updates == 12
+
+
+def test_epochs_end_a_run(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
+    run = start(
+        tmp_path / "run",
+        prepared,
+        training={"maximum_epochs": 2, "maximum_updates": 1000},
+        validation={"every_updates": 0},
+    )
+    assert run.train() == "maximum_epochs"
+    assert [row["epoch"] for row in run.history] == [1, 2]
+    assert run.target_tokens == 2 * prepared[1].target_tokens
+
+
+def test_patience_ends_a_run(
+    tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([1.0, 3.0, 2.0, 2.5, 2.0, 9.0])
+
+    def evaluate(*arguments: Any, **options: Any) -> Any:
+        from paraforge.translation.training.validation import Scores
+
+        return Scores(bleu=next(scores), chrf=1.0, bleu_signature="", chrf_signature="")
+
+    monkeypatch.setattr("paraforge.translation.training.validation.evaluate", evaluate)
+    run = start(
+        tmp_path / "run",
+        prepared,
+        training={"maximum_updates": 1000},
+        validation={"every_updates": 1, "patience": 3},
+    )
+    messages: list[dict[str, Any]] = []
+    monkeypatch.setattr(trainer, "report", lambda **values: messages.append(values))
+    assert run.train() == "patience"
+    run._report()  # as at the end, right after a validation
+    assert all(message.get("loss", 1) > 0 for message in messages)
+    assert [row["bleu"] for row in run.history] == [1.0, 3.0, 2.0, 2.5, 2.0]
+    kept = sorted(path.name for path in (tmp_path / "run" / "snapshots").iterdir())
+    # The best and the last two, which may be averaged.
+    assert kept == ["update-00000002.pt", "update-00000004.pt", "update-00000005.pt"]
+
+
+def test_time_ends_a_run(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
+    run = start(tmp_path / "run", prepared, training={"maximum_minutes": 1e-6})
+    assert run.train() == "maximum_minutes"
+    assert run.updates == 1
+
+
+def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paraforge.translation.training.binarisation.PAIRS_PER_PART", 100)
+    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    cut = prepare_bitext(shards, tmp_path / "work", parameters())
+    assert len(cut.parts) == 3
+    run = start(
+        tmp_path / "run",
+        (tmp_path / "work", cut),
+        training={"maximum_epochs": 2, "maximum_updates": 1000},
+        validation={"every_updates": 0},
+    )
+    assert run.train() == "maximum_epochs"
+    assert [row["epoch"] for row in run.history] == [1, 2]
+    assert run.target_tokens == 2 * cut.target_tokens
+
+
+def test_checkpoints_hold_plain_values(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
+    start(tmp_path / "run", prepared).train()
+    state = load_checkpoint(tmp_path / "run" / "checkpoints" / "checkpoint_last.pt")
+    assert state["extra_state"]["paraforge"]["finished"] == "maximum_updates"
+    snapshot = next((tmp_path / "run" / "snapshots").iterdir())
+    assert str(tmp_path).encode() not in snapshot.read_bytes()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_precisions_and_norms_train(
+    tmp_path: Path, prepared: tuple[Path, PreparedBitext], precision: str, pre_norm: bool
+) -> None:
+    run = start(
+        tmp_path / "run",
+        prepared,
+        architecture={"pre_norm": pre_norm},
+        training={"precision": precision, "schedule": "linear", "maximum_updates": 30},
+        validation={"every_updates": 10},
+    )
+    run.train()
+    assert run.history[-1]["valid_loss"] < run.history[0]["valid_loss"] - 0.2
+
+
+def test_settings_are_json(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
+    settings = trainer_settings(tmp_path, parameters(), prepared[1], RESOURCES)
+    write_json(tmp_path / "settings.json", settings)
+    assert read_json(tmp_path / "settings.json") == json.loads(json.dumps(settings))

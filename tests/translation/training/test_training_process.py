@@ -1,0 +1,208 @@
+"""The process that trains: its device and environment, reports, ends and number."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+
+from paraforge.base.errors import IncompleteError, InputError, Interrupted
+from paraforge.base.files import read_json
+from paraforge.base.progress import progress
+from paraforge.base.shards.resources import Resources
+from paraforge.translation.models.fairseq_compat import load_checkpoint
+from paraforge.translation.training import processes, training
+from paraforge.translation.training.training import train_model, trainer_settings, write_history
+from paraforge.translation.training.training_pairs import held_out_values
+from tests.translation.models.tiny import bitext
+from tests.translation.training.test_binarisation import write_shards
+from tests.translation.training.test_training import RESOURCES, parameters
+
+
+def test_the_training_device_is_the_first_gpu_that_is_named_and_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generations = [(9, 0), (7, 5)]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(generations))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(generations))
+    monkeypatch.setattr(
+        torch.cuda, "get_device_capability", lambda device: generations[torch.device(device).index]
+    )
+
+    def chosen(*devices: str) -> str:
+        return training.training_device(Resources(devices=list(devices)))
+
+    assert (chosen("auto"), chosen("cuda"), chosen("cuda:1", "cuda:0")) == ("cuda:0", "cuda:0", "cuda:1")
+    assert (chosen("cpu"), chosen("cuda:2", "cuda:1"), chosen("cpu", "cuda:1")) == ("cpu", "cuda:1", "cuda:1")
+    kinds = [training.precision("auto", device) for device in ("cuda:0", "cuda:1")]
+    assert kinds == ["bfloat16", "float32"]
+    generations.clear()
+    assert (chosen("auto"), chosen("cuda:1")) == ("cpu", "cpu")
+
+
+def test_a_training_on_the_cpu_sees_no_gpu() -> None:
+    """fairseq would bring the norm of the gradients to one."""
+    on_cpu, on_gpu = (
+        processes.training_environment({"threads": 1, "device": device}) for device in ("cpu", "cuda:1")
+    )
+    assert on_cpu["CUDA_VISIBLE_DEVICES"] == ""
+    assert on_gpu.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def test_precision() -> None:
+    assert training.precision("float32", "cpu") == "float32"
+    assert training.precision("bfloat16", "cpu") == "bfloat16"
+    assert training.precision("auto", "cpu") in ("float32", "bfloat16")
+
+
+def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    chosen = parameters()
+    # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage. This
+    # process is not forked, as tests/forked.py has it elsewhere.
+    begun: list[Path] = []
+
+    def bar(**values: Any) -> Any:
+        begun.append(tmp_path)
+        return progress(**values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "subprocess", subprocess)
+        patch.setattr(processes, "progress", bar)
+        patch.setattr(processes, "stop_requested", lambda: bool(begun))
+        with pytest.raises(Interrupted):
+            train_model(shards, tmp_path / "work", chosen, RESOURCES)
+    assert (tmp_path / "work" / "checkpoints" / "checkpoint_last.pt").is_file()
+    result = train_model(shards, tmp_path / "work", chosen, RESOURCES)
+    assert result.reason == "maximum_updates"
+    assert [row["update"] for row in result.history] == [4, 8, 12]
+    write_history(result.history, tmp_path / "nmt.csv")
+    with (tmp_path / "nmt.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["update"]) for row in rows] == [4, 8, 12]
+    assert float(rows[-1]["bleu"]) == result.history[-1]["bleu"]
+
+
+def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    chosen = parameters(training={"accumulate": 2, "maximum_updates": 8})
+    results = {
+        threads: train_model(
+            shards, tmp_path / f"work-{threads}", chosen, Resources(threads=threads, devices=["cpu"])
+        )
+        for threads in (1, 2)
+    }
+    assert read_json(tmp_path / "work-1" / "settings.json")["ranks"] == 1
+    assert read_json(tmp_path / "work-2" / "settings.json")["ranks"] == 2
+    for alone, together in zip(results[1].history, results[2].history, strict=True):
+        assert together["valid_loss"] == pytest.approx(alone["valid_loss"], abs=2e-3)
+        assert together["train_loss"] == pytest.approx(alone["train_loss"], abs=2e-3)
+        assert together["target_tokens"] == alone["target_tokens"]
+        assert together["epoch"] == pytest.approx(alone["epoch"], abs=0.05)
+    # Stopped with two processes, it resumes with one.
+    last = load_checkpoint(tmp_path / "work-2" / "checkpoints" / "checkpoint_last.pt")
+    alone_last = load_checkpoint(tmp_path / "work-1" / "checkpoints" / "checkpoint_last.pt")
+    assert last["extra_state"]["train_iterator"] == alone_last["extra_state"]["train_iterator"]
+
+
+def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    written = trainer_settings
+
+    def broken(*arguments: Any) -> dict[str, Any]:
+        return {**written(*arguments), "precision": "no such precision"}
+
+    monkeypatch.setattr(training, "trainer_settings", broken)
+    with pytest.raises(IncompleteError, match=r"the training process died \(1\): .*no such precision"):
+        train_model(shards, tmp_path / "work", parameters(), RESOURCES)
+    assert "no such precision" in (tmp_path / "work" / "trainer.log").read_text(encoding="utf-8")
+
+
+# Before it says anything, between two reports, and where a part of a report is all that comes.
+@pytest.mark.parametrize("reports", ["", '{"event": "start", "update": 0, "history": []}\n', '{"event"'])
+def test_a_process_that_falls_silent_is_named_and_ended(
+    reports: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(processes, "SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(processes, "_LOOK_SECONDS", 0.05)
+    # Deaf to SIGTERM, as what hangs in a library is.
+    program = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "sys.stdout.write(sys.argv[1]); sys.stdout.flush(); time.sleep(600)"
+    )
+    silent = [
+        subprocess.Popen([sys.executable, "-c", program, reports], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    log = tmp_path / "trainer.log"
+    with pytest.raises(
+        IncompleteError, match=rf"process {silent[0].pid} .* ended.*{log}.*resources\.silence"
+    ):
+        processes.follow(silent, 10, log, silence_limit=1.0)
+    assert [process.wait(60) for process in silent] == [-signal.SIGKILL] * 2
+    assert f"the training process {silent[0].pid} has reported nothing" in caplog.text
+
+
+def test_a_training_whose_process_stops_is_resumed_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
+    chosen = parameters()
+    undisturbed = train_model(shards, tmp_path / "undisturbed", chosen, RESOURCES)
+    validated = processes._show
+
+    def stopping(messages: Any, *others: Any) -> Any:
+        """After its first validation the process is stopped."""
+
+        def stopped() -> Any:
+            for message in messages:
+                yield message
+                if message["event"] == "validation":
+                    os.kill(started[0].pid, signal.SIGSTOP)
+
+        return validated(stopped(), *others)
+
+    follow = processes.follow
+    started: list[Any] = []
+
+    def following(trainings: Any, *others: Any) -> Any:
+        started.extend(trainings)
+        return follow(trainings, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "_show", stopping)
+        patch.setattr(training, "follow", following)
+        patch.setattr(processes, "_LOOK_SECONDS", 0.05)
+        with pytest.raises(IncompleteError, match="silence_limit"):
+            train_model(
+                shards, tmp_path / "work", chosen, RESOURCES.model_copy(update={"silence_limit": 2.0})
+            )
+    again = train_model(shards, tmp_path / "work", chosen, RESOURCES)
+    losses = [
+        [(row["update"], row["train_loss"], row["valid_loss"]) for row in result.history]
+        for result in (undisturbed, again)
+    ]
+    assert losses[0] == losses[1] and again.reason == "maximum_updates"
+
+
+@pytest.mark.parametrize(("rows", "wanted"), [(200, 1), (12, 20), (14, 1000)])
+def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted: int, tmp_path: Path) -> None:
+    # Which sentences are below the threshold follows from their hashes: these are those above a tenth.
+    pairs = [(cs, en, None) for cs, en in bitext(400)]
+    values = held_out_values(pa.chunked_array([[cs for cs, _, _ in pairs]]))
+    shards = write_shards(
+        tmp_path / "in", [pair for pair, value in zip(pairs, values, strict=True) if value > 0.1][:rows]
+    )
+    chosen = parameters(validation={"held_out": wanted})
+    for _ in range(2):  # what was prepared is taken as it is
+        with pytest.raises(InputError, match=f"none of {rows} pairs is held out"):
+            train_model(shards, tmp_path / "work", chosen, RESOURCES)
+    assert not (tmp_path / "work" / "settings.json").exists()
