@@ -88,24 +88,22 @@ def _is_consonant(byte: int) -> bool:
 
 
 @compiled
-def _alike(one: Any, other: Any, abbreviated: bool) -> bool:
-    """Whether two words may be one name."""
-    if abbreviated:
-        return True
-    least = min(len(one), len(other))
+def _alike(one: Any, i: int, one_end: int, other: Any, j: int, other_end: int) -> bool:
+    """Whether the words from i and from j on may be one name."""
+    least = min(one_end - i, other_end - j)
     same = 0
-    while same < least and _lower(one[same]) == _lower(other[same]):
+    while same < least and _lower(one[i + same]) == _lower(other[j + same]):
         same += 1
-    if same == len(one) or same == len(other) or (same > 2 and 2 * same > least):
+    if same == least or (same > 2 and 2 * same > least):
         return True
-    i = j = consonants = 0
+    consonants = 0
     while True:
-        while i < len(one) and not _is_consonant(_lower(one[i])):
+        while i < one_end and not _is_consonant(_lower(one[i])):
             i += 1
-        while j < len(other) and not _is_consonant(_lower(other[j])):
+        while j < other_end and not _is_consonant(_lower(other[j])):
             j += 1
-        if i == len(one) or j == len(other):
-            return consonants > 1 and i == len(one) and j == len(other)
+        if i == one_end or j == other_end:
+            return consonants > 1 and i == one_end and j == other_end
         if _sound(one[i]) != _sound(other[j]):
             return False
         consonants += 1
@@ -114,9 +112,12 @@ def _alike(one: Any, other: Any, abbreviated: bool) -> bool:
 
 
 @compiled
-def _initial(word: Any, letter: int) -> bool:
+def _has_letter(text: Any, begin: int, end: int, letter: int) -> bool:
     """Whether a word has a letter, which may be that of one of the words that it abbreviates."""
-    return bool(np.any(word == letter))
+    place = begin
+    while place < end and text[place] != letter:
+        place += 1
+    return place < end
 
 
 @compiled
@@ -130,12 +131,13 @@ def _lacking(
             continue
         found = False
         for j in range(others):
-            one, two = text[begins[i] : ends[i]], other[other_begins[j] : other_ends[j]]
-            abbreviated = (other_kinds[j] == 2 and _initial(two, one[0])) or (
-                kinds[i] == 2 and other_kinds[j] > 0 and _initial(one, two[0])
+            begin, end, there, behind = begins[i], ends[i], other_begins[j], other_ends[j]
+            found = (
+                (other_kinds[j] == 2 and _has_letter(other, there, behind, text[begin]))
+                or (kinds[i] == 2 and other_kinds[j] > 0 and _has_letter(text, begin, end, other[there]))
+                or _alike(text, begin, end, other, there, behind)
             )
-            if _alike(one, two, abbreviated):
-                found = True
+            if found:
                 break
         lacking += not found
     return lacking

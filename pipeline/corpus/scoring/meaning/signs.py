@@ -35,7 +35,7 @@ NAMES: Final = (
     "replaced_near", "replacements", "places_exchanged", "exchanged_places",
 )  # fmt: skip
 """The signs, in the order of their columns."""
-_MOST: Final = 2
+_TOGETHER: Final = 8
 
 
 def signs_of(
@@ -60,9 +60,13 @@ def _matches(one: Any, other: Any, to_other: Any, to_one: Any) -> None:
     """Match equal stems one to one: first those with an equal neighbour, then in order."""
     n, m = len(one), len(other)
     to_other[:n], to_one[:m] = -1, -1
+    # What may be on the other side, as a bit for all stems of the same last digits.
+    bits = np.uint64(0)
+    for j in range(m):
+        bits |= np.uint64(1) << np.uint64(other[j] & 63)
     for strict in (True, False):
         for i in range(n):
-            if to_other[i] >= 0:
+            if to_other[i] >= 0 or not bits & np.uint64(1) << np.uint64(one[i] & 63):
                 continue
             for j in range(m):
                 if to_one[j] < 0 and one[i] == other[j] and (not strict or _context(one, other, i, j) > 0):
@@ -71,13 +75,13 @@ def _matches(one: Any, other: Any, to_other: Any, to_one: Any) -> None:
 
 
 @compiled
-def _is_later(one: Any, other: Any) -> bool:
+def _is_later(one: Any, other: Any, keys: Any) -> bool:
     """Whether a text comes behind another: a longer one, then by the first word that differs."""
     if len(one) != len(other):
         return len(one) > len(other)
     for place in range(len(one)):
-        if one[place] != other[place]:
-            return one[place] > other[place]
+        if keys[one[place]] != keys[other[place]]:
+            return keys[one[place]] > keys[other[place]]
     return False
 
 
@@ -88,18 +92,6 @@ def _context(one: Any, other: Any, i: int, j: int) -> int:
     last_i, last_j = i == len(one) - 1, j == len(other) - 1
     behind = last_i == last_j and (last_i or one[i + 1] == other[j + 1])
     return int(before) + int(behind)
-
-
-@compiled
-def _is_opposed(one: int, other: int, base_one: int, base_other: int, opposed: Any, offsets: Any) -> int:
-    """2 where one is the other with a negative affix, 1 for other antonyms, 0 for none."""
-    if base_one == other or base_other == one:
-        return 2
-    if one < len(offsets) - 1:
-        for place in range(offsets[one], offsets[one + 1]):
-            if opposed[place] == other:
-                return 1
-    return 0
 
 
 @compiled
@@ -193,14 +185,12 @@ def _places(one: Any, other: Any, words: Any, properties: Any, to_other: Any) ->
         j = to_other[i]
         if j < 0 or not properties[words[i]] & CONTENT:
             continue
+        listed = True
         for k in range(i + 1, n):
+            # Up to here there are only commas: a list, which may come in any order.
+            listed = listed and (k == i + 1 or properties[words[k - 1]] & CLAUSE > 0)
             there = to_other[k]
-            if there < 0 or there >= j or not properties[words[k]] & CONTENT:
-                continue
-            listed = True
-            for between in range(i + 1, k):
-                listed = listed and properties[words[between]] & CLAUSE > 0
-            if listed:
+            if listed or there < 0 or there >= j or not properties[words[k]] & CONTENT:
                 continue
             before = (one[i - 1] == other[there - 1]) if i and there else i == there
             behind = one[i + 1] == other[there + 1]
@@ -213,6 +203,40 @@ def _places(one: Any, other: Any, words: Any, properties: Any, to_other: Any) ->
 
 
 @compiled
+def _add_distances(directions: Any, compared: Any, count: int, found: Any) -> None:
+    """Distances of words in the same place.
+
+    compared: word, other word and :func:`_context`, (_TOGETHER, 3); the first `count` rows hold.
+    found: how many words of context 2 are far apart, and the greatest distances of contexts 1 and 2.
+    """
+    # Several sums at once: each is taken in order, so it waits for itself, but not for the others.
+    for first in range(0, count, 4):
+        p, q, r, s = (
+            compared[first, 0],
+            compared[first + 1, 0],
+            compared[first + 2, 0],
+            compared[first + 3, 0],
+        )
+        v, w, x, y = (
+            compared[first, 1],
+            compared[first + 1, 1],
+            compared[first + 2, 1],
+            compared[first + 3, 1],
+        )
+        one = two = three = four = np.float32(1)
+        for k in range(directions.shape[1]):
+            one -= directions[p, k] * directions[v, k]
+            two -= directions[q, k] * directions[w, k]
+            three -= directions[r, k] * directions[x, k]
+            four -= directions[s, k] * directions[y, k]
+        for place, distance in enumerate((one, two, three, four)):
+            if first + place < count:
+                context = compared[first + place, 2]
+                found[context] = max(found[context], distance)
+                found[0] += context == 2 and distance > 0.6
+
+
+@compiled
 def _signs(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any,
     keys: Any, stems: Any, properties: Any, values: Any, persons: Any, magnitudes: Any, bases: Any,
@@ -221,16 +245,21 @@ def _signs(
     to_b, to_a = np.empty(MOST_TOKENS, np.int64), np.empty(MOST_TOKENS, np.int64)
     numbers_a, numbers_b = np.empty(MOST_TOKENS), np.empty(MOST_TOKENS)
     sure_a, sure_b = np.empty(MOST_TOKENS, np.bool_), np.empty(MOST_TOKENS, np.bool_)
-    people = np.empty(7, np.int64)
+    room_a, room_b = np.empty(MOST_TOKENS, np.int32), np.empty(MOST_TOKENS, np.int32)
+    people, lonely = np.empty(7, np.int64), np.empty(MOST_TOKENS, np.int64)
+    compared, distances = np.zeros((_TOGETHER, 3), np.int64), np.zeros(3, np.float32)
     for row in range(len(signs)):
         a = first[first_offsets[row] : first_offsets[row + 1]][:MOST_TOKENS]
         b = second[second_offsets[row] : second_offsets[row + 1]][:MOST_TOKENS]
         # Which side comes first decides nothing.
-        if _is_later(keys[a], keys[b]):
-            a, b, turned = b, a, True
-        else:
-            turned = False
-        stems_a, stems_b = stems[a], stems[b]
+        turned = _is_later(a, b, keys)
+        if turned:
+            a, b = b, a
+        stems_a, stems_b = room_a[: len(a)], room_b[: len(b)]
+        for i in range(len(a)):
+            stems_a[i] = stems[a[i]]
+        for j in range(len(b)):
+            stems_b[j] = stems[b[j]]
         _matches(stems_a, stems_b, to_b, to_a)
         people[:] = 0
         negations = denials = affixed = near = passive = 0
@@ -260,14 +289,24 @@ def _signs(
         sign = signs[row]
         odd = negations & 1
         # Words left over on both sides: antonyms, pronouns, other words in the same place.
-        far = close = in_place = gender_in_place = person_in_place = replacements = 0
-        replaced = replaced_near = np.float32(0)
+        far = close = in_place = gender_in_place = person_in_place = 0
+        distances[:] = 0
+        waiting = 0
+        left = 0
+        for j in range(len(b)):
+            if to_a[j] < 0:
+                lonely[left] = j
+                left += 1
         for i in range(len(a)):
             if to_b[i] >= 0:
                 continue
-            one = stems_a[i]
+            one, base, kind = stems_a[i], bases[a[i]], properties[a[i]]
             person = persons[a[i]]
-            for j in range(len(b)):
+            low = high = 0
+            if one < len(offsets) - 1:
+                low, high = offsets[one], offsets[one + 1]
+            for place in range(left):
+                j = lonely[place]
                 if to_a[j] >= 0:
                     continue
                 if person and persons[b[j]]:
@@ -277,8 +316,15 @@ def _signs(
                     elif person != persons[b[j]]:
                         person_in_place = max(person_in_place, context)
                     continue
-                against = _is_opposed(one, stems_b[j], bases[a[i]], bases[b[j]], opposed, offsets)
-                both = properties[a[i]] & properties[b[j]]
+                # 2 where one is the other with a negative affix, 1 for other antonyms.
+                other = stems_b[j]
+                against = 0
+                if base == other or bases[b[j]] == one:
+                    against = 2
+                elif low < high:
+                    for k in range(low, high):
+                        against |= int(opposed[k] == other)
+                both = kind & properties[b[j]]
                 if not against and not both & CONTENT:
                     continue
                 context = _context(stems_a, stems_b, i, j)
@@ -290,14 +336,13 @@ def _signs(
                     to_b[i], to_a[j] = len(b), len(a)
                     break
                 if context and not both & NUMBER:
-                    distance = np.float32(1)
-                    for k in range(directions.shape[1]):
-                        distance -= directions[a[i], k] * directions[b[j], k]
-                    if context == 2:
-                        replaced = max(replaced, distance)
-                        replacements += int(distance > 0.6)
-                    else:
-                        replaced_near = max(replaced_near, distance)
+                    compared[waiting, 0], compared[waiting, 1] = a[i], b[j]
+                    compared[waiting, 2] = context
+                    waiting += 1
+                    if waiting == len(compared):
+                        _add_distances(directions, compared, waiting, distances)
+                        waiting = 0
+        _add_distances(directions, compared, waiting, distances)
         for i in range(len(a)):
             if to_b[i] == len(b):
                 to_b[i] = -1
@@ -324,7 +369,7 @@ def _signs(
         )  # fmt: skip
         for k in range(len(found)):
             sign[k] = min(found[k], 2)
-        sign[19], sign[20], sign[21] = replaced, replaced_near, min(replacements, 2)
+        sign[19], sign[20], sign[21] = distances[2], distances[1], min(distances[0], 2)
         sign[22], sign[23] = max(0, stayed - 1) / np.float32(1.5), min(places, 2)
         counts[row, int(turned)], counts[row, int(not turned)] = total_a, total_b
         counts[row, 2] = far + close + in_place
