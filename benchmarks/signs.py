@@ -29,7 +29,7 @@ from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.scoring.verdict import area
 from paraforge.corpus.selection.filters import numbers
-from paraforge.corpus.selection.filters.bounds import Bounds, BoundsParameters, WrongPairs
+from paraforge.corpus.selection.filters.bounds import Bounds, BoundsParameters, GoodPairs, WrongPairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.products.loading import load_fixed
 
@@ -144,6 +144,7 @@ def refused(scored: pa.Table) -> dict[str, float]:
             isinstance(one, BoundsParameters)
             and one.score in SIGNS
             and not isinstance(one.minimum, WrongPairs)
+            and not isinstance(one.maximum, GoodPairs)
         ):
             values, missing = numbers(scored[one.score])
             found[one.score] = ~Bounds(one.minimum, one.maximum).accept(values) & ~missing

@@ -170,10 +170,18 @@ def _sentence(score: str, figures: Figures, asked: float | None) -> Iterator[str
 
 def _of_changed_meanings(figures: Figures | None) -> Iterator[str]:
     """What `contradiction` is worth on pairs that were changed by rule; nothing where there are too few."""
-    if figures:
+    if not figures:
+        return
+    area = area_text(figures["separation"])
+    separates = f"The contradiction score separates true pairs from changed meanings with {area}"
+    if "chosen" in figures:
         yield (
-            f"The contradiction score separates true pairs from changed meanings with "
-            f"{area_text(figures['separation'])}; a maximum of {figures['maximum']:g} would find "
+            f"{separates}; your maximum of {figures['chosen']:g} finds {share_text(figures['chosen_found'])} "
+            f"of these and refuses {share_text(figures['chosen_lost'])} of the true pairs."
+        )
+    else:
+        yield (
+            f"{separates}; a maximum of {figures['maximum']:g} would find "
             f"{share_text(figures['found'])} of these and refuse at most {100 * LOST_SHARE:g} % of the true "
             "pairs."
         )

@@ -127,12 +127,15 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> 
     return replace(whole, sources=sources, changed=_separation(*_columns(made, score)))
 
 
-def judge_changed(wrong_pairs: pa.Table) -> dict[str, Any]:
+def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[str, Any]:
     """How well `contradiction` finds the pairs of a changed meaning.
 
+    chosen: the selection's maximum of it, None for none.
+
     Returns ``pairs``, their number; ``separation``, a :class:`Share` as a dictionary; ``maximum``, which at
-    most 2 % of the right pairs are above, and ``found``, the share of the changed pairs that are. Empty
-    without enough of them.
+    most 2 % of the right pairs are above, and ``found``, the share of the changed pairs that are; with
+    ``chosen``, that too, and ``chosen_found`` and ``chosen_lost``, the shares of the changed and of the right
+    pairs that are above it. Empty without enough of them.
     """
     made = changed_meanings(wrong_pairs)
     if made.num_rows < FEWEST_CHANGED or f"{RIGHT}{CONTRADICTION}" not in made.column_names:
@@ -142,24 +145,30 @@ def judge_changed(wrong_pairs: pa.Table) -> dict[str, Any]:
     if separation is None:
         return {}
     maximum = maximum_of(wrong_pairs)
-    return {
+    found = {
         "pairs": made.num_rows,
         "separation": asdict(separation),
         "maximum": maximum,
         "found": _share(wrong > wrong.dtype.type(maximum), weights),
     }
+    if chosen is not None:
+        own, _, own_weights = _columns(other_rows(wrong_pairs), CONTRADICTION)
+        found["chosen"] = chosen
+        found["chosen_found"] = _share(wrong > wrong.dtype.type(chosen), weights)
+        found["chosen_lost"] = _share(own > own.dtype.type(chosen), own_weights)
+    return found
 
 
-def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE) -> float:
-    """The least `contradiction` of three digits that at most a share of the right pairs is above. Raises
-    ValueError: no right pair has one."""
+def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE, score: str = CONTRADICTION) -> float:
+    """The least `contradiction` of three digits, or another score from 0 on, that at most a share of the
+    right pairs is above. Raises ValueError: no right pair has one."""
     rows = other_rows(wrong_pairs)
-    if f"{RIGHT}{CONTRADICTION}" in rows.column_names:
-        right, _, weights = _columns(rows, CONTRADICTION)
+    if f"{RIGHT}{score}" in rows.column_names:
+        right, _, weights = _columns(rows, score)
         if not np.isnan(right).all():
             # What is above, not what reaches it: one unit less than the least that only so few reach.
             return max(0.0, minimum_for(right, weights, share))
-    raise ValueError("no right pair has a contradiction score")
+    raise ValueError(f"no right pair has {score}: run 'dvc repro score', or give a number")
 
 
 def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | None:

@@ -10,10 +10,18 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge.base.errors import ConfigurationError
+from paraforge.corpus.scoring.changed_pairs import SCORE as CONTRADICTION
 from paraforge.corpus.scoring.changed_pairs import other_rows
-from paraforge.corpus.scoring.verdict import CONFIDENCE, Minimum, judge, judge_changed, minimum_of
+from paraforge.corpus.scoring.verdict import (
+    CONFIDENCE,
+    Minimum,
+    judge,
+    judge_changed,
+    maximum_of,
+    minimum_of,
+)
 from paraforge.corpus.scoring.wrong_pairs import RIGHT, trained_on_corpus
-from paraforge.corpus.selection.filters.bounds import WrongPairs
+from paraforge.corpus.selection.filters.bounds import BoundsParameters, WrongPairs
 from paraforge.corpus.selection.parameters import SelectParameters
 
 logger = logging.getLogger(__name__)
@@ -26,7 +34,7 @@ _NO_PAIRS = "no wrong pairs can be made of this corpus, as no two rows differ on
 def settle(
     parameters: SelectParameters, wrong_pairs: pa.Table | None, option: str | None = None
 ) -> SelectParameters:
-    """The parameters with a number for every minimum that is a share of the wrong pairs.
+    """The parameters with a number for every bound that is a share of the wrong or of the right pairs.
 
     option: what a filter was asked for by, where that is not its name in params.yaml.
 
@@ -60,8 +68,15 @@ def settle(
                 )
             return minimum
 
+        def find_maximum(score: str, share: float) -> float:
+            if wrong_pairs is None:
+                raise ValueError(_NO_SAMPLE)
+            if not wrong_pairs.num_rows:
+                raise ValueError(_NO_PAIRS)
+            return maximum_of(wrong_pairs, share, score)
+
         try:
-            filters.append(one.settled(find))
+            filters.append(one.settled(find, find_maximum))
         except ValueError as error:
             problems.append(f"{where}: {error}")
     if problems:
@@ -90,6 +105,12 @@ def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) ->
     return found
 
 
+def _maximum_of_contradiction(parameters: SelectParameters) -> float | None:
+    bounds = (one for one in parameters.filters if isinstance(one, BoundsParameters))
+    found = (one.maximum for one in bounds if one.score == CONTRADICTION)
+    return min((one for one in found if isinstance(one, float)), default=None)
+
+
 def verdict(
     parameters: SelectParameters,
     asked: Mapping[str, float],
@@ -112,7 +133,7 @@ def verdict(
     found = minima(parameters, cuts)
     return {
         "wrong_pairs": other_rows(wrong_pairs).num_rows,
-        "changed_meanings": judge_changed(wrong_pairs),
+        "changed_meanings": judge_changed(wrong_pairs, _maximum_of_contradiction(parameters)),
         "trained_on_corpus": trained_on_corpus(wrong_pairs),
         "asked": dict(asked),
         "scores": {

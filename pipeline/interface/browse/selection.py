@@ -29,7 +29,8 @@ def default_view(published: SelectParameters, scores: Sequence[str], flags: Sequ
                 refused[column] = True
             elif isinstance(one, BoundsParameters):
                 minimum = one.minimum if isinstance(one.minimum, float) else None
-                intervals[column] = Interval(minimum, one.maximum, one.missing)
+                maximum = one.maximum if isinstance(one.maximum, float) else None
+                intervals[column] = Interval(minimum, maximum, one.missing)
             elif isinstance(one, LengthParameters):
                 intervals[column] = Interval(one.minimum, one.maximum)
     return View(intervals, refused)

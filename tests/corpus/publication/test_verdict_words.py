@@ -163,7 +163,7 @@ def test_a_share_of_few_pairs_is_uncertain(tmp_path: Path, caplog: pytest.LogCap
         ({"minimum": {}}, "required"),
         ({"minimum": {"wrong_pairs": 0.1, "seed": 1}}, "not permitted"),
         ({"minimum": "low"}, "valid number"),
-        ({"maximum": {"wrong_pairs": 0.1}}, "valid number"),
+        ({"maximum": {"wrong_pairs": 0.1}}, "maximum.share.good_pairs"),
         ({"score": "reference_tokens"}, "wrong pairs have no reference_tokens of their own: give a number"),
         ({"score": "translation_score"}, "wrong pairs have no translation_score of their own"),
         ({"kind": "length", "score": None}, "valid number"),

@@ -53,8 +53,9 @@ FAILED = {
     "copied_words": "The žena viděla dog in the park.",
     "unknown_words": "The corimentmast ablethion saw dog.",
     "paraphrase_score": "It will rain all day tomorrow in Paris.",
+    "contradiction": "The woman never saw the dog in the park.",
     "trigram_overlap": "The woman saw the dog in the park.",
-    None: "A woman noticed a dog in the park.",
+    None: "This woman saw that dog there in this park.",
 }
 
 
@@ -75,7 +76,7 @@ def selected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]
         )
         for a in THINGS
         for b in THINGS
-        for verb in VERBS[:2]
+        for verb in VERBS[:6]
         if a != b
     ]
     rows += [
@@ -115,4 +116,5 @@ def test_the_reasons_in_words() -> None:
     assert words["copied_words"] == "share of copied foreign words above 0.15"
     assert words["repetition"] == "share of repeated letters above 0.1"
     assert words["length_surprise"] == "deviations from the usual length below -7 or above 7"
+    assert words["contradiction"] == "contradiction above that of all but 2 % of the pairs"
     assert words["character_score"] == "spelling score below -2"

@@ -14,10 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
+from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.datasets import open_publication
 from paraforge.interface.browse import prepared as module
+from paraforge.interface.browse.browser import Browser
 from paraforge.interface.browse.prepared import NO_BIN, prepare
 from paraforge.interface.browse.scales import handle_step, scale_of
+from paraforge.interface.query.database import open_database
 from tests.corpus.selection.corpora import random_pairs
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
@@ -129,3 +132,23 @@ def test_scales_hold_all_scores_in_few_round_bins(numbers: list[float], integer:
     assert places.min() >= 0 and places.max() < scale.bins
     assert handle_step(scale, integer) > 0
     assert (scale.high - scale.low) / handle_step(scale, integer) <= 1e7
+
+
+def test_changed_meanings_have_a_handle(tmp_path: Path) -> None:
+    """With the published maximum, and what it refuses counted."""
+    table = random_pairs(300, seed=5)
+    values = pa.array([place % 11 / 10 for place in range(table.num_rows)], pa.float32())
+    table = table.append_column(COLUMNS["contradiction"], values)
+    publish_pairs(
+        tmp_path,
+        filters={
+            "filters": [{"kind": "bounds", "score": "contradiction", "maximum": 0.75, "missing": "accept"}]
+        },
+        table=table,
+    )
+    datasets = open_publication(tmp_path / "corpus")
+    with open_database(datasets) as connection:
+        browser = Browser(prepare(datasets, tmp_path / "cache"), connection)
+        assert browser.default.intervals["contradiction"].maximum == 0.75
+        assert "contradiction" in browser.scales
+        assert browser.count(browser.default).reasons["contradiction"] > 0

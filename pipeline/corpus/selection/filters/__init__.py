@@ -132,10 +132,13 @@ class FilterParameters(Section):
         """Scores of which it reads the tenth that a pair is in."""
         return ()
 
-    def settled(self, minimum_of: Callable[[str, float], float]) -> FilterParameters:
+    def settled(
+        self, minimum_of: Callable[[str, float], float], maximum_of: Callable[[str, float], float]
+    ) -> FilterParameters:
         """The same filter with numbers for all that depends on the corpus.
 
         minimum_of: gives the minimum of a score that at most a share of the wrong pairs reaches.
+        maximum_of: gives the maximum of a score that at most a share of the right pairs is above.
         """
         return self
 

@@ -15,7 +15,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from paraforge.base.section import Section
 from paraforge.corpus.columns import LABELS
 from paraforge.corpus.scoring.verdict import Minimum
-from paraforge.corpus.scoring.wrong_pairs import judged_scores
+from paraforge.corpus.scoring.wrong_pairs import compared_scores, judged_scores
 from paraforge.corpus.selection.filters import (
     AcceptedPairs,
     ColumnsFilter,
@@ -96,8 +96,16 @@ class WrongPairs(Section):
     )
 
 
+class GoodPairs(Section):
+    """A maximum that is found on the corpus' own pairs."""
+
+    good_pairs: float = Field(
+        ge=0, lt=1, description="share of the pairs that may be above the maximum, with 95 % confidence"
+    )
+
+
 def _kind_of_bound(value: Any) -> str:
-    return "share" if isinstance(value, dict | WrongPairs) else "number"
+    return "share" if isinstance(value, dict | WrongPairs | GoodPairs) else "number"
 
 
 class IntervalParameters(FilterParameters):
@@ -110,7 +118,13 @@ class IntervalParameters(FilterParameters):
         ]
         | None
     ) = Field(None, description="lower bound, or the share of wrong pairs that may reach it; null for none")
-    maximum: float | None = Field(None, description="upper bound; null for none")
+    maximum: (
+        Annotated[
+            Annotated[float, Tag("number")] | Annotated[GoodPairs, Tag("share")],
+            Discriminator(_kind_of_bound),
+        ]
+        | None
+    ) = Field(None, description="upper bound, or the share of good pairs that may be above it; null for none")
 
     @model_validator(mode="after")
     def _ordered(self) -> IntervalParameters:
@@ -118,7 +132,8 @@ class IntervalParameters(FilterParameters):
             raise ValueError("neither minimum nor maximum is given")
         if any(isinstance(bound, float) and math.isnan(bound) for bound in (self.minimum, self.maximum)):
             raise ValueError("a bound is not a number")
-        if isinstance(self.minimum, float) and self.maximum is not None and self.minimum > self.maximum:
+        low, high = self.minimum, self.maximum
+        if isinstance(low, float) and isinstance(high, float) and low > high:
             raise ValueError(f"minimum {self.minimum:g} is above maximum {self.maximum:g}")
         return self
 
@@ -141,6 +156,11 @@ class BoundsParameters(IntervalParameters):
             raise ValueError(
                 f"wrong pairs have no {self.score} of their own: give a number, or one of {', '.join(judged)}"
             )
+        if isinstance(self.maximum, GoodPairs) and self.score not in (compared := compared_scores()):
+            raise ValueError(
+                f"good pairs are not sampled with their {self.score}: give a number, or one of "
+                f"{', '.join(compared)}"
+            )
         if self.minimum is not None and self.minimum == self.maximum and self.closed != "both":
             raise ValueError(f"no score is inside: both bounds are {self.minimum:g} and one is open")
         return self
@@ -153,11 +173,16 @@ class BoundsParameters(IntervalParameters):
         """The score."""
         return (self.score,)
 
-    def settled(self, minimum_of: Callable[[str, float], float]) -> BoundsParameters:
-        """With a number for the share of the wrong pairs, where that is the minimum."""
-        if not isinstance(self.minimum, WrongPairs):
-            return self
-        return self.model_copy(update={"minimum": minimum_of(self.score, self.minimum.wrong_pairs)})
+    def settled(
+        self, minimum_of: Callable[[str, float], float], maximum_of: Callable[[str, float], float]
+    ) -> BoundsParameters:
+        """With numbers for bounds that are shares of the wrong or of the good pairs."""
+        found = {}
+        if isinstance(self.minimum, WrongPairs):
+            found["minimum"] = minimum_of(self.score, self.minimum.wrong_pairs)
+        if isinstance(self.maximum, GoodPairs):
+            found["maximum"] = maximum_of(self.score, self.maximum.good_pairs)
+        return self.model_copy(update=found)
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
         """The minimum, where there is one."""
@@ -174,7 +199,9 @@ class BoundsParameters(IntervalParameters):
             sides = [f"reached by more than {100 * self.minimum.wrong_pairs:g} % of the wrong pairs"]
         elif self.minimum is not None:
             sides = [f"{below} {self.minimum:g}"]
-        if self.maximum is not None:
+        if isinstance(self.maximum, GoodPairs):
+            sides.append(f"above that of all but {100 * self.maximum.good_pairs:g} % of the pairs")
+        elif self.maximum is not None:
             sides.append(f"{above} {self.maximum:g}")
         return f"{LABELS[self.score]} {' or '.join(sides)}"
 
@@ -193,4 +220,6 @@ class BoundsParameters(IntervalParameters):
     def _bounds(self) -> Bounds:
         if isinstance(self.minimum, WrongPairs):
             raise ValueError(f"{self.reason}: the minimum was not found yet")
+        if isinstance(self.maximum, GoodPairs):
+            raise ValueError(f"{self.reason}: the maximum was not found yet")
         return Bounds(self.minimum, self.maximum, self.closed)

@@ -17,6 +17,7 @@ class LengthParameters(IntervalParameters):
 
     kind: Literal["length"]
     minimum: float | None = Field(None, description="lower bound; null for none")
+    maximum: float | None = Field(None, description="upper bound; null for none")
 
     def columns(self) -> tuple[str, ...]:
         """The tokens of both sides."""
