@@ -116,6 +116,8 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
         return
     options: dict[str, Any] = {
         "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
+        # A limit on the time between two heartbeats, not on how long a task takes: it has another thread.
+        "distributed.scheduler.worker-ttl": f"{resources.worker_limit} s",
         "distributed.worker.daemon": True,
         "distributed.admin.large-graph-warning-threshold": "1GB",
         "distributed.logging.distributed": "error",

@@ -44,6 +44,12 @@ class Resources(Section):
     memory_limit: str = Field(
         "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
     )
+    worker_limit: float = Field(
+        600,
+        ge=1,
+        description="seconds after which a local worker that gives no sign of life is ended; its tasks are "
+        "given to others. A scheduler of your own has its own limit (distributed.scheduler.worker-ttl)",
+    )
     in_process_rows: int = Field(
         20_000, ge=0, description="with no more rows than this, no cluster is started"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import time
 import warnings
 from collections.abc import Iterator
@@ -48,6 +49,15 @@ def die(number: int) -> int:
     # A nanny replaces no worker that dies before it has heard that the worker has started.
     time.sleep(1)
     os._exit(1)
+
+
+def stop_once(mark: str) -> int:
+    try:
+        Path(mark).touch(exist_ok=False)
+    except FileExistsError:
+        return os.getpid()
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return 0
 
 
 PROJECTS = {"one": 20, "two": 7}
@@ -101,6 +111,15 @@ def test_on_a_local_cluster(tmp_path: Path) -> None:
         assert dict(jobs.run(die_once, [(str(tmp_path / "mark"),)], description="test")) == {0: "done"}
         with pytest.raises(IncompleteError, match="died 3 times"):
             dict(jobs.run(die, [(1,)], description="test"))
+
+
+@pytest.mark.slow
+def test_a_worker_that_gives_no_sign_of_life_loses_its_tasks(tmp_path: Path) -> None:
+    resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB", worker_limit=1)
+    arguments = [(str(tmp_path / "mark"),)] * 6
+    with open_jobs(resources, rows=10) as jobs:
+        found = dict(jobs.run(stop_once, arguments, description="test"))
+    assert set(found) == set(range(6)) and all(found.values())
 
 
 @pytest.mark.slow
