@@ -17,6 +17,8 @@ from paraforge.base.interrupts import graceful_interrupts, last_words
 from paraforge.base.logs import configure_logging
 from paraforge.base.shards.inventory import PUBLISHED, list_work, prune
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import check_bytes
+from paraforge.base.shards.store import ShardView
 from paraforge.interface.configuration import Parameters, load_parameters
 from paraforge.interface.configuration.inputs import link_inputs
 from paraforge.interface.project.files import check_versions
@@ -43,6 +45,13 @@ def parameters_of(stage: str) -> Parameters:
     parameters = load_parameters()
     link_inputs(parameters, [stage])
     return parameters
+
+
+def check_inputs(*directories: Path) -> None:
+    """Read the shards of what a stage begins with, also pages that it does not need. Raises InputError: a
+    file is not the one that its directory's index names."""
+    for directory in directories:
+        check_bytes(ShardView(directory))
 
 
 def _prune(resources: Resources) -> None:

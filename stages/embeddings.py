@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from paraforge.embeddings.trainer.train_model import train_named_model
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import check_inputs, parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
@@ -14,6 +14,8 @@ def main() -> None:
     """Make models/embeddings/NAME, NAME being the argument."""
     name = sys.argv[1]
     parameters = parameters_of("embeddings")
+    if parameters.embeddings.corpus_pairs:
+        check_inputs(Path("data/corpus"))
     report = train_named_model(
         name,
         parameters.embeddings,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paraforge.products.lexicon.evaluation import evaluate_lexicon, read_lists
 from paraforge.products.lexicon.extraction import extract_lexicon
-from paraforge.stages.common import parameters_of, plain, run_stage
+from paraforge.stages.common import check_inputs, parameters_of, plain, run_stage
 from paraforge.stages.metrics import write_metrics
 
 OUTPUT = Path("data/lexicon")
@@ -18,6 +18,7 @@ def main() -> None:
     lexicon = parameters.lexicon
     lists = read_lists(lexicon.word_list_paths(), lexicon.reference_lexicon_paths())
     inputs = [Path("data/translated"), Path("data/scored")]
+    check_inputs(*inputs)
     # What comes after this stage can do without: a corpus of which no pair is good enough has a report, too.
     report = extract_lexicon(inputs, OUTPUT, lexicon, parameters.resources, allow_empty=True)
     evaluation = evaluate_lexicon(OUTPUT, lists)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from paraforge.base.errors import InputError
 from paraforge.intake.sample_bitext import write_sample
 from tests.here import inside, run_stage
 from tests.project import (
@@ -32,6 +35,18 @@ OUTPUTS = {
     "lexicon": "data/lexicon",
     "embeddings": "models/embeddings",
     "statistics": "data/statistics",
+}
+
+# Directories of shards that a stage begins with, of the stages that make no shard of each.
+READ = {
+    "select": ("data/translated", "data/scored"),
+    "publish": ("data/translated", "data/scored", "data/selected"),
+    "lexicon": ("data/translated", "data/scored"),
+    "statistics": ("data/translated", "data/scored", "data/selected"),
+    "embeddings": ("data/corpus",),
+    "paraphraser": ("data/corpus",),
+    "triplets": ("data/corpus",),
+    "report": ("data/corpus", "data/rejected"),
 }
 
 
@@ -135,3 +150,36 @@ def test_any_file_of_a_stage_that_was_stopped(finished: Path, tmp_path: Path, st
         shutil.copytree(begun, project, symlinks=True)
         check(stage, project, project / "work" / name, damage, wanted)
         shutil.rmtree(project)
+
+
+def flip_each_column(path: Path) -> Iterator[str]:
+    """Flip a bit of one column after another in the last shard; what was before is there after each."""
+    content = path.read_bytes()
+    path.unlink()  # it may be a link
+    group = pq.ParquetFile(pa.BufferReader(content)).metadata.row_group(0)
+    for number in range(group.num_columns):
+        column = group.column(number)
+        damaged = bytearray(content)
+        damaged[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+        path.write_bytes(damaged)
+        yield column.path_in_schema
+    path.write_bytes(content)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", READ)
+def test_a_flipped_bit_in_any_column_stops_the_stage(finished: Path, tmp_path: Path, stage: str) -> None:
+    """Also in a column that it does not read."""
+    project = tmp_path / "project"
+    shutil.copytree(finished, project, symlinks=True)
+    parameters = read_parameters(project)
+    parameters["paraphraser"]["model"] = "train"
+    parameters["triplets"]["encoder"] = "models/embeddings/word"
+    write_parameters(project, parameters)
+    for name in READ[stage]:
+        path = max((project / name).glob("*.parquet"))
+        for column in flip_each_column(path):
+            with inside(project), pytest.raises(InputError, match="index names") as raised:
+                run_stage(stage)
+            assert Path(raised.value.path or "").name == path.name, column
+            assert "dvc repro" in (raised.value.remedy or "")
