@@ -302,3 +302,46 @@ def test_stages_have_new_names_and_do_not_run_again(finished_project: Path, tmp_
     assert "nothing runs again for that" in run("paraforge", "doctor", "--repair", cwd=project).stdout
     assert lock.read_text(encoding="utf-8") == now
     assert "Running stage" not in run("dvc", "repro", "--dry", "publish", cwd=project).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [0, 1, 2, 3, 9, -2, -1])
+def test_what_was_killed_midway_continues(
+    new: Path, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before any command that it starts or file that it writes: the same command makes the project."""
+    steps = 0
+
+    def counted(function: Callable[..., None], last: int) -> Callable[..., None]:
+        def call(*arguments: object) -> None:
+            nonlocal steps
+            if steps == last:
+                raise KeyboardInterrupt
+            steps += 1
+            function(*arguments)
+
+        return call
+
+    real = {name: getattr(creation, name) for name in ("_run", "write_whole", "write_versions")}
+
+    def make(last: int) -> None:
+        for name, function in real.items():
+            monkeypatch.setattr(creation, name, counted(function, last))
+        creation.make_project(tmp_path / "my")
+
+    if step < 0:
+        make(1000)
+        shutil.rmtree(tmp_path / "my")
+        step, steps = steps + step, 0
+    with pytest.raises(KeyboardInterrupt):
+        make(step)
+    steps = 0
+    make(1000)
+
+    def made(project: Path) -> dict[str, str]:
+        kept = digests(project).items()
+        return {name: one for name, one in kept if not name.startswith((".git/", ".dvc/tmp", ".dvc/cache"))}
+
+    assert made(tmp_path / "my") == made(new)
+    with pytest.raises(InputError, match="not empty"):
+        creation.make_project(tmp_path / "my")

@@ -16,12 +16,15 @@ from paraforge.interface.project.bitext import Bitext
 from paraforge.interface.project.files import MY_BITEXT, checksum, project_files, shipped, write_versions
 
 _MOST_NAMED = 5
+# Is there while a project is being made: the same command continues with a directory that has it.
+_UNFINISHED = ".paraforge-init"
 
 
 def make_project(directory: Path, bitext: Bitext | None = None) -> None:
     """Make a directory a project of DVC, in a git repository where git is installed.
 
-    directory: that does not exist yet, or is empty but for git's files.
+    directory: that does not exist yet, or is empty but for git's files, or was left by a killed call:
+        that continues, and no file that is there is written again.
     bitext: what the project begins with; the embedded sample where None.
 
     Raises:
@@ -33,10 +36,11 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
         raise MissingPackageError("dvc", "pipeline")
     if directory.exists() and not directory.is_dir():
         raise InputError("this is a file", directory)
+    mark = directory / _UNFINISHED
     others = (
         sorted(path.name for path in directory.iterdir() if path.name != ".git") if directory.exists() else []
     )
-    if others:
+    if others and not mark.exists():
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         raise InputError(
             f"not empty: it has {', '.join(others[:_MOST_NAMED])}{more}",
@@ -44,17 +48,18 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
             remedy="Name a new directory; 'paraforge init --upgrade' brings a project up to date.",
         )
     directory.mkdir(parents=True, exist_ok=True)
+    mark.touch()
     _set_up_dvc(directory, ["--no-scm"] if shutil.which("git") is None else _set_up_git(directory))
     files = project_files(directory.resolve().name)
     for name, text in files.items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        if not (directory / name).exists():
+            write_whole(directory / name, text)
     write_versions(directory, {name: checksum(text) for name, text in files.items()})
     if bitext is not None:
-        (directory / MY_BITEXT).write_text(bitext.yaml(directory), encoding="utf-8")
+        write_whole(directory / MY_BITEXT, bitext.yaml(directory))
     found = reconfigure(directory / "configs", bitext.choices if bitext else [], directory / "params.yaml")
     write_whole(directory / "params.yaml", found.text)
+    mark.unlink()
 
 
 def _set_up_git(directory: Path) -> list[str]:
@@ -69,7 +74,7 @@ def _set_up_git(directory: Path) -> list[str]:
 
 
 def _set_up_dvc(directory: Path, options: list[str]) -> None:
-    _run([sys.executable, "-m", "dvc", "init", "--quiet", *options], directory)
+    _run([sys.executable, "-m", "dvc", "init", "--quiet", "--force", *options], directory)
     settings = configparser.ConfigParser(interpolation=None)
     for path in (directory / ".dvc" / "config", shipped(".dvc/config")):
         settings.read(path, encoding="utf-8")
