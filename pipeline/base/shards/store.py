@@ -82,11 +82,16 @@ def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFi
     """Open a Parquet file to read parts of it, checking page checksums. Raises InputError, with the remedy:
     it is missing, or cannot be read, found when opening it or while reading."""
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        try:
+            opened = pq.ParquetFile(path, page_checksum_verification=True)
+            opened.schema_arrow  # noqa: B018  names are read now
+        except UnicodeDecodeError as error:  # names in a damaged footer
+            raise InputError(f"cannot be read as Parquet: {error}", path, remedy=remedy) from error
+        with opened as file:
             yield file
     except FileNotFoundError as error:
         raise InputError("no such file", path, remedy=remedy) from error
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: names in a damaged footer
+    except (pa.ArrowException, OSError) as error:
         raise InputError(f"cannot be read as Parquet: {error}", path, remedy=remedy) from error
 
 

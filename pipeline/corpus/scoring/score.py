@@ -66,6 +66,7 @@ class ScoreReport:
     reused: int
     seconds: float
     wrong_pairs: int = 0
+    changed_pairs: int = 0
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -261,6 +262,7 @@ def score(
         trained_on = read_json_or_none(vectors / TRAINED_ON_NAME) or {}
         trained = trained_on.get("shards") == ShardDirectory(translated).digest
         wrong = write_wrong_pairs(step, translated, output, sources, resources, trained)
+    others = 0 if wrong is None else other_rows(wrong).num_rows
     judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]
     return ScoreReport(
         rows=report.rows,
@@ -273,7 +275,8 @@ def score(
         shards=report.shards,
         reused=report.reused,
         seconds=round(time.monotonic() - started, 3),
-        wrong_pairs=0 if wrong is None else other_rows(wrong).num_rows,
+        wrong_pairs=others,
+        changed_pairs=0 if wrong is None else wrong.num_rows - others,
         verdicts={name: {**asdict(judge(wrong, name)), "bands": bands(wrong, name)} for name in judged},
     )
 

@@ -19,7 +19,7 @@ from typing import Any
 import typer
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import write_whole
+from paraforge.base.files import DIGESTS, write_whole
 
 _READ_BYTES = 1 << 16
 # A file in a directory with one of these, which has this key, is part of it, and is replaced by what makes
@@ -219,7 +219,7 @@ def _refusal(output: Path, kind: DirectoryKind) -> str | None:
         return f"without a readable {kind.description}"
     if not _has_keys(description, kind.keys):
         return f"its {kind.description} lacks {' or '.join(kind.keys)}"
-    known = (kind.description, *(kind.others or description["files"]))
+    known = (kind.description, DIGESTS, *(kind.others or description["files"]))
     names = (path.relative_to(output).as_posix() for path in output.rglob("*") if not path.is_dir())
     foreign = [name for name in names if not any(fnmatch.fnmatchcase(name, pattern) for pattern in known)]
     return f"{min(foreign)} was put into it" if foreign else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import read_json
+from paraforge.base.files import read_json, remove_directory
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
@@ -74,7 +73,7 @@ def tidied(work: Path) -> Iterator[None]:
         yield
     except BaseException:
         for path in made:
-            shutil.rmtree(path, ignore_errors=True)
+            remove_directory(path)
         with suppress(OSError):
             place.rmdir()
         raise

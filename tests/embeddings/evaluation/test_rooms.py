@@ -12,7 +12,13 @@ import pytest
 
 import paraforge.embeddings.evaluation
 
-MODELS = ("embeddings", "unrolling", "models", "decoding", "lexicon", "loading")
+MODELS = (
+    *(
+        f"embeddings.{room}"
+        for room in ("encoders", "losses", "trainer", "inference", "fine_tuning", "unrolling")
+    ),
+    *("translation", "products", "interface"),
+)
 MODULES = sorted(Path(paraforge.embeddings.evaluation.__path__[0]).rglob("*.py"))
 
 

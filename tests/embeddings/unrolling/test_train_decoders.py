@@ -123,7 +123,7 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
 
     def updates() -> int:
         found = (tmp_path / "work-killed").glob("decoders/*/checkpoints/updates-*")
-        return max((int(entry.name.partition("-")[2]) for entry in found), default=0)
+        return max((int(entry.name.split("-")[1]) for entry in found), default=0)
 
     for number in (signal.SIGKILL, signal.SIGTERM):
         reached = updates()

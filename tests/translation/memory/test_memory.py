@@ -255,7 +255,7 @@ def test_failed_sentences_are_tried_again(tmp_path: Path, seen: list[str]) -> No
     seen.clear()
     again, published = run(tmp_path, corpus, CHOSEN)
     assert counts(again) == (1, 0, 1)
-    assert seen == ["špatná"]
+    assert set(seen) == {"špatná", *batching._SIMPLE[:1]}  # a simple one shows that the engine is healthy
     assert [row["failed"] is None for row in found(published) if row["rank"] == 0] == [True, False, True]
 
 

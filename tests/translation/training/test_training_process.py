@@ -42,7 +42,7 @@ def test_the_training_device_is_the_first_gpu_that_is_named_and_there(
 
     assert (chosen("auto"), chosen("cuda"), chosen("cuda:1", "cuda:0")) == ("cuda:0", "cuda:0", "cuda:1")
     assert (chosen("cpu"), chosen("cuda:2", "cuda:1"), chosen("cpu", "cuda:1")) == ("cpu", "cuda:1", "cuda:1")
-    kinds = [training.precision("auto", device) for device in ("cuda:0", "cuda:1")]
+    kinds = [precision("auto", device) for device in ("cuda:0", "cuda:1")]
     assert kinds == ["bfloat16", "float32"]
     generations.clear()
     assert (chosen("auto"), chosen("cuda:1")) == ("cpu", "cpu")
@@ -57,10 +57,18 @@ def test_a_training_on_the_cpu_sees_no_gpu() -> None:
     assert on_gpu.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
+def precision(wanted: str, device: str) -> str:
+    """What ``wanted`` means on a device."""
+    chosen = parameters()
+    of_training = chosen.training.model_copy(update={"precision": wanted})
+    chosen = chosen.model_copy(update={"training": of_training})
+    return training.with_precision(chosen, Resources(devices=[device])).training.precision
+
+
 def test_precision() -> None:
-    assert training.precision("float32", "cpu") == "float32"
-    assert training.precision("bfloat16", "cpu") == "bfloat16"
-    assert training.precision("auto", "cpu") in ("float32", "bfloat16")
+    assert precision("float32", "cpu") == "float32"
+    assert precision("bfloat16", "cpu") == "bfloat16"
+    assert precision("auto", "cpu") in ("float32", "bfloat16")
 
 
 def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
