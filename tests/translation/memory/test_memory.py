@@ -92,9 +92,11 @@ def test_edits_translate_what_was_never_seen_and_give_what_a_fresh_run_gives(
         report, published = run(root, corpus, CHOSEN)
         waiting = {text for text in texts if "dlouhá" not in text}
         # A failed sentence is tried again; every other one is translated once and never again.
-        assert sorted(seen) == sorted(waiting - ever)
+        # (A simple one, that the corpus does not have, shows whether the engine is healthy.)
+        asked = [text for text in seen if text not in batching._SIMPLE]
+        assert sorted(asked) == sorted(waiting - ever)
         ever |= waiting - {"špatná"}
-        assert counts(report)[0] == len(waiting) - len(set(seen))
+        assert counts(report)[0] == len(waiting) - len(set(asked))
         _, fresh = run(root / f"fresh-{number}", corpus, CHOSEN)
         assert published.records == fresh.records
 

@@ -172,8 +172,9 @@ def test_a_training_whose_process_stops_is_resumed_by_the_next_run(
 
         def stopped() -> Any:
             for message in messages:
+                event = message["event"]  # _show takes it out of the message
                 yield message
-                if message["event"] == "validation":
+                if event == "validation":
                     os.kill(started[0].pid, signal.SIGSTOP)
 
         return validated(stopped(), *others)
