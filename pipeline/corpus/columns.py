@@ -7,23 +7,38 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from paraforge.base.shards import schema
-from paraforge.corpus.scorer import scorer_types
+from paraforge.corpus.scorer import Column, Scale, scorer_types
+
+
+def _given(name: str, scale: Scale | None = None) -> Column:
+    field = schema.COLUMNS[name]
+    return Column(name, field.type, field.metadata[b"description"].decode(), scale=scale)
+
 
 # A score's column is declared where it is computed, so that adding one is adding a file.
-_SCORES = {field.name: field for scorer in scorer_types() for field in scorer.fields}
+SCORES: dict[str, Column] = {
+    column.name: column
+    for column in (
+        _given("translation_score", Scale(-4, 0, 40)),
+        _given("given_score"),
+        *(column for scorer in scorer_types() for column in scorer.columns),
+    )
+}
+# Those with a mean, and those with a histogram.
+AVERAGED = tuple(name for name, column in SCORES.items() if column.numeric)
+SCALES = {name: column.scale for name, column in SCORES.items() if column.scale is not None}
 # What the row's fate is, and what the steps tell each other, comes behind the scores.
 _LAST = (*schema.FATE_COLUMNS, "first_row")
 
 COLUMNS: dict[str, pa.Field] = {
     **{name: field for name, field in schema.COLUMNS.items() if name not in _LAST},
-    **_SCORES,
+    **{name: column.field for name, column in SCORES.items()},
     **{name: schema.COLUMNS[name] for name in _LAST},
 }
 
 # What people call the columns: in tables, pictures and explanations.
 LABELS: dict[str, str] = {name: name.replace("_", " ") for name in COLUMNS}
-for _scorer in scorer_types():
-    LABELS |= _scorer.labels
+LABELS |= {name: column.label for name, column in SCORES.items() if column.label}
 LABELS |= {
     "source_text": "foreign side",
     "source_truncated": "foreign side cut off",

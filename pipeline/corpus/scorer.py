@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.plugins import found_classes
+from paraforge.base.shards.column import column as schema_column
 
 if TYPE_CHECKING:
     from paraforge.base.word_vectors.vectors import WordVectors
@@ -51,20 +52,68 @@ class ScorerChoice:
     device: str = "cpu"
 
 
+@dataclass(frozen=True)
+class Scale:
+    """Equal bins from ``low`` to ``high``; what is outside is counted in the first or last bin."""
+
+    low: float
+    high: float
+    bins: int
+
+    def bin_of(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Bin of each value. An edge belongs to the bin above it, the last edge to the last bin."""
+        places = np.floor((values - self.low) * (self.bins / (self.high - self.low)) + 1e-6)
+        return np.clip(places, 0, self.bins - 1).astype(np.int64)
+
+    @property
+    def edges(self) -> list[float]:
+        """Lower edges of the bins, and the upper one of the last."""
+        return [round(float(edge), 6) for edge in np.linspace(self.low, self.high, self.bins + 1)]
+
+
+SHARES = Scale(0, 1, 20)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The one declaration of a column of scores, for whatever writes, bounds, counts, draws or names it.
+
+    Attributes:
+        name: of the column. kind: pyarrow type; filters may bound a number, and tables show its mean.
+        description: what the column has, in the shards' schema and the reference.
+        label: what people call it; its name with blanks where nothing is said.
+        scale: bins of its histogram; None: it has no histogram.
+    """
+
+    name: str
+    kind: pa.DataType
+    description: str
+    label: str | None = None
+    scale: Scale | None = None
+
+    @property
+    def field(self) -> pa.Field:
+        """As schemas have it."""
+        return schema_column(self.name, self.kind, self.description)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it has a mean."""
+        return bool(pa.types.is_integer(self.kind) or pa.types.is_floating(self.kind))
+
+
 class Scorer(ABC):
     """Gives one or more columns of scores.
 
     Attributes:
-        fields: the columns, declared by :func:`paraforge.base.shards.column.column`.
+        columns: what it gives.
         is_sign: the columns show how a translation fails, not whether it is another sentence's: no verdict on
             wrong pairs judges them.
-        labels: what people call a column, where that is not its name with blanks.
         place: columns come in the order of their scorers' places.
     """
 
-    fields: ClassVar[tuple[pa.Field, ...]]
+    columns: ClassVar[tuple[Column, ...]]
     is_sign: ClassVar[bool] = False
-    labels: ClassVar[Mapping[str, str]] = {}
     place: ClassVar[int] = 1000
 
     @classmethod
@@ -73,9 +122,9 @@ class Scorer(ABC):
         return cls()
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return tuple(field.name for field in self.fields)
+        return tuple(column.name for column in self.columns)
 
     @abstractmethod
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

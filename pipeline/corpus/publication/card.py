@@ -7,14 +7,13 @@ from typing import Any
 
 from paraforge.base.markdown import Code, clip, code, escape, table
 from paraforge.base.yaml_text import yaml_text
-from paraforge.corpus.columns import LABELS
+from paraforge.corpus.columns import AVERAGED, LABELS
 from paraforge.corpus.publication.manifest import KEPT, Manifest
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.statistics import Statistics
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.reasons import explain_reasons
-from paraforge.corpus.statistics.counts import AVERAGED
 
 # The Hub wants it as README.md, which readers of a directory of Parquet files would take for Parquet.
 CARD_NAME = "_README.md"

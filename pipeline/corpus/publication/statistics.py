@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from paraforge.base.files import write_csv
 from paraforge.base.shards.lineage import sampling_keys
+from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.selection.fate import Counts, count_rows, kept_mask
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.statistics.counts import (
     BANDS,
     HEAT_X,
-    SCALES,
     Figures,
     added,
     band_of,
@@ -109,7 +109,7 @@ def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
     """Statistics of a shard with all its columns, ``rejected`` and ``failed`` among them. Raises
     IncompleteError: a row is both rejected and failed."""
     kept = kept_mask(rows)
-    counted = rows.select([name for name in SCALES if name in rows.column_names])
+    counted = rows.select([name for name in AVERAGED if name in rows.column_names])
     statistics = Statistics(
         examples_per_band,
         count_sources(rows),

@@ -14,9 +14,10 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import read_json
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.yaml_text import read_yaml_text
+from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.publication.manifest import Manifest, read_manifest
 from paraforge.corpus.publication.statistics import describe, merge
-from paraforge.corpus.statistics.counts import AVERAGED, BANDS, shared_out
+from paraforge.corpus.statistics.counts import BANDS, shared_out
 from paraforge.intake.bitext.reasons import REASONS
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")

@@ -122,7 +122,7 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     pairs = Pairs.of(**dict(zip(present, table.select(present).filter(usable).columns, strict=True)))
     # Row of each usable pair among the pairs, null for the other rows.
     place = pc.if_else(usable, pc.subtract(pc.cumulative_sum(pc.cast(usable, pa.int64())), 1), None)
-    schema = schema_of(name for scorer in scorers for name in scorer.columns)
+    schema = schema_of(name for scorer in scorers for name in scorer.names)
     columns: dict[str, Any] = {}
     for scorer in scorers:
         columns.update(scorer(pairs))

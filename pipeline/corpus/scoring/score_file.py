@@ -192,7 +192,7 @@ class _Groups:
 
 def _wrong_pairs(path: Path, scorers: Sequence[Scorer]) -> pa.Table:
     """Wrong pairs of a scored file, with their scores."""
-    scores = [name for scorer in scorers for name in scorer.columns]
+    scores = [name for scorer in scorers for name in scorer.names]
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         groups = _Groups(file, scores)
         pairs = draw_wrong_pairs(groups, groups.sources)

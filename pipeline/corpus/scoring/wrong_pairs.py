@@ -100,8 +100,8 @@ def rows_of_similar_length(
 
 def judged_scores() -> list[str]:
     """The scores that can tell right pairs from wrong ones: real numbers that are not signs of failures."""
-    fields = [field for scorer in scorer_types() if not scorer.is_sign for field in scorer.fields]
-    return [field.name for field in fields if pa.types.is_floating(field.type)]
+    columns = [column for scorer in scorer_types() if not scorer.is_sign for column in scorer.columns]
+    return [column.name for column in columns if pa.types.is_floating(column.kind)]
 
 
 def compared_scores() -> list[str]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.corpus.columns import AVERAGED, SCALES
 from paraforge.corpus.selection.filters import numbers
 
 Values = npt.NDArray[np.float64]
@@ -29,37 +30,6 @@ def band_of(scores: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     return np.where(band < len(BANDS), band, -1)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Equal bins from ``low`` to ``high``; what is outside is counted in the first or last bin."""
-
-    low: float
-    high: float
-    bins: int
-
-    def bin_of(self, values: Values) -> npt.NDArray[np.int64]:
-        """Bin of each value. An edge belongs to the bin above it, the last edge to the last bin."""
-        places = np.floor((values - self.low) * (self.bins / (self.high - self.low)) + 1e-6)
-        return np.clip(places, 0, self.bins - 1).astype(np.int64)
-
-    @property
-    def edges(self) -> list[float]:
-        """Lower edges of the bins, and the upper one of the last."""
-        return [round(float(edge), 6) for edge in np.linspace(self.low, self.high, self.bins + 1)]
-
-
-# Each histogram's column and bins. Lengths: one bin a token, 100 and more in the last.
-SCALES: Final[Mapping[str, Scale]] = {
-    "reference_tokens": Scale(0, 101, 101),
-    "translation_tokens": Scale(0, 101, 101),
-    "translation_score": Scale(-4, 0, 40),
-    "paraphrase_score": Scale(-1, 1, 40),
-    "overlap_1": Scale(0, 1, 20),
-    "overlap_2": Scale(0, 1, 20),
-    "overlap_3": Scale(0, 1, 20),
-    "copy_rate": Scale(0, 1, 20),
-}
-AVERAGED: Final = tuple(SCALES)
 HEAT_X: Final = SCALES["paraphrase_score"]
 HEAT_Y: Final = SCALES["overlap_3"]
 
@@ -153,9 +123,10 @@ def figures_of(rows: pa.Table) -> Figures:
     result = Figures(pairs=rows.num_rows)
     columns = _known_columns(rows)
     for name, (values, missing) in columns.items():
-        scale, known = SCALES[name], values[~missing]
-        result.histograms[name] = np.bincount(scale.bin_of(known), minlength=scale.bins)
+        known = values[~missing]
         result.moments[name] = Moments.of(known)
+        if scale := SCALES.get(name):
+            result.histograms[name] = np.bincount(scale.bin_of(known), minlength=scale.bins)
     if "paraphrase_score" in columns:
         scores, unscored = columns["paraphrase_score"]
         overlap, unknown = columns.get("overlap_3", (np.zeros(len(scores)), np.ones(len(scores), bool)))

@@ -24,8 +24,8 @@ from paraforge.base.text.idf import (
     count_documents,
 )
 from paraforge.base.text.tokens import tokenize_column
+from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.statistics.counts import (
-    SCALES,
     Decile,
     Figures,
     add_by_key,
@@ -141,7 +141,7 @@ def describe_shard(
     paths: Paths, sample: int, background: int | None, seed: int, with_background: bool
 ) -> _Shard:
     """The first pass over a shard: figures, and candidates for the samples."""
-    table = read_pairs(paths, [*LINEAGE, *SCALES])
+    table = read_pairs(paths, [*LINEAGE, *AVERAGED])
     result = _Shard(deciles=decile_figures(table))
     for source, rows in by_source(table).items():
         result.figures[source] = figures_of(rows)

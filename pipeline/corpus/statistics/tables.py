@@ -11,7 +11,8 @@ import pyarrow as pa
 from paraforge.base.files import write_csv
 from paraforge.base.shards.store import write_parquet
 from paraforge.base.shards.work import replaced_directory
-from paraforge.corpus.statistics.counts import HEAT_X, HEAT_Y, SCALES, Decile, Figures, plain_bands, rounded
+from paraforge.corpus.columns import AVERAGED, SCALES
+from paraforge.corpus.statistics.counts import HEAT_X, HEAT_Y, Decile, Figures, plain_bands, rounded
 from paraforge.corpus.statistics.statistics import Statistics
 
 ALL = "all"
@@ -32,7 +33,7 @@ BANDS_SCHEMA = _schema("source", "band", "pairs", "overlap_3", "overlap_3_sd")
 HISTOGRAMS_SCHEMA = _schema("source", "column", "low", "high", "pairs")
 HEAT_SCHEMA = _schema("source", "paraphrase_score", "overlap_3", "pairs")
 DECILES_SCHEMA = _schema(
-    "score", "decile", "pairs", *(f"{name}{end}" for name in SCALES for end in ("", "_sd"))
+    "score", "decile", "pairs", *(f"{name}{end}" for name in AVERAGED for end in ("", "_sd"))
 )
 
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from paraforge.corpus.columns import LABELS
 from paraforge.corpus.publication.manifest import REJECTED, Manifest
+from paraforge.corpus.scorer import Scale
 from paraforge.corpus.scoring.changed_pairs import changed_meanings, other_rows
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.reasons import explain_filters
-from paraforge.corpus.statistics.counts import Scale
 from paraforge.interface.browse.counting import Count, Counter, Look
 from paraforge.interface.browse.histogram import Outlines, outlines
 from paraforge.interface.browse.pairs import PairReader, drawn_rows, nearest_rows

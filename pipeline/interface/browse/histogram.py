@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from paraforge.corpus.statistics.counts import Scale
+from paraforge.corpus.scorer import Scale
 
 WIDTH, HEIGHT = 1000.0, 100.0
 

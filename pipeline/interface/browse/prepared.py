@@ -30,9 +30,9 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.resources import available_cores
 from paraforge.corpus.publication.datasets import Dataset
+from paraforge.corpus.scorer import Scale
 from paraforge.corpus.selection.filters import SCORES
 from paraforge.corpus.selection.filters.language import LANGUAGES
-from paraforge.corpus.statistics.counts import Scale
 from paraforge.intake.bitext.reasons import REASONS
 from paraforge.interface.browse.row_groups import RowGroup, read_group, row_groups
 from paraforge.interface.browse.scales import scale_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.corpus.statistics.counts import Scale
+from paraforge.corpus.scorer import Scale
 
 _FEWEST_BINS = 40
 # Outside of these quantiles are outliers: the first and the last bin have them.

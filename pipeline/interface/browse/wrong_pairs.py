@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paraforge.corpus.scorer import Scale
 from paraforge.corpus.scoring.wrong_pairs import RIGHT
 from paraforge.corpus.selection.filters import numbers
-from paraforge.corpus.statistics.counts import Scale
 from paraforge.interface.browse.rules import KEPT, Rules
 
 

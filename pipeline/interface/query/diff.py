@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.lineage import LINEAGE
+from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.publication.datasets import Dataset, neighbours, open_published
 from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest
 from paraforge.interface.query.database import fetch, identifier, open_database
@@ -20,16 +21,6 @@ from paraforge.interface.query.origin import manifest_differences
 if TYPE_CHECKING:
     import duckdb
 
-SCORES = (
-    "paraphrase_score",
-    "overlap_1",
-    "overlap_2",
-    "overlap_3",
-    "copy_rate",
-    "translation_score",
-    "reference_tokens",
-    "translation_tokens",
-)
 BIN_WIDTH = 0.1
 _EXAMPLE_COLUMNS = ("source", "line", "reference", "translation", "paraphrase_score", "overlap_3")
 # Room for the join of two corpora; more goes to temporary files.
@@ -265,7 +256,7 @@ class _Pairs:
         rounding, the last digits would be others each time."""
         rows = []
         for view, side in (("a", self.first), ("b", self.second)):
-            present = [name for name in SCORES if name in side.corpus.schema.names]
+            present = [name for name in AVERAGED if name in side.corpus.schema.names]
             aggregates = ", ".join(
                 f'round(avg({identifier(name)}::DOUBLE), 9) AS "{name} mean", '
                 f'round(stddev_pop({identifier(name)}::DOUBLE), 9) AS "{name} deviation"'
@@ -275,7 +266,7 @@ class _Pairs:
             rows.append(found[0] if found else {})
         values = {
             name: {key: (rows[0].get(f"{name} {key}"), rows[1].get(f"{name} {key}")) for key in _MOMENTS}
-            for name in SCORES
+            for name in AVERAGED
         }
         return {name: found for name, found in values.items() if found["mean"] != (None, None)}
 

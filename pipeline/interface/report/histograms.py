@@ -13,7 +13,7 @@ import numpy.typing as npt
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.resources import available_cores
 from paraforge.base.shards.store import read_parquet
-from paraforge.corpus.columns import LABELS
+from paraforge.corpus.columns import AVERAGED, LABELS, SCALES
 from paraforge.corpus.publication.datasets import Dataset
 from paraforge.corpus.publication.manifest import KEPT, REJECTED
 from paraforge.corpus.scoring.changed_pairs import other_rows
@@ -24,13 +24,11 @@ from paraforge.corpus.statistics.counts import (
     BANDS,
     HEAT_X,
     HEAT_Y,
-    SCALES,
     Figures,
     added,
     by_source,
     figures_of,
 )
-from paraforge.interface.query.diff import SCORES
 from paraforge.interface.report.svg import Bar, Cell
 
 OTHERS = "other sources"
@@ -50,7 +48,7 @@ def count_published(views: dict[str, Dataset]) -> dict[str, Pairs]:
         if name not in views:
             continue
         files = views[name].files
-        columns = [column for column in ("source", *SCALES) if column in views[name].schema.names]
+        columns = [column for column in ("source", *AVERAGED) if column in views[name].schema.names]
 
         def count(
             index: int, files: Sequence[Path] = files, columns: Sequence[str] = columns
@@ -161,7 +159,7 @@ class Histograms:
         """Means over kept and over refused pairs."""
         sides = (self.kept.moments, self.refused.moments)
         found = []
-        for column in SCORES:
+        for column in AVERAGED:
             kept, refused = (side[column].mean if column in side else None for side in sides)
             if kept is not None or refused is not None:
                 found.append((LABELS[column], kept, refused))

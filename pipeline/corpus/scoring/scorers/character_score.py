@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.shards.column import column
+from paraforge.corpus.scorer import Column, Scale
 from paraforge.corpus.scoring.corpus_scorer import CorpusScorer
 
 if TYPE_CHECKING:
@@ -29,15 +28,16 @@ class CharacterScore(CorpusScorer):
     word, and of a corpus with fewer than 1,000 distinct words that another scorer scores.
     """
 
-    fields = (
-        column(
+    columns = (
+        Column(
             "character_score",
             pa.float32(),
             "mean log-probability of a character of the translation, less the reference's, "
             "under a character model of the references",
+            label="spelling score",
+            scale=Scale(-4, 2, 30),
         ),
     )
-    labels: ClassVar[Mapping[str, str]] = {"character_score": "spelling score"}
     place = 54
 
     def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:

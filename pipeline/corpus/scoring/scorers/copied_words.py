@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.shards.column import column
+from paraforge.corpus.scorer import SHARES, Column
 from paraforge.corpus.scoring.corpus_scorer import CorpusScorer
 
 if TYPE_CHECKING:
@@ -23,14 +22,15 @@ class CopiedWords(CorpusScorer):
     :class:`~paraforge.corpus.scoring.scorers.unknown_words.UnknownWords`.
     """
 
-    fields = (
-        column(
+    columns = (
+        Column(
             "copied_words",
             pa.float32(),
             "share of the translation's words that the foreign side has and that are unknown otherwise",
+            label="share of copied foreign words",
+            scale=SHARES,
         ),
     )
-    labels: ClassVar[Mapping[str, str]] = {"copied_words": "share of copied foreign words"}
     place = 55
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

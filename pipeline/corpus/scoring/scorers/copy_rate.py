@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.shards.column import column
-from paraforge.corpus.scorer import Scorer
+from paraforge.corpus.scorer import SHARES, Column, Scorer
 
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
@@ -22,11 +21,12 @@ class CopyRate(Scorer):
     long translation has overlap 1 and a lower copy rate. 0 where the translation has no token.
     """
 
-    fields = (
-        column(
+    columns = (
+        Column(
             "copy_rate",
             pa.float32(),
             "share of the translation's tokens that stand in the reference (multiset)",
+            scale=SHARES,
         ),
     )
     place = 40

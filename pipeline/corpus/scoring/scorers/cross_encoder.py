@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json_or_none
-from paraforge.base.shards.column import column
-from paraforge.corpus.scorer import Scorer, ScorerChoice
+from paraforge.corpus.scorer import SHARES, Column, Scorer, ScorerChoice
 from paraforge.corpus.scoring.scorers.sentence_transformer import load_model
 
 if TYPE_CHECKING:
@@ -26,11 +25,12 @@ class CrossEncoderScore(Scorer):
     """The mean of both directions of a model with one output, such as one of STS; of a model of inference
     the smaller of the probabilities that either side entails the other."""
 
-    fields = (
-        column(
+    columns = (
+        Column(
             "cross_encoder",
             pa.float32(),
             "similarity under a cross-encoder, or the probability of entailment both ways",
+            scale=SHARES,
         ),
     )
     place = 71

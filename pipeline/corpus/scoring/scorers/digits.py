@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.shards.column import column
-from paraforge.corpus.scorer import Scorer
+from paraforge.corpus.scorer import Column, Scorer
 
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
@@ -29,8 +27,14 @@ class DigitMismatch(Scorer):
     "5" and "300", and "5300" is something else. "two" has none.
     """
 
-    fields = (column("digit_mismatch", pa.bool_(), "the two sides do not have the same numbers"),)
-    labels: ClassVar[Mapping[str, str]] = {"digit_mismatch": "different numbers"}
+    columns = (
+        Column(
+            "digit_mismatch",
+            pa.bool_(),
+            "the two sides do not have the same numbers",
+            label="different numbers",
+        ),
+    )
     place = 50
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

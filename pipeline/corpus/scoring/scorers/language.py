@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import ConfigurationError, require
-from paraforge.base.shards.column import column
-from paraforge.corpus.scorer import Scorer, ScorerChoice
+from paraforge.corpus.scorer import Column, Scorer, ScorerChoice
 
 if TYPE_CHECKING:
     from paraforge.base.text.language_identification import LanguageModel
@@ -46,9 +45,9 @@ class LanguageIdentification(Scorer):
     """The most probable language of each side: ISO 639-1 code, or 639-3 for a language without one. A text
     without a letter has none (null)."""
 
-    fields = (
-        column("reference_language", pa.string(), "language of the reference as identified (ISO 639-1)"),
-        column("translation_language", pa.string(), "language of the translation as identified (ISO 639-1)"),
+    columns = (
+        Column("reference_language", pa.string(), "language of the reference as identified (ISO 639-1)"),
+        Column("translation_language", pa.string(), "language of the translation as identified (ISO 639-1)"),
     )
     place = 60
 

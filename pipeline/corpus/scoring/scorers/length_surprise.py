@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.shards.column import column
+from paraforge.corpus.scorer import Column, Scale
 from paraforge.corpus.scoring.corpus_scorer import CorpusScorer
 
 if TYPE_CHECKING:
@@ -22,15 +21,16 @@ class LengthSurprise(CorpusScorer):
     is 3 to 5 deviations from it.
     """
 
-    fields = (
-        column(
+    columns = (
+        Column(
             "length_surprise",
             pa.float32(),
             "log ratio of the characters of translation and reference, "
             "in deviations from the median of its source",
+            label="deviations from the usual length",
+            scale=Scale(-10, 10, 40),
         ),
     )
-    labels: ClassVar[Mapping[str, str]] = {"length_surprise": "deviations from the usual length"}
     place = 53
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

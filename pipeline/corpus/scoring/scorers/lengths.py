@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.shards.column import column
-from paraforge.corpus.scorer import Scorer
+from paraforge.corpus.scorer import Column, Scale, Scorer
 
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
@@ -18,14 +16,22 @@ if TYPE_CHECKING:
 class Lengths(Scorer):
     """Number of tokens of the reference and of the translation."""
 
-    fields = (
-        column("reference_tokens", pa.int32(), "Moses tokens of the reference"),
-        column("translation_tokens", pa.int32(), "Moses tokens of the translation"),
+    columns = (
+        Column(
+            "reference_tokens",
+            pa.int32(),
+            "Moses tokens of the reference",
+            label="tokens of the reference",
+            scale=Scale(0, 101, 101),
+        ),
+        Column(
+            "translation_tokens",
+            pa.int32(),
+            "Moses tokens of the translation",
+            label="tokens of the translation",
+            scale=Scale(0, 101, 101),
+        ),
     )
-    labels: ClassVar[Mapping[str, str]] = {
-        "reference_tokens": "tokens of the reference",
-        "translation_tokens": "tokens of the translation",
-    }
     place = 10
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

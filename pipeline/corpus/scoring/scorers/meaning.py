@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paraforge.base.shards.column import column
-from paraforge.corpus.scorer import Scorer, ScorerChoice
+from paraforge.corpus.scorer import SHARES, Column, Scorer, ScorerChoice
 from paraforge.corpus.scoring.word_scorer import WordScorer
 
 if TYPE_CHECKING:
@@ -23,30 +21,42 @@ class Meaning(Scorer):
     its vectors; otherwise the built-in one's.
     """
 
-    fields = (
-        column("reference_negations", pa.int16(), "negations of the reference: words and negative affixes"),
-        column("translation_negations", pa.int16(), "negations of the translation"),
-        column("antonyms", pa.int16(), "words of one side that have an antonym in the other, and only that"),
-        column("numbers_missing", pa.int16(), "numbers, by value, that only one side has"),
-        column("pronouns_changed", pa.int16(), "pronouns of another person or gender"),
-        column("words_exchanged", pa.int16(), "pairs of words in each other's place"),
-        column("names_missing", pa.int16(), "names that only one side has"),
-        column(
+    columns = (
+        Column(
+            "reference_negations",
+            pa.int16(),
+            "negations of the reference: words and negative affixes",
+            label="negations of the reference",
+        ),
+        Column(
+            "translation_negations",
+            pa.int16(),
+            "negations of the translation",
+            label="negations of the translation",
+        ),
+        Column("antonyms", pa.int16(), "words of one side that have an antonym in the other, and only that"),
+        Column(
+            "numbers_missing",
+            pa.int16(),
+            "numbers, by value, that only one side has",
+            label="numbers on one side alone",
+        ),
+        Column(
+            "pronouns_changed", pa.int16(), "pronouns of another person or gender", label="changed pronouns"
+        ),
+        Column(
+            "words_exchanged", pa.int16(), "pairs of words in each other's place", label="exchanged words"
+        ),
+        Column("names_missing", pa.int16(), "names that only one side has", label="names on one side alone"),
+        Column(
             "contradiction",
             pa.float32(),
             "how sure the signs of a changed meaning are, 0 to 1: negation, antonyms, numbers, names, "
             "pronouns, exchanged words; 0 without any sign",
+            scale=SHARES,
         ),
     )
     is_sign = True
-    labels: ClassVar[Mapping[str, str]] = {
-        "reference_negations": "negations of the reference",
-        "translation_negations": "negations of the translation",
-        "numbers_missing": "numbers on one side alone",
-        "pronouns_changed": "changed pronouns",
-        "words_exchanged": "exchanged words",
-        "names_missing": "names on one side alone",
-    }
     place = 52
 
     def __init__(self, scorer: WordScorer | None = None) -> None:
@@ -68,4 +78,4 @@ class Meaning(Scorer):
         signs, counts = self._evidence.signs(pairs)
         empty = (pairs.reference_tokens.lengths == 0) | (pairs.translation_tokens.lengths == 0)
         arrays = [*(pa.array(column) for column in counts.T), pa.array(self._model(signs), mask=empty)]
-        return dict(zip(self.columns, arrays, strict=True))
+        return dict(zip(self.names, arrays, strict=True))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.shards.column import column
-from paraforge.corpus.scorer import Scorer
+from paraforge.corpus.scorer import SHARES, Column, Scorer
 
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
@@ -19,16 +17,17 @@ class Overlap(Scorer):
     """Size of the multiset intersection of both sides' n-grams / the smaller side's number of n-grams. 0
     where a side has no n-gram; 1 where the side with fewer n-grams has no other ones."""
 
-    fields = (
-        column("overlap_1", pa.float32(), "unigram overlap: multiset intersection / the smaller total"),
-        column("overlap_2", pa.float32(), "bigram overlap"),
-        column("overlap_3", pa.float32(), "trigram overlap"),
+    columns = (
+        Column(
+            "overlap_1",
+            pa.float32(),
+            "unigram overlap: multiset intersection / the smaller total",
+            label="unigram overlap",
+            scale=SHARES,
+        ),
+        Column("overlap_2", pa.float32(), "bigram overlap", label="bigram overlap", scale=SHARES),
+        Column("overlap_3", pa.float32(), "trigram overlap", label="trigram overlap", scale=SHARES),
     )
-    labels: ClassVar[Mapping[str, str]] = {
-        "overlap_1": "unigram overlap",
-        "overlap_2": "bigram overlap",
-        "overlap_3": "trigram overlap",
-    }
     place = 30
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
@@ -36,7 +35,7 @@ class Overlap(Scorer):
         from paraforge.base.text.ngrams import totals
 
         result = {}
-        for order, name in enumerate(self.columns, start=1):
+        for order, name in enumerate(self.names, start=1):
             smaller = np.minimum(
                 totals(pairs.reference_tokens, order), totals(pairs.translation_tokens, order)
             )

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.shards.column import column
 from paraforge.base.text.tokens import TokenColumn
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.corpus.scorer import Scorer, ScorerChoice, SentenceEncoder
+from paraforge.corpus.scorer import Column, Scale, Scorer, ScorerChoice, SentenceEncoder
 from paraforge.corpus.scoring.cosine import cosine_of_rows, encoded_cosine
 from paraforge.corpus.scoring.word_scorer import WordScorer
 
@@ -31,13 +30,14 @@ class ParaphraseScore(Scorer):
     both texts.
     """
 
-    fields = (
-        column(
+    columns = (
+        Column(
             "paraphrase_score",
             pa.float32(),
             "how much the translation says what the reference says: the built-in scorer's 0.35 cosine of "
             "averaged word vectors + 0.65 F-score of aligned words, less for repetitions and other lengths; "
             "or the cosine of averaged word vectors, or of a model's",
+            scale=Scale(-1, 1, 40),
         ),
     )
     place = 20

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.shards.column import column
-from paraforge.corpus.scorer import Scorer
+from paraforge.corpus.scorer import SHARES, Column, Scorer
 
 if TYPE_CHECKING:
     from paraforge.base.text.tokens import TokenColumn
@@ -24,15 +22,16 @@ class Repetition(Scorer):
     Less that share of the reference: "ha, ha, ha" may be right. See :mod:`paraforge.corpus.scoring.repeats`.
     """
 
-    fields = (
-        column(
+    columns = (
+        Column(
             "repetition",
             pa.float32(),
             "share of the translation's letters that repeat the letters or words just before them, "
             "where the reference's do not",
+            label="share of repeated letters",
+            scale=SHARES,
         ),
     )
-    labels: ClassVar[Mapping[str, str]] = {"repetition": "share of repeated letters"}
     place = 52
     is_sign = True
 

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.errors import InputError, require
-from paraforge.base.shards.column import column
-from paraforge.corpus.scorer import Scorer, ScorerChoice
+from paraforge.corpus.scorer import Column, Scale, Scorer, ScorerChoice
 from paraforge.corpus.scoring.cosine import encoded_cosine
 
 if TYPE_CHECKING:
@@ -24,7 +23,9 @@ EXTRA: Final = "sentence-transformers"
 class SentenceTransformerCosine(Scorer):
     """Cosine of the embeddings of the reference and of the translation."""
 
-    fields = (column("cosine", pa.float32(), "cosine under a sentence-transformers model"),)
+    columns = (
+        Column("cosine", pa.float32(), "cosine under a sentence-transformers model", scale=Scale(-1, 1, 40)),
+    )
     place = 70
 
     @classmethod

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.shards.column import column
+from paraforge.corpus.scorer import SHARES, Column
 from paraforge.corpus.scoring.corpus_scorer import CorpusScorer
 
 if TYPE_CHECKING:
@@ -22,14 +21,15 @@ class UnknownWords(CorpusScorer):
     corpus with fewer than 1,000 distinct words that another scorer scores.
     """
 
-    fields = (
-        column(
+    columns = (
+        Column(
             "unknown_words",
             pa.float32(),
             "share of the translation's words that neither the references nor the built-in scorer know",
+            label="share of unknown words",
+            scale=SHARES,
         ),
     )
-    labels: ClassVar[Mapping[str, str]] = {"unknown_words": "share of unknown words"}
     place = 51
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

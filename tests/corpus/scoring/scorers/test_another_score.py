@@ -7,24 +7,28 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from tests.plugin import install, run
 
 SCORER = '''
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.corpus.scorer import Scorer
-from paraforge.base.shards.column import column
+from paraforge.corpus.scorer import Column, Scale, Scorer
 
 
 class Shouting(Scorer):
-    """Whether the translation shouts."""
+    """Whether and how much the translation shouts."""
 
-    fields = (column("shouting", pa.bool_(), "the translation ends in an exclamation mark"),)
-    labels = {"shouting": "loud"}
+    columns = (
+        Column("shouting", pa.bool_(), "the translation ends in an exclamation mark", label="loud"),
+        Column("loudness", pa.float32(), "exclamation marks", label="marks a pair", scale=Scale(0, 4, 4)),
+    )
 
     def __call__(self, pairs):
-        return {"shouting": pc.ends_with(pairs.translation, "!")}
+        marks = pc.count_substring(pairs.translation, "!").cast(pa.float32())
+        return {"shouting": pc.ends_with(pairs.translation, "!"), "loudness": marks}
 '''
 RUN = """
 import json
@@ -51,10 +55,56 @@ WordVectors(["go", "stay"], np.eye(2, dtype=np.float32)).save(Path("vectors"))
 resources = Resources(work=Path("work"), workers=1)
 score(ScoreParameters(identify_language=False), Path("translated"), Path("vectors"), Path("out"), resources)
 table = ShardDirectory("out").read(0)
-print(json.dumps([table.column_names[-1], table["shouting"].to_pylist(), LABELS["shouting"]]))
+print(json.dumps([table.column_names[-2], table["shouting"].to_pylist(), LABELS["shouting"]]))
 print("`shouting`" in columns_markdown())
 SelectParameters.model_validate({"filters": [{"kind": "flag", "column": "shouting"}]})
 """
+PAGES = """
+from pathlib import Path
+
+import pyarrow as pa
+
+from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.publication.datasets import open_publication
+from paraforge.corpus.statistics.parameters import StatisticsParameters
+from paraforge.corpus.statistics.statistics import describe_corpus
+from paraforge.corpus.statistics.tables import write_tables
+from paraforge.interface.browse.prepared import prepare
+from paraforge.interface.query.diff import compare, open_side
+from paraforge.interface.report.html import write_report
+from paraforge.interface.report.parameters import ReportParameters
+from tests.corpus.selection.corpora import random_pairs, resources
+from tests.corpus.selection.published import publish_pairs
+
+pairs = random_pairs(300, seed=5)
+marks = pa.array([number % 4 for number in range(300)], pa.float32())
+root = Path("published")
+publish_pairs(root, table=pairs.append_column(COLUMNS["loudness"], marks))
+scored = [root / "translated", root / "scored"]
+described = describe_corpus(scored, root / "selected", StatisticsParameters(), resources(root))
+write_tables(described, root / "tables", root / "plots")
+side = open_side(root / "corpus")
+write_report(root / "corpus", root / "report.html", ReportParameters())
+first, second = compare(side, side, examples=1).scores["loudness"]["mean"]
+assert first == second > 1
+assert "loudness" in prepare(open_publication(root / "corpus"), root / "cache").scales
+"""
+
+
+def test_a_score_is_on_every_page_because_it_is_declared(tmp_path: Path) -> None:
+    install(tmp_path, "scorers", "shouting", SCORER)
+    run(tmp_path, PAGES)
+    root = tmp_path / "published"
+    assert "| marks a pair " in (root / "corpus" / "_README.md").read_text(encoding="utf-8")
+    report = (root / "report.html").read_text(encoding="utf-8")
+    assert report.count("marks a pair") >= 2  # a histogram and a mean
+    histograms = pq.read_table(root / "tables" / "histograms.parquet").to_pylist()
+    loud = [row for row in histograms if row["column"] == "loudness"]
+    assert {row["low"] for row in loud} == {0, 1, 2, 3}
+    assert sum(row["pairs"] for row in loud) == sum(
+        row["pairs"] for row in histograms if row["column"] == "reference_tokens"
+    )
+    assert "loudness_sd" in pq.read_schema(root / "tables" / "deciles.parquet").names
 
 
 def test_a_scorer_from_outside_the_package(tmp_path: Path) -> None:

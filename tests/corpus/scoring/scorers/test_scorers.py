@@ -81,7 +81,7 @@ def check(texts: list[tuple[str, str]], vectors: WordVectors) -> None:
     scores: dict[str, list[float | bool | None]] = {}
     for scorer in (Lengths(), Overlap(), CopyRate(), DigitMismatch(), ParaphraseScore(vectors)):
         columns = scorer(pairs)
-        assert tuple(columns) == scorer.columns
+        assert tuple(columns) == scorer.names
         scores.update({name: column.to_pylist() for name, column in columns.items()})
     table = dict(zip(vectors.words, vectors.vectors.tolist(), strict=True))
     for row, (reference_text, translation_text) in enumerate(texts):
