@@ -11,7 +11,6 @@ import contextlib
 import gc
 import importlib
 import os
-import pkgutil
 import runpy
 import select
 import shutil
@@ -158,8 +157,10 @@ def _library() -> list[str]:
     """The package's modules but those of the command line and of stages, whose import begins a program."""
     import paraforge
 
-    found = pkgutil.walk_packages(paraforge.__path__, "paraforge.", onerror=lambda name: None)
-    return [module.name for module in found if not module.name.startswith(PROGRAMS)]
+    root = Path(paraforge.__path__[0])  # pkgutil.walk_packages would import the packages of the programs, too
+    files = [path.relative_to(root).with_suffix("") for path in sorted(root.rglob("*.py"))]
+    names = [".".join(["paraforge", *(part for part in file.parts if part != "__init__")]) for file in files]
+    return [name for name in names if not name.startswith(PROGRAMS)]
 
 
 def _reap(signum: int, frame: object) -> None:
@@ -189,6 +190,14 @@ def _run(connection: socket.socket) -> None:
     # Killed before it answers, it takes nobody with it who had not joined its group.
     if connection.recv(5) != b"begin":
         os._exit(1)
+    program, leave = os.getpid(), os._exit
+
+    def end(code: int) -> None:
+        if os.getpid() == program:  # not a child of it
+            connection.send(bytes([code & 255]))
+        leave(code)
+
+    os._exit = end  # type: ignore[assignment]
     code: object = 1
     try:
         if name == "python":
@@ -217,8 +226,7 @@ def _run(connection: socket.socket) -> None:
         atexit._run_exitfuncs()
         with contextlib.suppress(OSError):
             sys.stdout.flush()
-        connection.send(bytes([int(str(code)) & 255]))
-        os._exit(0)
+        os._exit(int(str(code)))
 
 
 if __name__ == "__main__":
