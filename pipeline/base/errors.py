@@ -146,6 +146,15 @@ class IncompleteError(ParaforgeError):
     exit_code = 5
 
 
+class UnfitWorkerError(IncompleteError):
+    """This worker of a cluster must not do the job; another may.
+
+    worker: its address, which the scheduler's side of the job fills in.
+    """
+
+    worker = ""
+
+
 class Interrupted(ParaforgeError):
     """SIGTERM or Ctrl-C arrived."""
 

@@ -106,7 +106,7 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
 
     if resources.scheduler is not None:
         try:
-            client = Client(resources.scheduler, timeout="30s")
+            client = Client(resources.scheduler, timeout="30s", set_as_default=False)
         except OSError as error:
             raise IncompleteError(
                 f"nobody answers at {resources.scheduler}: start one, or set resources.scheduler to null"
@@ -139,7 +139,7 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
             # No dashboard, but a port for the scheduler's metrics: any, or a second cluster on a host warns.
             scheduler_kwargs={"dashboard_address": ":0"},
         ) as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield client
 
@@ -179,28 +179,59 @@ def _started(options: Mapping[str, Any]) -> Any:
 
 
 class Workers:
-    """The workers that are there, counted now and then."""
+    """The workers that are there, counted now and then, and which of them may be asked.
 
-    def __init__(self, client: Client) -> None:
+    fit: addresses of those that may, where some have been refused; None: all, also those that join.
+    served: whether one has done a job: when the last such worker goes, another may come.
+    """
+
+    def __init__(self, client: Client, gpu: bool = False) -> None:
+        """``gpu``: whether only workers that declare a ``GPU`` resource are of use."""
+        self.fit: list[str] | None = None
+        self.served = False
         self._client = client
+        self._gpu = gpu
         self._asked = -math.inf
         self._number = 0
         self._last_seen = time.monotonic()
+        self._refused: dict[str, str] = {}
+
+    def refuse(self, address: str, reason: str) -> None:
+        """Ask a worker no more. Raises IncompleteError: no other is there, and none has done anything."""
+        if address not in self._refused:
+            logger.warning("the worker at %s is not used: %s. The others continue", address, reason)
+            self._refused[address] = reason
+            self._count()
+            if not self._number and not self.served:
+                raise self._none_left()
+
+    def _count(self) -> None:
+        known = self._client.sync(self._client.scheduler.identity)["workers"]
+        useful = [name for name, one in known.items() if not self._gpu or one["resources"].get("GPU")]
+        if self._refused:
+            self.fit = [name for name in useful if name not in self._refused]
+        self._number = len(useful if self.fit is None else self.fit)
+
+    def _none_left(self) -> IncompleteError:
+        refused = "".join(f"\n  - the worker at {name}: {reason}" for name, reason in self._refused.items())
+        return IncompleteError(
+            f"no worker that can be used has been there for {time.monotonic() - self._last_seen:,.0f} "
+            "seconds. What is finished is safe: start workers with this host's versions of libraries and run "
+            f"the same command again.{refused}"
+        )
 
     def tasks_out(self) -> int:
         """How many tasks the scheduler is to hold: enough for all workers, also for those that join. Raises
-        IncompleteError: no worker has been there for a quarter of an hour."""
+        IncompleteError: no worker that can be used has been there for a quarter of an hour."""
         now = time.monotonic()
         if now - self._asked > _SECONDS_BETWEEN_COUNTS:
-            before, self._number = self._number, len(self._client.nthreads())
+            before = self._number
+            self._count()
             self._asked = now
             if self._number:
                 self._last_seen = now
             elif before:
                 logger.warning("all workers have gone; waiting for others")
             elif now - self._last_seen > _PATIENCE_SECONDS:
-                raise IncompleteError(
-                    f"no worker has been there for {now - self._last_seen:,.0f} seconds. "
-                    "What is finished is safe: start workers and run the same command again."
-                )
+                raise self._none_left()
         return max(_LEAST_OUT, _OUT_A_WORKER * self._number)

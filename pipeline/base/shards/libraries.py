@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, UnfitWorkerError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.work import WorkDirectory
 
@@ -32,6 +32,15 @@ def own_versions(libraries: Iterable[str]) -> Versions:
         except PackageNotFoundError:
             found[name] = "none"
     return found
+
+
+def check_worker(wanted: Versions) -> None:
+    """Raise UnfitWorkerError: this process has other versions of libraries than those that a run wants."""
+    if is_made_otherwise(here := own_versions(wanted), wanted):
+        differ = [
+            f"{name} {here[name]}, not {number}" for name, number in wanted.items() if here[name] != number
+        ]
+        raise UnfitWorkerError(f"it has {', '.join(differ)}")
 
 
 def settle_versions(

@@ -9,15 +9,16 @@ import threading
 import traceback
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from paraforge.base.errors import IncompleteError, Interrupted, ParaforgeError
+from paraforge.base.errors import IncompleteError, Interrupted, ParaforgeError, UnfitWorkerError
 from paraforge.base.interrupts import stop_requested
 from paraforge.base.progress import Progress, progress
 from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, watched_connection
+from paraforge.base.shards.libraries import Versions, check_worker, installed
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.resources import Resources
 
@@ -54,15 +55,25 @@ def report_rows(rows: int) -> None:
 class Jobs:
     """Runs batches of independent jobs in this process, or on one Dask client that all batches share."""
 
-    def __init__(self, client: Client | None = None, *, gpu: bool = False, at_once: int = 1) -> None:
+    def __init__(
+        self,
+        client: Client | None = None,
+        *,
+        gpu: bool = False,
+        at_once: int = 1,
+        libraries: Collection[str] = (),
+    ) -> None:
         """Use ``client``, or this process and ``at_once`` threads.
 
         gpu: whether a job needs a worker that declares a ``GPU`` resource.
         at_once: jobs that this process has in hand at a time.
+        libraries: distributions besides pyarrow whose versions decide what a job gives: a worker that has
+            others is named and not asked again.
         """
         self._client = client
         self._gpu = gpu
         self._at_once = at_once
+        self._libraries = libraries
 
     def run(
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
@@ -103,6 +114,7 @@ class Jobs:
 
         Raises:
             ParaforgeError, OSError, MemoryError: a job raised it; the run stops.
+            IncompleteError: there are workers, but none of them has this process' versions of libraries.
             Interrupted: SIGTERM or Ctrl-C.
         """
         amounts = [1] * len(arguments) if sizes is None else list(sizes)
@@ -138,16 +150,19 @@ class Jobs:
         assert client is not None
         run = uuid.uuid4().hex
 
-        def submit(index: int) -> Any:
-            return client.submit(
+        def submit(index: int) -> None:
+            future = client.submit(
                 _call_on_worker,
                 function,
                 arguments[index],
                 (run, index),
+                versions,
                 priority=-index,
                 resources={"GPU": 1} if self._gpu else None,
+                workers=workers.fit or None,
                 pure=False,
             )
+            pending[future] = index, {*(workers.fit or ())}
 
         def told(event: tuple[float, tuple[str, int, int]]) -> None:
             whose, index, rows = event[1]
@@ -157,10 +172,11 @@ class Jobs:
         # A few jobs a worker are out at a time: the scheduler need not hold a million, nor need we look
         # through them whenever one is done, and a worker that dies has few to be blamed for.
         waiting = deque(range(len(arguments)))
-        pending: dict[Any, int] = {}
+        pending: dict[Any, tuple[int, set[str]]] = {}  # with the workers that may be asked, if not all may
         suspects: list[int] = []
         alone: set[int] = set()
-        workers = Workers(client)
+        workers = Workers(client, self._gpu)
+        versions = installed(self._libraries)
         client.subscribe_topic(_TOPIC, told)
         try:
             while waiting or pending or suspects:
@@ -168,26 +184,33 @@ class Jobs:
                     raise Interrupted()
                 with watched_connection(), client.as_current():
                     out = workers.tasks_out()
+                    for future, (index, asked) in list(pending.items()):
+                        if asked and asked.isdisjoint(workers.fit or ()):  # all of these have gone
+                            waiting.appendleft(index)
+                            del pending[future]
                     while waiting and len(pending) < out:
-                        index = waiting.popleft()
-                        pending[submit(index)] = index
+                        submit(waiting.popleft())
                     if not pending:
                         # Dask blames every job that a dying worker held. Alone, only the guilty one is there.
                         index = suspects.pop()
                         alone.add(index)
-                        pending[submit(index)] = index
+                        submit(index)
                     try:
                         finished = wait(list(pending), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
                     except (DaskTimeoutError, TimeoutError):
                         continue
                 for future in finished.done:
-                    index = pending.pop(future)
+                    index, _ = pending.pop(future)
                     with watched_connection():
                         error = future.exception()
                         result = future.result() if error is None else None
                     if result is not None:
+                        workers.served = True
                         counter.finish(index, result[0])
                         yield index, result[1]
+                    elif isinstance(error, UnfitWorkerError):
+                        workers.refuse(error.worker, str(error))
+                        waiting.appendleft(index)
                     elif isinstance(error, KilledWorker) and index not in alone:
                         suspects.append(index)
                     elif isinstance(error, KilledWorker):
@@ -245,13 +268,17 @@ def _called(
 
 
 def _call_on_worker(
-    function: Callable[..., ResultT], given: tuple[Any, ...], name: tuple[str, int]
+    function: Callable[..., ResultT], given: tuple[Any, ...], name: tuple[str, int], versions: Versions
 ) -> tuple[int, ResultT]:
     from distributed import get_worker
 
     worker = get_worker()
     try:
+        check_worker(versions)
         return _called(function, given, lambda rows: worker.log_event(_TOPIC, (*name, rows)))
+    except UnfitWorkerError as error:
+        error.worker = worker.address
+        raise
     except ParaforgeError as error:
         if error.ends_process:
             # Dask gives the job to another worker, and the nanny starts one here with a context of its own.
@@ -274,13 +301,14 @@ def open_jobs(
     workers: int | None = None,
     gpu: bool = False,
     at_once: int = 1,
+    libraries: Collection[str] = ("numpy",),
 ) -> Iterator[Jobs]:
     """A scheduler for work over ``rows`` rows: in this process where they are few, otherwise on Dask.
 
     resources: where to run. rows: of all jobs together.
     jobs: how many there will be, if that is known: no more workers are started.
     workers: processes, where another number than ``resources`` says is needed.
-    gpu, at_once: see :class:`Jobs`.
+    gpu, at_once, libraries: see :class:`Jobs`.
     """
     count = workers if workers is not None else resources.worker_count()
     few = count == 1 or jobs == 1 or rows <= resources.in_process_rows
@@ -288,7 +316,7 @@ def open_jobs(
         yield Jobs(at_once=at_once)
         return
     with connect(resources, count if jobs is None else min(count, jobs), gpu, at_once) as client:
-        yield Jobs(client, gpu=gpu)
+        yield Jobs(client, gpu=gpu, libraries=libraries)
 
 
 MOST_JOB_MEMORY = 1 << 30

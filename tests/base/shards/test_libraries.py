@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
+import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from distributed import Client, LocalCluster
 
 from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.shards import libraries
 from paraforge.base.shards.begun import SUFFIX, Begun, read_begun, write_begun
 from paraforge.base.shards.libraries import installed, own_versions
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.step import compute_shard, run_step, shard_keys
+from paraforge.base.shards.scheduler import Jobs
+from paraforge.base.shards.step import run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.intake.bitext.ingest import ingest
@@ -75,11 +81,61 @@ def test_a_library_that_the_step_does_not_use(tmp_path: Path, upgrade: Callable[
     assert run_step(multiply_step(3), [tmp_path / "in"], tmp_path / "out", resources(tmp_path)).reused == 2
 
 
-def test_a_worker_with_another_version(tmp_path: Path) -> None:
-    write_input(tmp_path / "in", rows=10)
-    with pytest.raises(IncompleteError, match="other versions of libraries"):
-        shard = tmp_path / "in" / "shard-00000.parquet"
-        compute_shard(STEP, "key", [shard], WorkDirectory("step", tmp_path), {"pyarrow": "1.0"})
+def pretend_on_worker(library: str) -> None:
+    """For a worker: another version of a distribution is installed."""
+    libraries.version = lambda name: "0.1" if name == library else importlib.metadata.version(name)  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["pyarrow", "sentencepiece"])
+def test_a_worker_with_other_versions_is_named_and_the_others_continue(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, library: str
+) -> None:
+    """Where all are like it, the run stops and names them."""
+    write_input(tmp_path / "in", rows=300)
+    run_step(STEP, [tmp_path / "in"], tmp_path / "wanted", resources(tmp_path / "here"))
+    wanted = {path.name: path.read_bytes() for path in (tmp_path / "wanted").glob("*.parquet")}
+    number = importlib.metadata.version(library)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        good, bad = client.nthreads()
+        client.run(pretend_on_worker, library, workers=[bad])
+        there = resources(tmp_path / "there").model_copy(update={"scheduler": cluster.scheduler_address})
+        run_step(STEP, [tmp_path / "in"], tmp_path / "out", there)
+        assert {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.parquet")} == wanted
+        refusals = [one.getMessage() for one in caplog.records if "is not used" in one.getMessage()]
+        assert refusals == [
+            f"the worker at {bad} is not used: it has {library} 0.1, not {number}. The others continue"
+        ]
+        shutil.rmtree(there.work)
+        client.run(pretend_on_worker, library, workers=[good])
+        with pytest.raises(IncompleteError, match="no worker that can be used") as raised:
+            run_step(STEP, [tmp_path / "in"], tmp_path / "out", there)
+        assert all(f"{one}: it has {library} 0.1, not {number}" in str(raised.value) for one in (good, bad))
+
+
+def stop_when_asked(place: str, number: int) -> int:
+    """A job that takes a moment; the first of a good worker that runs it ends that worker."""
+    time.sleep(0.02)
+    try:
+        (Path(place) / "ended").touch(exist_ok=False)
+    except FileExistsError:
+        return number
+    os._exit(1)
+
+
+@pytest.mark.slow
+def test_the_only_worker_that_may_be_asked_dies_and_another_comes(tmp_path: Path) -> None:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.run(pretend_on_worker, "pyarrow", workers=[list(client.nthreads())[1]])
+        arguments = [(str(tmp_path), number) for number in range(30)]
+        found = dict(Jobs(client).run(stop_when_asked, arguments, description="test"))
+        assert found == {number: number for number in range(30)}
 
 
 def test_ingest(tmp_path: Path, upgrade: Callable[[str, str], None]) -> None:
