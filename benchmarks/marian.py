@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.translation.models.model_file import ModelFile
-from paraforge.translation.torch_search.vocabulary import Vocabulary, open_vocabulary
+from paraforge.translation.torch_search.token_ids import TokenIds, open_vocabulary
 from paraforge.translation.torch_search.weights import check_architecture, layers_of
 
 
-def as_marian(folder: Path) -> tuple[Any, Vocabulary]:
+def as_marian(folder: Path) -> tuple[Any, TokenIds]:
     """A ``MarianMTModel`` with the weights of a CTranslate2 directory.
 
     Transformers computes the positions of a Marian model anew whenever it loads one, in Marian's own layout,

@@ -23,7 +23,7 @@ from paraforge.interface.planning.simulation import Cluster, expected
 from paraforge.translation.memory.hypotheses import HYPOTHESES, REMEMBERED, stored_keys
 from paraforge.translation.memory.memory import open_set
 from paraforge.translation.memory.recall import recall
-from paraforge.translation.stage.assembly import assemble
+from paraforge.translation.stage.ordered_hypotheses import assemble
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 

@@ -90,7 +90,7 @@ def measure(corpus: Path, what: str, repeats: int) -> None:
     """Run one kind of query in this process and print its times and the peak memory."""
     from paraforge.corpus.publication.datasets import open_published
     from paraforge.interface.query.database import fetch, open_database
-    from paraforge.interface.query.sample import Band, sample_pairs
+    from paraforge.interface.query.drawn_pairs import Band, sample_pairs
 
     seconds, busy = [], []
     for repeat in range(repeats):

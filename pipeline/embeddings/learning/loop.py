@@ -67,7 +67,7 @@ class Record(ChoiceState):
 
 
 @dataclass(frozen=True)
-class Step:
+class TrainingStep:
     """What training on a batch did.
 
     examples: of the epoch, trained on or not. updates: of the parameters. loss: sum of `terms` terms.
@@ -114,7 +114,7 @@ class Task(Protocol[Batch, Module]):
     def batches(self, record: Record) -> Iterator[Batch]:
         """What is left to do, in order; computed in another thread, so the record is read at the start."""
 
-    def step(self, batch: Batch, updates: int) -> Step:
+    def step(self, batch: Batch, updates: int) -> TrainingStep:
         """Train on a batch after this many updates."""
 
     def clock(self, record: Record) -> int:
@@ -220,7 +220,7 @@ class Trainer(Generic[Batch, Module]):
         self.rate = (record.seen - started_with) / max(time.perf_counter() - begin - outside, 1e-9)
         return record
 
-    def _step(self, batch: Batch) -> Step:
+    def _step(self, batch: Batch) -> TrainingStep:
         record = self.record
         step = self.task.step(batch, record.updates)
         if not math.isfinite(step.loss):

@@ -15,7 +15,7 @@ from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.learning.divergence import diverged
-from paraforge.embeddings.learning.loop import Record, Step, Trainer
+from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
 from paraforge.embeddings.losses import loss_named
 from paraforge.embeddings.trainer.initial import check_finite
@@ -154,7 +154,7 @@ class PairObjective:
                 f"{record.seen:,}",
             )
 
-    def step(self, mega_batch: PackedMegaBatch, updates: int) -> Step:
+    def step(self, mega_batch: PackedMegaBatch, updates: int) -> TrainingStep:
         """Choose negatives with the current parameters, then go through the mini-batches."""
         place, pairs = mega_batch.place, len(mega_batch.place)
         # Without mega-batches the mini-batch is all of it: one left-over pair may have joined it.
@@ -172,7 +172,7 @@ class PairObjective:
             total = float((torch.stack(losses).double() * torch.tensor(sizes, device=self._device)).sum())
         empty = len(place.mini_batches(self._parameters.batch_size)) - len(sizes)
         counts = {"passed_over": pairs - trained, "empty_batches": empty}
-        return Step(pairs, len(sizes), total, trained, counts)
+        return TrainingStep(pairs, len(sizes), total, trained, counts)
 
     def _negatives(self, mega_batch: PackedMegaBatch, updates: int) -> Tensor:
         """The chosen negative of each side, (sides, pairs), -1 where there is none; without sides where the

@@ -12,7 +12,7 @@ import torch
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
-from paraforge.embeddings.learning.loop import Record, Step, Trainer
+from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import Adam, Optimiser, clip_, separate
 from paraforge.embeddings.trainer.initial import check_finite
 from paraforge.embeddings.trainer.schedule import ORDER, generator_for
@@ -108,7 +108,7 @@ class PredictionObjective:
     def finish(self, record: Record) -> None:
         """Nothing is passed over."""
 
-    def step(self, batch: TripleBatch, updates: int) -> Step:
+    def step(self, batch: TripleBatch, updates: int) -> TrainingStep:
         """One update by the mean over the words that a batch predicts."""
         words = len(batch.previous.ids) + len(batch.following.ids)
         total = self.module(batch.to(self._device), self._products, self._sampled(batch, updates))
@@ -119,7 +119,7 @@ class PredictionObjective:
         with torch.no_grad():
             for name, gradient in zip(self._named, gradients, strict=True):
                 self.optimiser.update(name, gradient)
-        return Step(len(batch), 1, float(total.detach()), words, {"words": words})
+        return TrainingStep(len(batch), 1, float(total.detach()), words, {"words": words})
 
     def _sampled(self, batch: TripleBatch, updates: int) -> SampledWords | None:
         count = self._parameters.sampled_words

@@ -15,20 +15,20 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
-from paraforge.intake.bitext.assembly import (
-    Part,
-    ShardPlan,
-    ShardResult,
-    plan_shards,
-    rank_groups,
-    write_shards,
-)
 from paraforge.intake.bitext.ingest_counts import (
     IngestReport,
     ReadSource,
     check_report,
     log_report,
     make_report,
+)
+from paraforge.intake.bitext.ingested_shards import (
+    Part,
+    ShardPlan,
+    ShardResult,
+    plan_shards,
+    rank_groups,
+    write_shards,
 )
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, drop_keys, read_parts

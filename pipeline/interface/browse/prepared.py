@@ -54,7 +54,7 @@ FATE, SOURCE, FLAGS, LANGUAGE, DECILES = "fate", "source", "flags", "languages",
 
 
 @dataclass(frozen=True)
-class Layout:
+class PreparedColumns:
     """Which columns are prepared.
 
     scores: numeric columns that selection may bound; all are exact as 32-bit numbers.
@@ -72,7 +72,7 @@ class Layout:
         )
 
 
-def layout_of(schema: pa.Schema) -> Layout:
+def layout_of(schema: pa.Schema) -> PreparedColumns:
     """What of a corpus is prepared."""
     types = {field.name: field.type for field in schema}
     exact = [
@@ -88,7 +88,7 @@ def layout_of(schema: pa.Schema) -> Layout:
         DECILES: [name for name in types if name.endswith("_decile")],
     }
     present = {key: [name for name in names if name in types] for key, names in groups.items()}
-    return Layout([name for name in exact if name in SCORES and name not in _LINEAGE], present)
+    return PreparedColumns([name for name in exact if name in SCORES and name not in _LINEAGE], present)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class PreparedCorpus:
     """
 
     datasets: list[Dataset]
-    layout: Layout
+    layout: PreparedColumns
     scores: npt.NDArray[np.float32]
     bins: npt.NDArray[np.uint8]
     groups: npt.NDArray[np.uint16]
@@ -171,7 +171,7 @@ def prepare(datasets: Sequence[Dataset], cache: Path | None = None) -> PreparedC
 
 
 def _open(
-    directory: Path, datasets: Sequence[Dataset], schema: pa.Schema, layout: Layout
+    directory: Path, datasets: Sequence[Dataset], schema: pa.Schema, layout: PreparedColumns
 ) -> PreparedCorpus | None:
     """What was prepared; None where it is missing or damaged, and is to be made again."""
     information = read_json_or_none(directory / _INFORMATION)
@@ -234,7 +234,7 @@ class _Codes:
         return [[row[place] for row in self.known] for place in range(len(self.columns))]
 
 
-def _write(datasets: Sequence[Dataset], schema: pa.Schema, layout: Layout, directory: Path) -> None:
+def _write(datasets: Sequence[Dataset], schema: pa.Schema, layout: PreparedColumns, directory: Path) -> None:
     directory.mkdir()
     rows = _rows_of_files(datasets)
     total = sum(rows)

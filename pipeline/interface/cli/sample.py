@@ -10,7 +10,7 @@ import typer
 from paraforge.interface.cli.console import on_terminal, rendered, text_width
 
 if TYPE_CHECKING:
-    from paraforge.interface.query.sample import Sample
+    from paraforge.interface.query.drawn_pairs import Sample
 
 
 _TEXTS = ("reference", "translation")
@@ -45,6 +45,7 @@ def sample(
     """
     from paraforge.corpus.publication.datasets import open_published
     from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
+    from paraforge.interface.query.drawn_pairs import parse_band, sample_pairs
     from paraforge.interface.query.output import (
         TABLE,
         check_spreadsheet,
@@ -52,7 +53,6 @@ def sample(
         render_table,
         write_rows,
     )
-    from paraforge.interface.query.sample import parse_band, sample_pairs
     from paraforge.interface.query.statement import Rows
 
     kind = "pairs" if form == "pairs" else chosen_format(form, output, "pairs")

@@ -29,7 +29,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.products.lexicon import pair_table, row_counts
 from paraforge.products.lexicon.encoding import (
-    Vocabulary,
+    CountedWords,
     encode_piece,
     file_of,
     group_of,
@@ -73,7 +73,7 @@ class PairCounts:
 
     pairs: int
     dropped: dict[str, int]
-    vocabulary: Vocabulary
+    vocabulary: CountedWords
     cells: tuple[Path, ...]
 
 

@@ -23,7 +23,7 @@ PIECES_PER_GROUP = 32
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class CountedWords:
     """Words by falling frequency, with the number of sentences that contain each.
 
     words: distinct words; a word's place is its rank. references: int64, references with the word.
@@ -50,10 +50,10 @@ class Vocabulary:
         )
 
     @staticmethod
-    def read(path: Path) -> Vocabulary:
+    def read(path: Path) -> CountedWords:
         """Read what :meth:`write` wrote."""
         table = read_arrow(path)
-        return Vocabulary(
+        return CountedWords(
             table["word"].to_pylist(), table["reference"].to_numpy(), table["translation"].to_numpy()
         )
 
@@ -124,7 +124,7 @@ def merge_group(directory: Path, group: int, pieces: int) -> None:
     write_arrow(pa.table(table), file_of(directory, "group", group))
 
 
-def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
+def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords:
     """Add up the words of all groups, rank them by frequency, and write the ranks next to the groups.
 
     A word in fewer than ``minimum`` sentences is left out: no pair of words that it is in can reach
@@ -146,7 +146,7 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> Vocabulary:
     ranks[kept] = np.arange(len(kept), dtype=np.uint32)
     for group in groups:
         write_npy(ranks[numbers[group]], file_of(directory, "ranks", group, "npy"))
-    return Vocabulary([words[number] for number in kept], counts[0, kept], counts[1, kept])
+    return CountedWords([words[number] for number in kept], counts[0, kept], counts[1, kept])
 
 
 class _Merged:

@@ -18,8 +18,8 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import job_memory, open_jobs
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.publication.lexicon_layout import FORMAT, MANIFEST, WORDS
-from paraforge.products.lexicon.assembly import assemble, write_words
 from paraforge.products.lexicon.counting import PairCounts, count_pairs
+from paraforge.products.lexicon.entries import assemble, write_words
 from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconParameters
 

@@ -26,7 +26,6 @@ from paraforge.corpus.publication.datasets import Dataset, open_published
 from paraforge.corpus.publication.manifest import KEPT
 from paraforge.corpus.scoring import general
 from paraforge.products.lexicon.encoding import write_npy
-from paraforge.products.triplets.assembly import PIECES_PER_FILE, Assembly, gather, write_files
 from paraforge.products.triplets.card import write_card
 from paraforge.products.triplets.cells import cells_for, find_centroids, sampled_share
 from paraforge.products.triplets.clusters import find_clusters
@@ -35,7 +34,8 @@ from paraforge.products.triplets.layout import FORMAT, MANIFEST, PARTS, schemas
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 from paraforge.products.triplets.pieces import LINKS, Piece, cut_corpus, part, read_array
 from paraforge.products.triplets.preparation import Preparation, prepare_piece, sample_piece
-from paraforge.products.triplets.search import ANCHORS_PER_JOB, Search, search_anchors
+from paraforge.products.triplets.search import ANCHORS_PER_JOB, NeighbourSearch, search_anchors
+from paraforge.products.triplets.triplet_files import PIECES_PER_FILE, Assembly, gather, write_files
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class _Mining:
         """All passes; gives what the report says."""
         anchors, dimension = self._prepare()
         clusters, largest = self._clusters()
-        search = Search(
+        search = NeighbourSearch(
             directory=self.directory,
             pieces=len(self.pieces),
             rows=self.rows,
@@ -242,7 +242,7 @@ class _Mining:
         for index in range(len(self.pieces)):
             yield read_array(part(self.directory, "keys", index), np.uint64, width=2 * LINKS)
 
-    def _search(self, jobs: Jobs, anchors: int, search: Search) -> None:
+    def _search(self, jobs: Jobs, anchors: int, search: NeighbourSearch) -> None:
         spans = [
             (first, min(first + ANCHORS_PER_JOB, anchors)) for first in range(0, anchors, ANCHORS_PER_JOB)
         ]
@@ -251,7 +251,7 @@ class _Mining:
         jobs.results(search_anchors, arguments, description="triplets: search", unit="anchors", sizes=sizes)
         gather(len(spans), self.pieces, search)
 
-    def _write(self, jobs: Jobs, search: Search) -> list[dict[str, Any]]:
+    def _write(self, jobs: Jobs, search: NeighbourSearch) -> list[dict[str, Any]]:
         starts = tuple(piece.first for piece in self.pieces)
         assembly = Assembly(self.directory / "files", search, starts)
         assembly.output.mkdir(exist_ok=True)

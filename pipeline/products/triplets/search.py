@@ -31,7 +31,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Search:
+class NeighbourSearch:
     """What is searched for, and where. dimension: of the vectors. rows: of the corpus."""
 
     directory: Path
@@ -61,7 +61,7 @@ def _layout(directory: Path, pieces: int) -> _Layout:
     return _Layout(np.load(directory / "centroids.npy", allow_pickle=False), ends)
 
 
-def search_anchors(first: int, last: int, job: int, search: Search) -> int:
+def search_anchors(first: int, last: int, job: int, search: NeighbourSearch) -> int:
     """Find negatives of anchors ``first`` to ``last - 1``, counted cell by cell; gives their number.
 
     Writes `found-JOB.npz`: `rows` of the anchors; `negatives`, (anchors, n) rows, -1 where there is none;
@@ -94,7 +94,7 @@ class _Texts:
     positives: Floats
 
 
-def _anchors(cell: int, first: int, last: int, layout: _Layout, search: Search) -> _Texts:
+def _anchors(cell: int, first: int, last: int, layout: _Layout, search: NeighbourSearch) -> _Texts:
     """Anchors of a cell, numbered within it."""
     ends = layout.ends["anchor"]
     slices = []
@@ -108,7 +108,7 @@ def _anchors(cell: int, first: int, last: int, layout: _Layout, search: Search) 
     return _read("anchor", slices, search)
 
 
-def _read(position: str, slices: Sequence[tuple[int, int, int]], search: Search) -> _Texts:
+def _read(position: str, slices: Sequence[tuple[int, int, int]], search: NeighbourSearch) -> _Texts:
     """Slices of pieces: piece, first, how many."""
     directory, width = search.directory, search.dimension
     vectors = [np.zeros((0, width), np.float16)]
@@ -124,7 +124,7 @@ def _read(position: str, slices: Sequence[tuple[int, int, int]], search: Search)
     return _Texts(whole, np.concatenate(rows), np.concatenate(positives))
 
 
-def _near(cell: int, layout: _Layout, search: Search) -> Iterator[tuple[int, int, int]]:
+def _near(cell: int, layout: _Layout, search: NeighbourSearch) -> Iterator[tuple[int, int, int]]:
     """Slices of the cells that are nearest to a cell, itself first, until there are enough candidates. Of a
     cell that is larger than that some of each piece are taken."""
     ends = layout.ends["candidate"]
@@ -144,7 +144,7 @@ def _near(cell: int, layout: _Layout, search: Search) -> Iterator[tuple[int, int
             return
 
 
-def _far(cell: int, number: int, layout: _Layout, search: Search) -> Iterator[tuple[int, int, int]]:
+def _far(cell: int, number: int, layout: _Layout, search: NeighbourSearch) -> Iterator[tuple[int, int, int]]:
     """Slices from anywhere: about this number of texts, other ones for each cell."""
     before = np.pad(np.cumsum(layout.ends["candidate"][:, -1]), (1, 0))
     generator = np.random.default_rng([search.parameters.seed, cell])
@@ -153,7 +153,9 @@ def _far(cell: int, number: int, layout: _Layout, search: Search) -> Iterator[tu
         yield piece, first - int(before[piece]), min(_RUN, int(before[piece + 1]) - first)
 
 
-def _search_cell(cell: int, anchors: _Texts, layout: _Layout, search: Search) -> dict[str, NDArray[Any]]:
+def _search_cell(
+    cell: int, anchors: _Texts, layout: _Layout, search: NeighbourSearch
+) -> dict[str, NDArray[Any]]:
     everything = int(layout.ends["candidate"][:, -1].sum()) <= search.parameters.candidates
     slices: list[tuple[int, int, int]] = []
     if everything or search.parameters.strategy == "hardest":
@@ -182,7 +184,7 @@ def _search_cell(cell: int, anchors: _Texts, layout: _Layout, search: Search) ->
 class _Chosen:
     """The negatives of anchors, as more and more candidates have been looked at."""
 
-    def __init__(self, anchors: _Texts, clusters: NDArray[np.int64], search: Search) -> None:
+    def __init__(self, anchors: _Texts, clusters: NDArray[np.int64], search: NeighbourSearch) -> None:
         self._anchors = anchors
         self._clusters = clusters
         shape = (len(anchors.rows), search.parameters.negatives)

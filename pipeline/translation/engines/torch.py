@@ -75,7 +75,7 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     model has parts that the search does not have.
     """
     from paraforge.translation.models.model_file import ModelFile
-    from paraforge.translation.torch_search.vocabulary import open_vocabulary
+    from paraforge.translation.torch_search.token_ids import open_vocabulary
     from paraforge.translation.torch_search.weights import check_architecture
 
     assert model is not None
@@ -116,7 +116,7 @@ class TorchTranslator:
         from paraforge.translation.decoding.faults import BatchLimit
         from paraforge.translation.models.model_file import ModelFile
         from paraforge.translation.torch_search.rules import Rules
-        from paraforge.translation.torch_search.vocabulary import open_vocabulary
+        from paraforge.translation.torch_search.token_ids import open_vocabulary
 
         self._options = options
         self._settings = settings_of(SearchSettings, NAME, settings, options)

@@ -14,7 +14,7 @@ from paraforge.base.shards.schema import COLUMNS, schema_of
 from paraforge.base.shards.step import Step
 from paraforge.base.text.ragged import ranges
 from paraforge.translation.memory.hypotheses import HYPOTHESES, HYPOTHESIS_COLUMNS
-from paraforge.translation.stage.assembly import Hypotheses
+from paraforge.translation.stage.ordered_hypotheses import Hypotheses
 from paraforge.translation.stage.remembering import Remembered
 from paraforge.translation.stage.sentences import EngineChoice
 from paraforge.versions import TRANSLATE

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from paraforge.base import interrupts
 from paraforge.base.errors import InputError, Interrupted
-from paraforge.embeddings.learning.loop import Record, Step
+from paraforge.embeddings.learning.loop import Record, TrainingStep
 from paraforge.embeddings.unrolling.network import SentencePredictor
 from paraforge.embeddings.unrolling.objective import Permutation, PredictionObjective, decoder_trainer
 from paraforge.embeddings.unrolling.parameters import NetworkParameters, PredictionParameters
@@ -182,7 +182,7 @@ def test_sigterm_writes_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyP
     expected, _ = train(store, settings())
     original = PredictionObjective.step
 
-    def step(task: PredictionObjective, batch: Any, updates: int) -> Step:
+    def step(task: PredictionObjective, batch: Any, updates: int) -> TrainingStep:
         if updates == 2:
             interrupts._stop.set()
         return original(task, batch, updates)

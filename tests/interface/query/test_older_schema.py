@@ -15,7 +15,7 @@ from paraforge.corpus.publication.manifest import manifest_path
 from paraforge.corpus.publication.summary import draw_examples
 from paraforge.corpus.publication.verification import verify
 from paraforge.interface.annotation.draw import draw_pairs, open_for_annotation
-from paraforge.interface.query.sample import sample_pairs
+from paraforge.interface.query.drawn_pairs import sample_pairs
 from tests.here import run_command
 
 

@@ -18,7 +18,7 @@ from paraforge.base.shards.store import ShardWriter, write_parquet
 from paraforge.corpus.publication.datasets import open_lexicon
 from paraforge.corpus.publication.lexicon_layout import SCHEMA
 from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList
-from paraforge.products.lexicon import assembly as module
+from paraforge.products.lexicon import entries as module
 from paraforge.products.lexicon.evaluation import Lists, agreement, evaluate_lexicon
 from paraforge.products.lexicon.extraction import LexiconReport, extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon

@@ -173,7 +173,7 @@ def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.Mon
 def test_cosines_below_zero() -> None:
     """A negative is less similar than a positive whose cosine is below zero, too."""
     anchors = search._Texts(np.zeros((1, 2), np.float32), np.array([0]), np.array([-0.5], np.float32))
-    wanted = search.Search(Path(), 1, 1, 2, TripletsParameters(margin=0.1, candidates=10))
+    wanted = search.NeighbourSearch(Path(), 1, 1, 2, TripletsParameters(margin=0.1, candidates=10))
     chosen = search._Chosen(anchors, np.array([0]), wanted)
     chosen.hardest(0, np.array([[-0.4, -0.5, -0.54, -0.56, -0.9]], np.float32), np.arange(1, 6), 0)
     result = chosen.result(np.arange(5))

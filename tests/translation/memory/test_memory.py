@@ -18,7 +18,7 @@ from paraforge.base.shards.store import read_parquet
 from paraforge.translation.decoding import batching
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.memory import memory
-from paraforge.translation.stage import assembly
+from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.translate import TranslationReport
 from tests.here import Countdown
 from tests.translation.stage.test_translate import Row, found, parameters, run, write_corpus
@@ -188,7 +188,7 @@ def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
     """13 segments; 20 small blocks, or three large ones, of 97 sentences."""
     monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 8)
     run(tmp_path, corpus_of(tmp_path / "in", MANY), CHOSEN)
-    monkeypatch.setattr(assembly, "_BLOCK", 10)
+    monkeypatch.setattr(ordered_hypotheses, "_BLOCK", 10)
     texts = random.Random(1).sample(MANY, len(MANY)) if shuffled else MANY
     corpus = corpus_of(tmp_path / "again", texts)
     _, expected = run(tmp_path / "fresh", corpus, CHOSEN)
@@ -198,7 +198,7 @@ def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
         read.append(path)
         return read_parquet(path, columns)
 
-    monkeypatch.setattr(assembly, "read_parquet", reading)
+    monkeypatch.setattr(ordered_hypotheses, "read_parquet", reading)
     _, published = run(tmp_path, corpus, CHOSEN)
     assert len(set(read)) == 13 and len(read) <= most
     assert published.records == expected.records

@@ -24,7 +24,7 @@ from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.memory.distinct import find_distinct
 from paraforge.translation.memory.hypotheses import HypothesisRows
-from paraforge.translation.stage import assembly
+from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import TranslationReport, translate
 from tests.here import Countdown
@@ -208,7 +208,7 @@ def test_damage_in_the_work_directory_is_found_and_mended(tmp_path: Path, what: 
 
 
 def test_hypotheses_span_several_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembly, "_BATCH_ROWS", 5)
+    monkeypatch.setattr(ordered_hypotheses, "_BATCH_ROWS", 5)
     rows: list[Row] = [(f"věta {row % 40}", None, None) for row in range(160)]
     chosen = parameters(nbest=3)
     _, published = run(tmp_path, write_corpus(tmp_path / "ingested", rows, 40), chosen)

@@ -21,7 +21,7 @@ class UnscoredError(InputError):
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowFields:
     """Where the fields of a row are. exact: whether another number of fields than this is an error.
     split: which part of the data a row belongs to, where a file has several."""
 
@@ -37,18 +37,18 @@ class Layout:
         return max(self.gold, self.first, self.second, self.split or 0) + 1
 
 
-def layout_by_form(fields: Sequence[str]) -> Layout | None:
+def layout_by_form(fields: Sequence[str]) -> RowFields | None:
     """Where the fields of a first row without a header are; None where it is no row of a set."""
     count = len(fields)
     # The last columns of STS Benchmark name the sources of the sentences; not every row has them. The first
     # is a genre: behind a score, other columns are those that a set may have further.
     genre = finite_number(fields[0]) is None
     if count >= _STS_BENCHMARK_COLUMNS and genre and _may_be_score(fields[4]):
-        return Layout(4, 5, 6)
+        return RowFields(4, 5, 6)
     if count >= 3 and _may_be_score(fields[0]):
-        return Layout(0, 1, 2, exact=count)
+        return RowFields(0, 1, 2, exact=count)
     if count >= 3 and _may_be_score(fields[2]):
-        return Layout(2, 0, 1, exact=count)
+        return RowFields(2, 0, 1, exact=count)
     return None
 
 
@@ -67,7 +67,7 @@ def read_score(field: str, path: Path, line: int) -> float:
     return value
 
 
-def collect(rows: Iterable[Row], layout: Layout, path: Path, name: str, group: str) -> list[SentencePairs]:
+def collect(rows: Iterable[Row], layout: RowFields, path: Path, name: str, group: str) -> list[SentencePairs]:
     """The rows as one set, or as a set for each part that they name; none where there are no rows."""
     parts: dict[str, tuple[list[str], list[str], list[float]]] = {}
     for number, fields in rows:

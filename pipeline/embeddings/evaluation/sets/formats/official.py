@@ -10,7 +10,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.fields import Row
 from paraforge.base.text.lines import numbered_lines
 from paraforge.embeddings.evaluation.sets.formats import SetFormat
-from paraforge.embeddings.evaluation.sets.rows import Layout, collect, read_score
+from paraforge.embeddings.evaluation.sets.rows import RowFields, collect, read_score
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> S
             raise InputError("two sentences separated by a tab are expected", path, number)
         read_score(gold, gold_path, number)
     joined = ((number, [gold, *fields]) for (number, fields), gold in zip(rows, golds, strict=True))
-    return collect(joined, Layout(0, 1, 2), path, name, group)[0]
+    return collect(joined, RowFields(0, 1, 2), path, name, group)[0]
 
 
 def _year_above(path: Path) -> str | None:

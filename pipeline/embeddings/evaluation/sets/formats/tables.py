@@ -12,7 +12,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.fields import Row
 from paraforge.base.text.lines import numbered_lines
 from paraforge.embeddings.evaluation.sets.formats import SetFormat, uncompressed_name
-from paraforge.embeddings.evaluation.sets.rows import Layout, UnscoredError, collect, layout_by_form
+from paraforge.embeddings.evaluation.sets.rows import RowFields, UnscoredError, collect, layout_by_form
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
 
 _SICK = re.compile(r"SICK.*\.txt", re.IGNORECASE)
@@ -82,7 +82,7 @@ def _rows(path: Path) -> Iterator[Row]:
         raise InputError(f"not CSV: {error}", path, reader.line_num) from error
 
 
-def _by_header(fields: Sequence[str], path: Path) -> Layout | None:
+def _by_header(fields: Sequence[str], path: Path) -> RowFields | None:
     lowered = [field.strip().lower() for field in fields]
     places = {
         role: next((lowered.index(name) for name in names if name in lowered), None)
@@ -94,4 +94,4 @@ def _by_header(fields: Sequence[str], path: Path) -> Layout | None:
     if gold is None:
         known = ", ".join(_NAMES["gold"])
         raise UnscoredError("the header names no score", path, 1, f"A column of scores is one of {known}.")
-    return Layout(gold, first, second, split=places["split"])
+    return RowFields(gold, first, second, split=places["split"])

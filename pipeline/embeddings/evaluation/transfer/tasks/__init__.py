@@ -82,7 +82,7 @@ def find_tasks(directories: Sequence[Path], names: Sequence[str] = ()) -> tuple[
 
 
 @dataclass(frozen=True)
-class Layout:
+class TaskFiles:
     """Files of a task and how they are read: one file a split, or without a split one file a class."""
 
     read: Callable[[Sequence[Path]], Examples]
@@ -93,19 +93,19 @@ class Layout:
 
 def one_file(
     read: Callable[[Path], Examples], train: str, development: str | None = None, test: str | None = None
-) -> Layout:
+) -> TaskFiles:
     """One file a split."""
 
     def listed(name: str | None) -> tuple[str, ...]:
         return (name,) if name else ()
 
-    return Layout(lambda paths: read(paths[0]), (train,), listed(development), listed(test))
+    return TaskFiles(lambda paths: read(paths[0]), (train,), listed(development), listed(test))
 
 
-def two_classes(first: str, second: str) -> tuple[Layout, ...]:
+def two_classes(first: str, second: str) -> tuple[TaskFiles, ...]:
     """Of a task with two classes: a TSV of labels and texts, `MR.tsv`, or SentEval's file a class."""
     name = first.partition("/")[0]
-    return (one_file(read_labelled, f"{name}.tsv"), Layout(read_polarity, (first, second)))
+    return (one_file(read_labelled, f"{name}.tsv"), TaskFiles(read_polarity, (first, second)))
 
 
 class ClassificationTask(TransferTask):
@@ -115,7 +115,7 @@ class ClassificationTask(TransferTask):
     positive: as in `Task`.
     """
 
-    layouts: ClassVar[tuple[Layout, ...]]
+    layouts: ClassVar[tuple[TaskFiles, ...]]
     positive: ClassVar[str | None] = None
 
     @classmethod

@@ -11,8 +11,8 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_file
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.stage.calibration import sample
-from paraforge.translation.stage.calibration.sample import (
+from paraforge.translation.stage.calibration import drawn_sentences
+from paraforge.translation.stage.calibration.drawn_sentences import (
     bitext_sample,
     draw_sample,
     reservoir,
@@ -66,7 +66,7 @@ def test_it_is_as_long_as_the_corpus_and_always_the_same(tmp_path: Path) -> None
 def test_a_reservoir_is_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.zeros(20)
     for seed in range(1000):
-        monkeypatch.setattr(sample, "_SEED", seed)
+        monkeypatch.setattr(drawn_sentences, "_SEED", seed)
         kept, count = reservoir(map(str, range(20)), 5)
         assert (len(set(kept)), count) == (5, 20)
         counts[[int(item) for item in kept]] += 1

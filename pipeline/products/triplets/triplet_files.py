@@ -23,13 +23,13 @@ from paraforge.products.lexicon.encoding import read_arrow
 from paraforge.products.triplets.clusters import read_clusters
 from paraforge.products.triplets.layout import PARTS, file_name, schemas
 from paraforge.products.triplets.pieces import KEPT, REASONS, SIDES, Piece, part, read_array
-from paraforge.products.triplets.search import Search
+from paraforge.products.triplets.search import NeighbourSearch
 
 PIECES_PER_FILE = 20
 _FOUND = "found.json"
 
 
-def gather(jobs: int, pieces: Sequence[Piece], search: Search) -> None:
+def gather(jobs: int, pieces: Sequence[Piece], search: NeighbourSearch) -> None:
     """Write what the jobs of the search found row by row, once: `negatives.npy`, (rows, n) int64;
     `cosines.npy`, (rows, 1 + n) float32; `reasons.npy`, (rows,) uint8."""
     if (search.directory / _FOUND).is_file():
@@ -62,7 +62,7 @@ class Assembly:
     """Where files are written, and of what. starts: first row of each piece of the corpus."""
 
     output: Path
-    search: Search
+    search: NeighbourSearch
     starts: tuple[int, ...]
 
 

@@ -17,7 +17,7 @@ from paraforge.base.files import sha256_file
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.corpus.publication.lexicon_layout import ROWS_PER_FILE, ROWS_PER_GROUP, SCHEMA, WORDS_SCHEMA
 from paraforge.products.lexicon.counting import PairCounts
-from paraforge.products.lexicon.encoding import Vocabulary, read_arrow
+from paraforge.products.lexicon.encoding import CountedWords, read_arrow
 from paraforge.products.lexicon.parameters import LexiconParameters
 from paraforge.products.lexicon.pmi import cross_pmi, ordinary_pmi
 
@@ -92,8 +92,8 @@ def part_cells(cells: Path, path: Path, ranges: npt.NDArray[np.int64], number: i
 
 
 @lru_cache(maxsize=1)
-def _words_of(directory: Path) -> tuple[Vocabulary, Any, npt.NDArray[np.int64]]:
-    vocabulary = Vocabulary.read(directory / "vocabulary.arrow")
+def _words_of(directory: Path) -> tuple[CountedWords, Any, npt.NDArray[np.int64]]:
+    vocabulary = CountedWords.read(directory / "vocabulary.arrow")
     return vocabulary, pa.array(vocabulary.words, pa.string()), np.load(directory / "places.npy")
 
 
@@ -180,7 +180,7 @@ def _record(path: Path, rows: int) -> dict[str, Any]:
     return {"file": path.name, "rows": rows, "sha256": sha256_file(path)}
 
 
-def write_words(vocabulary: Vocabulary, entries: npt.NDArray[np.int64], path: Path) -> None:
+def write_words(vocabulary: CountedWords, entries: npt.NDArray[np.int64], path: Path) -> None:
     """Write how often each word occurs and how many entries it has, in alphabetical order."""
     order = np.array(sorted(range(len(vocabulary)), key=vocabulary.words.__getitem__), dtype=np.int64)
     table = pa.table(

@@ -13,7 +13,7 @@ _PADDING = ("<pad>", "<blank>")
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class TokenIds:
     """Identifiers of tokens.
 
     source: identifier of each source token. target: target tokens by identifier.
@@ -42,7 +42,7 @@ class Vocabulary:
         return [*found, self.source_end] if self.add_source_end else found
 
 
-def open_vocabulary(folder: Path, file: ModelFile) -> Vocabulary:
+def open_vocabulary(folder: Path, file: ModelFile) -> TokenIds:
     """Read both vocabularies and check that they are those of the weights. Raises InputError: one is missing,
     or has another size than the embedding of its side."""
     source, target = read_vocabulary(folder, "source"), read_vocabulary(folder, "target")
@@ -82,7 +82,7 @@ def open_vocabulary(folder: Path, file: ModelFile) -> Vocabulary:
     ):
         if token not in known:
             raise InputError(f"{name} of config.json is {token!r}, which is not in the vocabulary", folder)
-    return Vocabulary(
+    return TokenIds(
         source=sources,
         target=target,
         source_unknown=sources[unknown],
