@@ -1,0 +1,135 @@
+"""DVC's own commands keep the choices of params.yaml, the work directory and the corpus."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.project import digests, read_parameters, run
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+CHOICES = "# choices: translation=fake corpus=sample\n"
+OVERLAP = "select.filters.trigram_overlap.maximum"
+
+
+def git(project: Path, *arguments: str) -> None:
+    name = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    subprocess.run(["git", *name, *arguments], cwd=project, check=True, capture_output=True)
+
+
+def maximum(project: Path) -> float:
+    return float(read_parameters(project)["select"]["filters"]["trigram_overlap"]["maximum"])
+
+
+def choices_are_kept(project: Path) -> bool:
+    pairs = read_parameters(project)["ingest"]["sources"][0]["pairs"]
+    return (project / "params.yaml").read_text().startswith(CHOICES) and pairs == 1500
+
+
+@pytest.fixture(scope="module")
+def project(finished_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished project under git, with an experiment of another threshold."""
+    project = tmp_path_factory.mktemp("dvc") / "project"
+    shutil.copytree(finished_project, project, symlinks=True)
+    settings = project / ".dvc" / "config"
+    settings.write_text(settings.read_text().replace("no_scm = True", ""))
+    (project / ".gitignore").write_text("/data\n/models\n/work\n/logs\n/.dvc/cache\n/.dvc/tmp\n*.pyc\n")
+    # DVC's checkout and apply want every stage to have run: the project ends with the last one that has.
+    stages = yaml.safe_load((project / "dvc.yaml").read_text(encoding="utf-8"))
+    have_run = yaml.safe_load((project / "dvc.lock").read_text(encoding="utf-8"))["stages"]
+    stages["stages"] = {name: stage for name, stage in stages["stages"].items() if name in have_run}
+    (project / "dvc.yaml").write_text(yaml.safe_dump(stages, sort_keys=False), encoding="utf-8")
+    (project / "params.yaml").write_text(CHOICES + (project / "params.yaml").read_text())
+    for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "first"]):
+        git(project, *command)
+    run("dvc", "exp", "run", "-n", "closer", "-S", f"{OVERLAP}=0.5", "publish", cwd=project)
+    assert maximum(project) == 0.5 and choices_are_kept(project)
+    return project
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_lost(project: Path) -> None:
+    """Begin with the first commit's parameters and its corpus."""
+    git(project, "checkout", "-q", "-f", "main")
+    run("dvc", "checkout", cwd=project)
+
+
+def corpus(project: Path) -> dict[str, str]:
+    return digests(project / "data/corpus")
+
+
+def test_exp_run_without_options_keeps_the_parameters(project: Path, finished_project: Path) -> None:
+    before = (project / "params.yaml").read_bytes()
+    work = digests(project / "work" / "translate")
+    run("dvc", "exp", "run", "publish", cwd=project)
+    assert (project / "params.yaml").read_bytes() == before
+    assert corpus(project) == corpus(finished_project)
+    assert digests(project / "work" / "translate") == work
+
+
+def test_exp_show_and_diff_name_the_threshold_and_change_nothing(project: Path) -> None:
+    before = (project / "params.yaml").read_bytes()
+    shown = run("dvc", "exp", "show", "--csv", cwd=project).stdout
+    assert "closer" in shown and OVERLAP in shown
+    differs = json.loads(run("dvc", "exp", "diff", "main", "closer", "--json", cwd=project).stdout)
+    assert differs["params"]["params.yaml"][OVERLAP]["new"] == 0.5
+    assert (project / "params.yaml").read_bytes() == before
+
+
+def test_exp_apply_brings_the_corpus_of_the_experiment(project: Path, finished_project: Path) -> None:
+    run("dvc", "exp", "apply", "closer", cwd=project)
+    assert maximum(project) == 0.5 and choices_are_kept(project)
+    assert corpus(project) != corpus(finished_project)
+    run("paraforge", "verify", "data/corpus", cwd=project)
+
+
+def test_a_queued_experiment_leaves_the_workspace(project: Path, finished_project: Path) -> None:
+    run("dvc", "exp", "run", "--queue", "-n", "later", "-S", f"{OVERLAP}=0.6", "publish", cwd=project)
+    assert "later" in run("dvc", "queue", "status", cwd=project).stdout
+    assert choices_are_kept(project) and maximum(project) == 0.9
+    assert corpus(project) == corpus(finished_project)
+    run("dvc", "queue", "remove", "--queued", cwd=project)
+
+
+def test_params_diff_metrics_diff_and_plots(project: Path) -> None:
+    run("dvc", "exp", "apply", "closer", cwd=project)
+    params = json.loads(run("dvc", "params", "diff", "--json", cwd=project).stdout)
+    assert params["params.yaml"][OVERLAP]["old"] == 0.9 and params["params.yaml"][OVERLAP]["new"] == 0.5
+    metrics = json.loads(run("dvc", "metrics", "diff", "--json", cwd=project).stdout)
+    assert any(name.endswith("publish.json") for name in metrics)
+    run("dvc", "plots", "show", "plots/scores.csv", "-o", "shown", cwd=project)
+    assert (project / "shown" / "index.html").is_file()
+    assert choices_are_kept(project)
+
+
+def test_checkout_after_a_switch_of_branches(project: Path, finished_project: Path) -> None:
+    git(project, "branch", "-f", "other")
+    git(project, "checkout", "-q", "other")
+    run("dvc", "exp", "apply", "closer", cwd=project)
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "closer")
+    closer = corpus(project)
+    git(project, "checkout", "-q", "main")
+    run("dvc", "checkout", cwd=project)
+    assert corpus(project) == corpus(finished_project) != closer
+    assert choices_are_kept(project) and maximum(project) == 0.9
+
+
+def test_push_pull_and_gc(project: Path, finished_project: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(project, copy, symlinks=True)
+    run("dvc", "remote", "add", "-d", "store", str(tmp_path / "store"), cwd=copy)
+    run("dvc", "push", cwd=copy)
+    shutil.rmtree(copy / "data")
+    shutil.rmtree(copy / ".dvc" / "cache")
+    run("dvc", "pull", "publish", cwd=copy)
+    assert corpus(copy) == corpus(finished_project)
+    work = digests(copy / "work")
+    run("dvc", "gc", "--workspace", "--force", cwd=copy)
+    assert corpus(copy) == corpus(finished_project) and digests(copy / "work") == work
+    assert choices_are_kept(copy)
