@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.base.files import atomic_path, read_json_or_none, write_json
+from paraforge.base.files import read_json_or_none
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.sealed import remove_sealed, sealed_path, write_sealed_json
 from paraforge.base.text.idf import sentence_counts
 from paraforge.products.lexicon import pair_table
 from paraforge.products.lexicon.classes import build_classifier
@@ -59,9 +60,9 @@ class CountedWords:
 
 
 def write_arrow(table: pa.Table, path: Path) -> None:
-    """Write a table as one uncompressed Arrow file, which is read without copying."""
+    """Write a table as one uncompressed Arrow file, which is read without copying, and seal it."""
     with (
-        atomic_path(path) as temporary,
+        sealed_path(path) as temporary,
         pa.OSFile(str(temporary), "wb") as sink,
         pa.ipc.new_file(sink, table.schema) as writer,
     ):
@@ -101,7 +102,7 @@ def encode_piece(
     lists = [pa.LargeListArray.from_arrays(pa.array(side.offsets), pa.array(side.ids)) for side in sides]
     write_arrow(pa.table(lists, list(SIDES)), file_of(directory, "tokens", index))
     report = {"counted": len(sides[0]), **selected.dropped}
-    write_json(report_path, report)
+    write_sealed_json(report_path, report)
     return report
 
 
@@ -192,7 +193,7 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
             )
             sides.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)))
         write_arrow(pa.table(dict(zip(SIDES, sides, strict=True))), ids_path)
-    file_of(directory, "tokens", index).unlink(missing_ok=True)
+    remove_sealed(file_of(directory, "tokens", index))
     rows = np.zeros(words, np.int64)
     pair_table.count_row_increments(*read_ids(ids_path), rows)
     return rows
@@ -216,6 +217,6 @@ def _list_arrays(column: Any) -> tuple[pair_table.Offsets, pair_table.Words]:
 
 
 def write_npy(array: npt.NDArray[Any], path: Path) -> None:
-    """Write an array as one ``.npy`` file."""
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
+    """Write an array as one ``.npy`` file, and seal it."""
+    with sealed_path(path) as temporary, temporary.open("wb") as file:
         np.save(file, array, allow_pickle=False)

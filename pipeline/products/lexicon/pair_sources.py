@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json, sha256_file
+from paraforge.base.files import hash_json, remove_directory, sha256_file
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.column import holds_text
+from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import (
     ShardView,
     ShardWriter,
@@ -188,7 +189,8 @@ def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
         raise InputError(_NO_SCORE, path, 1, _SCORE_REMEDY)
     fingerprint = sha256_file(path)
     directory = scratch / f"text-{fingerprint[:40]}"
-    if not index_path(directory).is_file():
+    if not _is_whole(directory):
+        remove_directory(directory)
         writer = ShardWriter(directory, TEXT_SCHEMA)
         for block in _blocks(path, columns):
             check_interrupt()
@@ -198,6 +200,14 @@ def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
             writer.write(pa.table([*texts, scores, refused], schema=TEXT_SCHEMA))
         writer.close({"step": "lexicon-text"})
     return _shards([directory], filters)
+
+
+def _is_whole(directory: Path) -> bool:
+    try:
+        check_bytes(ShardView(directory))
+        return True
+    except InputError:
+        return False
 
 
 def _blocks(path: Path, columns: dict[str, int | str]) -> Iterator[Block]:

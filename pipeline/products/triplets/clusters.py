@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
-from paraforge.base.files import atomic_path
+from paraforge.base.files import check_digests, remove_directory, write_digests
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.sealed import sealed_path
 from paraforge.base.shards.groups import GroupRanker
 from paraforge.products.triplets.pieces import LINKS
 
@@ -31,11 +32,10 @@ def find_clusters(
 
     Returns the number of clusters and the rows of the largest one.
     """
+    if check_digests(ranking):  # begun or damaged, if there is one
+        remove_directory(ranking)
     ranker = GroupRanker(ranking, expected_rows=LINKS * rows)
     if not ranker.finished:
-        if ranker.rows:  # added by a run that was killed
-            ranker.remove()
-            ranker = GroupRanker(ranking, expected_rows=LINKS * rows)
         for block in keys:
             check_interrupt()
             flat = block.reshape(-1, 2)
@@ -43,7 +43,8 @@ def find_clusters(
             ranker.add(flat[linked], ranker.rows + linked, ranker.rows + len(flat))
             done(len(block))
         ranker.finish()
-    with atomic_path(output) as temporary:
+        write_digests(ranking)
+    with sealed_path(output) as temporary:
         roots = _numbers(temporary, rows)
         for first in range(0, rows, _BLOCK):
             roots[first : first + _BLOCK] = np.arange(first, min(first + _BLOCK, rows))

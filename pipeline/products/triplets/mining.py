@@ -18,6 +18,7 @@ from paraforge.base.devices import chosen_device
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, read_json_or_none, remove_directory, sha256_file, write_json
 from paraforge.base.progress import progress
+from paraforge.base.sealed import can_resume, write_sealed_json
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs
@@ -40,6 +41,8 @@ from paraforge.products.triplets.triplet_files import PIECES_PER_FILE, Assembly,
 logger = logging.getLogger(__name__)
 
 STEP = "triplets"
+FILES = "files"
+"""Directory of the files that are published."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +110,10 @@ def mine_triplets(
         for left in work.path.iterdir():
             if left.is_dir() and left != directory:
                 remove_directory(left)
-        resumed = directory.is_dir()
+        resumed = can_resume(directory, FILES)
         try:
             report = _Mining(parameters, dataset, directory, resources).run(output, made_of, allow_empty)
-        except (ValueError, KeyError, EOFError) as error:
+        except (ValueError, KeyError, EOFError, FileNotFoundError) as error:
             if not resumed:
                 raise
             logger.warning("%s is damaged (%s): mining anew", directory, error)
@@ -235,7 +238,7 @@ class _Mining:
         with progress(total=self.rows, unit="pairs", description="triplets: clusters") as bar:
             ranking, output = self.directory / "ranking", self.directory / "clusters.bin"
             clusters, largest = find_clusters(self._keys(), self.rows, ranking, output, bar.update)
-        write_json(report, {"clusters": int(clusters), "largest": int(largest)})
+        write_sealed_json(report, {"clusters": int(clusters), "largest": int(largest)})
         return int(clusters), int(largest)
 
     def _keys(self) -> Iterator[NDArray[np.uint64]]:
@@ -253,7 +256,7 @@ class _Mining:
 
     def _write(self, jobs: Jobs, search: NeighbourSearch) -> list[dict[str, Any]]:
         starts = tuple(piece.first for piece in self.pieces)
-        assembly = Assembly(self.directory / "files", search, starts)
+        assembly = Assembly(self.directory / FILES, search, starts)
         assembly.output.mkdir(exist_ok=True)
         parts: list[Sequence[Piece]] = [
             self.pieces[first : first + PIECES_PER_FILE]
@@ -266,7 +269,7 @@ class _Mining:
     def _publish(self, output: Path, files: list[dict[str, Any]], content: dict[str, Any]) -> None:
         with replaced_directory(output.resolve()) as temporary:
             for file in files:
-                link_or_copy(self.directory / "files" / file["file"], temporary / file["file"])
+                link_or_copy(self.directory / FILES / file["file"], temporary / file["file"])
             manifest = {"format": FORMAT, "paraforge": versions.__version__, **content, "files": files}
             write_json(temporary / MANIFEST, manifest)
             lineage = [name for name in LINEAGE if name in self.dataset.schema.names]

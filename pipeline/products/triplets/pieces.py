@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.base.files import atomic_path
+from paraforge.base.sealed import sealed_path
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.store import row_groups
 from paraforge.corpus.publication.datasets import Dataset, open_file
@@ -116,8 +116,8 @@ def part(directory: Path, what: str, number: int, ending: str = "bin") -> Path:
 
 
 def write_array(values: NDArray[Any], path: Path) -> None:
-    """Write an array's bytes alone, to be read in parts."""
-    with atomic_path(path) as temporary:
+    """Write an array's bytes alone, to be read in parts, and seal them."""
+    with sealed_path(path) as temporary:
         np.ascontiguousarray(values).tofile(temporary)
 
 

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.devices import torch_threads
-from paraforge.base.files import read_json_or_none, write_json
+from paraforge.base.files import read_json_or_none
+from paraforge.base.sealed import write_sealed_json
 from paraforge.base.shards.lineage import mixed
 from paraforge.products.lexicon.encoding import write_arrow, write_npy
 from paraforge.products.triplets.cells import nearest_cells
@@ -92,7 +93,7 @@ def prepare_piece(piece: Piece, index: int, setup: Preparation) -> int:
     # Their offsets have 64 bits, as a piece may be of any size.
     column = pc.cast(texts[1].combine_chunks(), pa.large_string())
     write_arrow(pa.table({"text": column}), part(setup.directory, "texts", index, "arrow"))
-    write_json(report, counts)
+    write_sealed_json(report, counts)
     return counts["anchor"]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
 from paraforge.base.devices import torch_threads
-from paraforge.base.files import atomic_path
+from paraforge.base.sealed import sealed_path
 from paraforge.base.shards.lineage import mixed
 from paraforge.products.triplets.clusters import read_clusters
 from paraforge.products.triplets.parameters import TripletsParameters
@@ -79,7 +79,7 @@ def search_anchors(first: int, last: int, job: int, search: NeighbourSearch) -> 
             if start < stop:
                 anchors = _anchors(cell, start - int(before[cell]), stop - int(before[cell]), layout, search)
                 found.append(_search_cell(cell, anchors, layout, search))
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
+    with sealed_path(path) as temporary, temporary.open("wb") as file:
         arrays: dict[str, Any] = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
         np.savez(file, allow_pickle=False, **arrays)
     return last - first

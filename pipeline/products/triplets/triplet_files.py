@@ -14,8 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge.base.errors import IncompleteError
-from paraforge.base.files import atomic_path, read_json_or_none, sha256_file, write_json
+from paraforge.base.files import read_json_or_none, sha256_file
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.sealed import seal, sealed_path, write_sealed_json
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.store import parquet_writer
@@ -52,9 +53,10 @@ def gather(jobs: int, pieces: Sequence[Piece], search: NeighbourSearch) -> None:
             rows = found["rows"]
             for name, array in arrays.items():
                 array[rows] = found[name]
-    for array in arrays.values():
+    for name, array in arrays.items():
         array.flush()
-    write_json(search.directory / _FOUND, {"jobs": jobs})
+        seal(search.directory / f"{name}.npy")
+    write_sealed_json(search.directory / _FOUND, {"jobs": jobs})
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def write_files(number: int, pieces: Sequence[Piece], assembly: Assembly) -> dic
     with ExitStack() as stack:
         writers = {}
         for name, path in paths.items():
-            temporary = stack.enter_context(atomic_path(path))
+            temporary = stack.enter_context(sealed_path(path))
             writers[name] = stack.enter_context(parquet_writer(temporary, kinds[name]))
         for piece in pieces:
             check_interrupt()
@@ -106,7 +108,7 @@ def write_files(number: int, pieces: Sequence[Piece], assembly: Assembly) -> dic
         "left_out": dict(sorted(left_out.items())),
         "cosines": sums.tolist(),
     }
-    write_json(report, found)
+    write_sealed_json(report, found)
     return found
 
 

@@ -55,8 +55,8 @@ def run(corpus: Path, base: Path, finished: int) -> bool:
     return child.exitcode == 0
 
 
-# A piece is a dozen files, which are done again unless the last one is there.
-@pytest.mark.parametrize("files_each_time", [14, 19])
+# A piece is a dozen files with their digests, which are done again unless the last one is there.
+@pytest.mark.parametrize("files_each_time", [28, 39])
 def test_killed_again_and_again(corpus: Path, tmp_path: Path, files_each_time: int) -> None:
     assert run(corpus, tmp_path / "whole", -1)
     killed = 0

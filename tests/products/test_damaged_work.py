@@ -1,0 +1,90 @@
+"""Whatever happens to a file of unfinished work on a lexicon or on triplets, the result is the same."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import Interrupted
+from paraforge.base.shards.resources import Resources
+from paraforge.products.lexicon.extraction import extract_lexicon
+from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
+from paraforge.products.triplets import cells, search
+from tests.damage import DAMAGES, Damage, apply, flip
+from tests.products.triplets.corpora import mine, publish
+from tests.project import digests
+
+Make = Callable[[Path], None]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(params=["lexicon", "lexicon of text", "triplets"])
+def make(request: pytest.FixtureRequest, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Makes a product in PLACE/out, with work in PLACE/work."""
+    if request.param == "triplets":
+        monkeypatch.setattr(cells, "_ROWS_A_CELL", 30)
+        monkeypatch.setattr(search, "ANCHORS_PER_JOB", 60)
+        return lambda place: mine(corpus, place / "out", candidates=40, negatives=2) and None
+    given = corpus
+    if request.param == "lexicon of text":
+        given = corpus.parent / "pairs.tsv"
+        given.write_text("".join(f"a dog {n % 7} runs\tthe hound {n % 7} is running\n" for n in range(90)))
+    parameters = LexiconParameters(filters=LexiconFilters(minimum_score=None), minimum_pairs=1)
+
+    def extract(place: Path) -> None:
+        resources = Resources(workers=1, work=place / "work", memory_limit="1GB")
+        extract_lexicon([given], place / "out", parameters, resources)
+
+    return extract
+
+
+def files_until(make: Make, place: Path, most: float) -> int:
+    """Make it until so many files have been finished, or to its end; how many have."""
+    replace: Callable[..., Path] = Path.replace
+    finished = 0
+
+    def counted(path: Path, target: Path) -> Path:
+        nonlocal finished
+        if finished >= most:
+            raise Interrupted()
+        finished += 1
+        return replace(path, target)
+
+    with pytest.MonkeyPatch.context() as patched, suppress(Interrupted):
+        patched.setattr(Path, "replace", counted)
+        make(place)
+    return finished
+
+
+def kind(path: str) -> str:
+    """Files of one kind have one name, but for numbers and keys."""
+    return "".join(letter for letter in Path(path).name if not letter.isdigit())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_any_file(make: Make, damage: Damage, tmp_path: Path) -> None:
+    total = files_until(make, tmp_path / "whole", math.inf)
+    wanted = digests(tmp_path / "whole" / "out")
+    for files in (total // 2, total - 2):
+        begun, place = tmp_path / f"after-{files}", tmp_path / "damaged"
+        assert files_until(make, begun, files) == files
+        names = {kind(name): name for name in digests(begun / "work") if not name.endswith("lock")}
+        assert len(names) > 4
+        for name in names.values():
+            if damage is not flip and name.endswith(".sha256"):
+                continue
+            shutil.copytree(begun, place)
+            apply(damage, place / "work" / name)
+            make(place)
+            assert digests(place / "out") == wanted, (files, name)
+            shutil.rmtree(place)
