@@ -20,6 +20,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import ShardView
 from paraforge.interface.configuration import Parameters, load_parameters
+from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.inputs import link_inputs
 from paraforge.interface.project.files import check_versions
 
@@ -42,6 +43,8 @@ def parameters_of(stage: str) -> Parameters:
     """What params.yaml says; `inputs/STAGE` then has links to the files that it names. Raises InputError: the
     project is of another version, or a value is not allowed."""
     check_versions()
+    if stale := stale_words(Path()):
+        logger.warning("%s", stale)
     parameters = load_parameters()
     link_inputs(parameters, [stage])
     return parameters

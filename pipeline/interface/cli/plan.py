@@ -65,6 +65,7 @@ def plan(
     from paraforge.base.interrupts import graceful_interrupts
     from paraforge.base.shards.store import ShardDirectory
     from paraforge.interface.configuration import load_parameters
+    from paraforge.interface.configuration.choices import reconfigure, stale_words
     from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster, tidied
     from paraforge.interface.planning.simulation import MOST_DEVICES, best_task_size, compare_task_sizes
     from paraforge.interface.planning.table import plan_json, plan_text, simulation_text
@@ -72,12 +73,13 @@ def plan(
     from paraforge.translation.models.importing import usable_model
 
     if overrides:
-        from paraforge.interface.configuration.choices import reconfigure
         from paraforge.interface.configuration.composition import configs_directory
 
         parameters = reconfigure(configs_directory(configs), overrides, parameters_path).parameters
     else:
         parameters = load_parameters(parameters_path)
+        if stale := stale_words(parameters_path.parent):
+            typer.echo(stale, err=True)
     counts = [part.strip() for part in devices.split(",")]
     if not all(part.isdecimal() and 0 < int(part) <= MOST_DEVICES for part in counts):
         raise ConfigurationError(

@@ -4,8 +4,10 @@ Its first lines are comments, with the choices and a checksum of each section as
 
     # choices: corpus=my translate.beam=4
     # written: ingest=3fa9c1d2 nmt=...
+    # files: corpus/my=91ab77e0
 
-A section whose checksum differs was edited by hand. What differs there from its choices is kept, unless a
+A file of a group that differs from its checksum was changed since: stages, ``plan`` and ``doctor`` say so. A
+section that differs from its own was edited by hand. What differs there from its choices is kept, unless a
 choice that is made now says something of it.
 """
 
@@ -24,13 +26,13 @@ from pydantic import ValidationError
 from paraforge.base.errors import InputError, ParaforgeError
 from paraforge.base.files import hash_json
 from paraforge.corpus.selection.parameters import SelectParameters, by_name
-from paraforge.interface.configuration import check_parameters, read_yaml
+from paraforge.interface.configuration import PARAMETERS, check_parameters, read_yaml
 from paraforge.interface.configuration.composition import choices, compose, files_of_choice
 from paraforge.interface.configuration.parameters import Parameters
 
 _TITLE = "# Composed by 'paraforge configure', which keeps what is edited here."
 _SHOWN_CHARACTERS = 100
-_CHOICES, _WRITTEN = "# choices:", "# written:"
+_CHOICES, _WRITTEN, _FILES = "# choices:", "# written:", "# files:"
 Key = tuple[str, ...]
 _WHOLE: Key = ("select", "filters")
 """Of these a group says all: what it does not name is not there."""
@@ -65,7 +67,8 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     """
     was = _read(path, reset)
     text, current = was if was is not None and not reset else ("", {})
-    earlier, checksums = _header(text)
+    header = _header(text)
+    earlier, checksums = header[_CHOICES], _sums(header[_WRITTEN])
     earlier = _without_places(configs, earlier)
     overrides = [_filter_named(one) for one in overrides]
     chosen, forgotten = _joined(configs, earlier, overrides)
@@ -79,7 +82,7 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
             old |= {"select": current["select"]} if "select" in old else {}
         content, edited = _with_edits(_recomposed(configs, earlier), old, new, _named(configs, overrides))
     return Configured(
-        _header_text(chosen, new, content) + _dumped(content),
+        _header_text(chosen, new, content, _files(configs, chosen)) + _dumped(content),
         content,
         check_parameters(content, str(path)),
         chosen,
@@ -137,22 +140,68 @@ def _dumped(content: Mapping[str, Any]) -> str:
     return OmegaConf.to_yaml(OmegaConf.create(dict(content)))
 
 
-def _header(text: str) -> tuple[list[str], dict[str, str]]:
-    """The choices that a file was composed from, and the checksums of its sections."""
-    found: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: []}
+def composed_files(project: Path) -> dict[Path, bool]:
+    """The files of a project's groups that its params.yaml was composed of, and whether each is as it was
+    then; empty where params.yaml does not say it."""
+    try:
+        text = (project / PARAMETERS).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    known = {project / "configs" / f"{name}.yaml": one for name, one in _sums(_header(text)[_FILES]).items()}
+    return {file: _sum_of(file) == one for file, one in known.items() if file.is_file()}
+
+
+def stale_words(project: Path) -> str | None:
+    """What to do about group files that were changed after params.yaml was composed; None where none was."""
+    changed = [str(file) for file, same in composed_files(project).items() if not same]
+    if not changed:
+        return None
+    return f"{', '.join(changed)} changed after {PARAMETERS} was composed: 'paraforge configure' takes it in"
+
+
+def _files(configs: Path, chosen: Sequence[str]) -> list[str]:
+    """The checksums of the files of all chosen groups."""
+    named = (one.partition("=") for one in chosen if "=" in one)
+    files = [
+        file
+        for group, _, name in named
+        if (configs / group).is_dir()
+        for file in files_of_choice(configs, group, name)
+    ]
+    return [f"{file.relative_to(configs).with_suffix('').as_posix()}={_sum_of(file)}" for file in files]
+
+
+def _sum_of(file: Path) -> str | None:
+    """A checksum of what a file says; None where it is missing, or no YAML."""
+    try:
+        return _checksum(read_yaml(file)[1])
+    except (OSError, InputError):
+        return None
+
+
+def _sums(words: Sequence[str]) -> dict[str, str]:
+    return dict(one.split("=", 1) for one in words if "=" in one)
+
+
+def _header(text: str) -> dict[str, list[str]]:
+    """What the first lines of a file say it was composed from."""
+    found: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: [], _FILES: []}
     for line in text.splitlines():
         if not line.startswith("#"):
             break
         for name in found:
             if line.startswith(name):
                 found[name] = shlex.split(line.removeprefix(name))
-    return found[_CHOICES], dict(one.split("=", 1) for one in found[_WRITTEN] if "=" in one)
+    return found
 
 
-def _header_text(chosen: Sequence[str], composed: Mapping[str, Any], content: Mapping[str, Any]) -> str:
+def _header_text(
+    chosen: Sequence[str], composed: Mapping[str, Any], content: Mapping[str, Any], files: Sequence[str]
+) -> str:
     # A section with edits has no checksum: the next call looks for them again.
     sums = [f"{name}={_checksum(value)}" for name, value in content.items() if value == composed.get(name)]
-    return f"{_TITLE}\n{_CHOICES} {shlex.join(chosen)}".rstrip() + f"\n{_WRITTEN} {' '.join(sums)}\n"
+    named = f"{_FILES} {shlex.join(files)}\n" if files else ""
+    return f"{_TITLE}\n{_CHOICES} {shlex.join(chosen)}".rstrip() + f"\n{_WRITTEN} {' '.join(sums)}\n{named}"
 
 
 def _checksum(section: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -60,6 +61,8 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     groups = choices(configs)
     for override in overrides:
         _check_names(override, groups)
+    of_filters = [one for one in overrides if one.lstrip("+~").startswith("select.filters.")]
+    others = [one for one in overrides if one not in of_filters]
     # Hydra would read aliases that stand for more than memory can hold.
     chosen = group_files(configs, overrides)
     try:
@@ -67,7 +70,13 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with initialize_config_dir(str(configs.resolve()), version_base=_HYDRA_BEHAVIOUR):
-                composed = hydra_compose(ROOT, overrides=[_forced(_quoted(one), groups) for one in overrides])
+                composed = hydra_compose(ROOT, overrides=[_forced(_quoted(one), groups) for one in others])
+                if OmegaConf.is_list(composed.select.filters):  # as groups of older versions have them
+                    selected = OmegaConf.to_container(composed.select, resolve=True)
+                    assert isinstance(selected, dict)
+                    composed.select = by_name({str(key): value for key, value in selected.items()})
+        for one in of_filters:
+            _override_filter(composed, _quoted(one))
         container = OmegaConf.to_container(composed, resolve=True)
     except yaml.YAMLError as error:
         raise _broken(error, configs) from error
@@ -88,6 +97,23 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
             raise InputError("it names no section", file, 1, f"Its first line has to be '{_GLOBAL}'.")
     check_parameters(content, _place(configs, chosen))
     return OmegaConf.to_yaml(OmegaConf.create({**content, "select": by_name(content["select"])}))
+
+
+def _override_filter(composed: Any, override: str) -> None:
+    """Set, or take out, one value of the filters, which have names by now."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from omegaconf import OmegaConf
+
+    parsed = OverridesParser.create().parse_override(override)
+    if not parsed.is_delete():
+        OmegaConf.update(composed, parsed.key_or_group, parsed.value(), merge=False, force_add=True)
+        return
+    above, _, last = parsed.key_or_group.rpartition(".")
+    filters = OmegaConf.select(composed, above)
+    if filters is None or last not in filters:
+        raise InputError(f"{override}: there is no such filter or value")
+    OmegaConf.set_struct(composed, False)
+    del filters[last]
 
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:

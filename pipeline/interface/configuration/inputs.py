@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from paraforge.base.errors import InputError
 from paraforge.base.shards.store import index_path
 from paraforge.base.text.paths import UserFile, expand, files_of
+from paraforge.interface.configuration.choices import composed_files
 from paraforge.interface.configuration.parameters import Parameters
 
 INPUTS = Path("inputs")
@@ -68,6 +69,8 @@ def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, roo
         for named in named_files(parameters, stage):
             with contextlib.suppress(InputError):
                 paths += named.files()
+        if stage == "ingest":  # which says that one was changed
+            paths += composed_files(root.parent)
         _link(root / stage, paths)
 
 

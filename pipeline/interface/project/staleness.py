@@ -9,6 +9,7 @@ from typing import Any
 from paraforge.base.errors import ParaforgeError
 from paraforge.base.shards.dvc_files import LOCK
 from paraforge.interface.configuration import PARAMETERS, checks, read_yaml
+from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.diagnosis import Finding
 from paraforge.interface.project.files import VERSIONS, installed_versions, read_versions
 from paraforge.versions import __version__
@@ -56,6 +57,8 @@ def project_findings(project: Path) -> Iterator[Finding]:
         if found is not None and found[1] != installed_versions():
             detail = f"of paraforge {found[0]}; {__version__} is installed and has other steps"
             yield Finding("project", str(VERSIONS), "broken", detail, "paraforge init --upgrade")
+        if stale := stale_words(project):
+            yield Finding("project", "choices", "note", stale, "paraforge configure")
         for name, reason in reasons(project).items():
             yield Finding("project", f"stage {name} runs again", "note", reason)
     except (ParaforgeError, LookupError, TypeError, AttributeError) as error:

@@ -16,6 +16,8 @@ from paraforge.base.errors import ConfigurationError, ParaforgeError
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.configuration.composition import compose
+from paraforge.interface.project.staleness import project_findings
+from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, run
 
@@ -115,6 +117,25 @@ def test_a_changed_group_is_no_edit(project: Path) -> None:
     assert "kept as edited: report.examples: 4 -> 3" in told
 
 
+def test_a_group_that_changed_later_is_named(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = project / "configs" / "corpus" / "my.yaml"
+    words = "configs/corpus/my.yaml changed after params.yaml was composed: 'paraforge configure' takes it in"
+    configure("corpus=my")
+    parameters_of("ingest")
+    assert words not in caplog.text
+    # DVC runs ingest, which says it, because the file is one of its inputs.
+    assert file.absolute() in [link.resolve() for link in (project / "inputs" / "ingest").iterdir()]
+    file.write_text("# a comment changes nothing\n" + MY)
+    parameters_of("ingest")
+    assert words not in caplog.text
+    file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
+    parameters_of("ingest")
+    assert words in caplog.text
+    assert words in [finding.detail for finding in project_findings(Path())]
+    configure()
+    assert "choices" not in [finding.name for finding in project_findings(Path())]
+
+
 def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project: Path) -> None:
     content = yaml.safe_load(compose(Path("configs"), ["corpus=my", "translate.beam=4"]))
     Path("params.yaml").write_text(yaml.safe_dump(content))
@@ -141,6 +162,13 @@ def test_what_will_run(project: Path) -> None:
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert "'dvc repro' has nothing to run for this." in configure()
     assert "has nothing to run" in configure("resources.workers=1")
+    # A stage that has read what another stage has since made anew.
+    ran["select"]["outs"] = [{"path": "data/selected", "md5": "2"}]
+    ran["publish"]["deps"] = [{"path": "data/selected", "md5": "1"}]
+    (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
+    assert "runs publish, then" in configure()
+    ran["publish"]["deps"][0]["md5"] = "2"
+    (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert (
         "runs select, then what reads their output: publish, embeddings@word, paraphraser, triplets, "
         "statistics, report." in configure("select=wieting2021")
@@ -288,6 +316,12 @@ def test_a_list_of_filters_of_an_older_version_is_read(project: Path) -> None:
     (project / "configs" / "select" / "mine.yaml").write_text(f"# @package _global_\nselect:\n{LIST}")
     configure("--reset", "select=mine")
     assert list(written()["select"]["filters"]) == ["runaway", "near", "length"]
+    # The filters of such a group are overridden by name, too, also when they are named in the same call.
+    configure("select.length.maximum=20")
+    assert written()["select"]["filters"]["length"] == {"kind": "length", "maximum": 20}
+    configure("--reset", "select=mine", "select.near.maximum=0.7", "select.filters.runaway=null")
+    filters = written()["select"]["filters"]
+    assert filters["runaway"] is None and filters["near"]["maximum"] == 0.7
     configure("--reset")
     edit("# choices:", "# choices: select.filters.2.maximum=25")
     configure()
