@@ -76,7 +76,7 @@ def _code(line: str, name: str, options: str = "") -> str:
 def is_word_average(model: SentenceModel) -> bool:
     """Whether a sentence is the mean of its words' vectors and nothing else: of one table, or of several
     side by side or added, whose means are the mean of the rows side by side or added."""
-    return _averaged_words(model.parameters) == WORD
+    return _averaged_words(model.parameters) is not None
 
 
 def _averaged_words(parameters: EncoderParameters) -> str | None:

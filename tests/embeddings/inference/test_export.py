@@ -11,6 +11,7 @@ import pytest
 
 import paraforge
 from paraforge.base.errors import InputError
+from paraforge.base.text.unit_names import WORD_UNITS
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.average import Average
@@ -22,7 +23,7 @@ from paraforge.embeddings.encoders.parameters import (
     VectorParameters,
 )
 from paraforge.embeddings.inference.card import describe_encoder
-from paraforge.embeddings.inference.export import export_model
+from paraforge.embeddings.inference.export import export_model, is_word_average
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
 from tests.embeddings.trainer.test_model import make_model
@@ -56,6 +57,13 @@ def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word"
     np.testing.assert_allclose(loaded.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
     types = [module["type"] for module in json.loads((tmp_path / "exported" / "modules.json").read_text())]
     assert types == ["sentence_transformers.models.StaticEmbedding"]
+
+
+@pytest.mark.parametrize("unit", WORD_UNITS)
+def test_models_of_every_kind_of_words_give_their_words(
+    tmp_path: Path, unit: Literal["word", "bare_word"]
+) -> None:
+    assert is_word_average(word_model(tmp_path / "model", unit))
 
 
 @pytest.mark.parametrize("kind", ["concatenation", "addition", "nested"])
