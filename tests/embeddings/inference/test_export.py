@@ -23,10 +23,11 @@ from paraforge.embeddings.encoders.parameters import (
     VectorParameters,
 )
 from paraforge.embeddings.inference.card import describe_encoder
-from paraforge.embeddings.inference.export import export_model, is_word_average
+from paraforge.embeddings.inference.export import export_model
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
 from tests.embeddings.trainer.test_model import make_model
+from tests.here import run_command
 
 TEXTS = ["A dog.", "", "The dog's bone, isn't it?", "unseen words", "a a a", "Mr. U.S. dog..."]
 ABOUT = {
@@ -60,10 +61,13 @@ def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word"
 
 
 @pytest.mark.parametrize("unit", WORD_UNITS)
-def test_models_of_every_kind_of_words_give_their_words(
-    tmp_path: Path, unit: Literal["word", "bare_word"]
-) -> None:
-    assert is_word_average(word_model(tmp_path / "model", unit))
+def test_word_similarity_finds_no_unknown_words(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
+    word_model(tmp_path / "model", unit)
+    judged, scores = tmp_path / "judged.tsv", tmp_path / "scores.json"
+    judged.write_text("word1\tword2\tscore\na\tdog\t7\na\tbone\t3\ndog\tgnu\t1\ngnu\tyak\t9\n")
+    run_command("evaluate", tmp_path / "model", "--similarity", judged, "--json", scores)
+    found = json.loads(scores.read_text())["words"]["judged"]
+    assert (found["found"], found["pairs"]) == (2, 4)
 
 
 @pytest.mark.parametrize("kind", ["concatenation", "addition", "nested"])
