@@ -71,7 +71,13 @@ def _scores(title: str, rows: Mapping[str, Mapping[str, Any]] | None) -> Sequenc
     if not rows:
         return []
     cells = [(name, _number(row["pearson"]), _number(row["spearman"])) for name, row in rows.items()]
-    return [f"## {title}", "", table(["set", "Pearson", "Spearman"], cells, right=[1, 2]), ""]
+    shared = [
+        f"{row['development_pairs']} of the {row['pairs']} pairs of {name} chose the epoch."
+        for name, row in rows.items()
+        if "development_pairs" in row
+    ]
+    scores = table(["set", "Pearson", "Spearman"], cells, right=[1, 2])
+    return [f"## {title}", "", scores, "", *shared, *[""] * bool(shared)]
 
 
 def _leakage(leakage: Mapping[str, Any] | None) -> Sequence[str]:

@@ -126,6 +126,7 @@ def train_model(
         WorkLockedError: another process runs the same training.
     """
     check_device(device)
+    _ = data.development_pairs  # warns before work is spent
 
     def train(directory: Path) -> dict[str, Any]:
         begin = time.perf_counter()
@@ -214,6 +215,10 @@ def _alike(encoder: Encoder, store: PairStore) -> float | None:
 def found_by(trainer: Trainer[Any, Any], model: Model, data: TrainingData, begin: float) -> dict[str, Any]:
     """What the report of every training has: size, development score, history, scores on the test sets."""
     scores = evaluate_sts(model, data.evaluated_sets)
+    shared = data.development_pairs
+    chosen_by = {group.name: 0 for group in scores.groups}
+    for one in scores.sets:
+        chosen_by[one.group] += shared.get(one.name, 0)
     return {
         "dimension": model.dimension,
         "parameters": sum(value.numel() for value in trainer.module.parameters()),
@@ -221,13 +226,15 @@ def found_by(trainer: Trainer[Any, Any], model: Model, data: TrainingData, begin
         "seconds": time.perf_counter() - begin,
         "best_score": trainer.record.best_score,
         "history": trainer.record.history,
-        "sets": {score.name: _figures(score) for score in scores.sets},
-        "years": {score.name: _figures(score) for score in scores.groups},
+        "sets": {score.name: _figures(score, shared.get(score.name, 0)) for score in scores.sets},
+        "years": {score.name: _figures(score, chosen_by[score.name]) for score in scores.groups},
     }
 
 
-def _figures(score: SetScore | GroupScore) -> dict[str, Any]:
-    return {"pearson": score.pearson, "spearman": score.spearman, "pairs": score.pairs}
+def _figures(score: SetScore | GroupScore, development_pairs: int) -> dict[str, Any]:
+    """development_pairs: how many of its pairs chose the epoch, too; named where there are any."""
+    figures = {"pearson": score.pearson, "spearman": score.spearman, "pairs": score.pairs}
+    return figures | ({"development_pairs": development_pairs} if development_pairs else {})
 
 
 def reproducible(report: Any) -> dict[str, Any]:

@@ -88,6 +88,7 @@ def train_decoders(
     sets = judges or TrainingData()
     check_device(device)
     data = hash_json([file.identity() for file in files])
+    _ = sets.development_pairs  # warns before work is spent
     key = hash_json(
         {
             "version": DECODERS,

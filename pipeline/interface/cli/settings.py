@@ -101,5 +101,10 @@ def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]
     lines = [] if best_score is None else [f"development score {best_score:.2f}"]
     return lines + [
         f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"
+        + (
+            f"  ({score['development_pairs']} of its {score['pairs']} pairs chose the epoch)"
+            if "development_pairs" in score
+            else ""
+        )
         for name, score in years.items()
     ]

@@ -12,16 +12,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import write_index, write_shard
+from paraforge.embeddings.inference.card import model_card
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_model, train_named_model
+from paraforge.interface.cli.settings import score_lines
 from tests.embeddings.trainer.pairs import sentence_pairs, write_pairs, write_sts
-from tests.project import digests, kill, start
+from tests.project import ROOT, digests, kill, start
 
 SETTINGS = {"training": {"epochs": 3, "batch_size": 20, "mega_batch": 2}}
 
@@ -60,6 +63,41 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "work")
     train(tmp_path, model_parameters(), data)
     assert digests(tmp_path / "model") == before
+
+
+def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever their order, case and punctuation; of a set without any, nothing is said."""
+    pairs = sentence_pairs()
+    judges = {"2012.half": pairs[5:15], "2012.all": pairs[:10], "2013.other": pairs[20:30]}
+    paths = []
+    for name, some in judges.items():
+        path = tmp_path / f"{name}.tsv"
+        path.write_text("".join(f"{k % 5}\t{one.upper()}!\t{two}\n" for k, (two, one) in enumerate(some)))
+        paths.append(str(path))
+    development = str(write_sts(tmp_path / "development.tsv", pairs[:10]))
+    data = data_of(write_pairs(tmp_path / "pairs.tsv", pairs), development=[development], test_sets=paths)
+    report = train(tmp_path, model_parameters(), data)
+    shared = {name: score.get("development_pairs", 0) for name, score in report.sets.items()}
+    assert shared == {"2012.half": 5, "2012.all": 10, "2013.other": 0}
+    assert (report.years["2012"]["development_pairs"], report.years["2012"]["pairs"]) == (15, 20)
+    warned = [message for message in caplog.messages if "choose the epoch" in message]
+    assert [line.partition(" pairs")[0] for line in warned] == [
+        "2012.half: 5 of its 10",
+        "2012.all: 10 of its 10",
+    ]
+    assert "15 of its 20 pairs chose the epoch" in "\n".join(score_lines(None, report.years))
+    about = SentenceModel.open(tmp_path / "model").about
+    card = model_card("m", model_parameters().encoder, 8, {}, about, "", None)
+    assert "5 of the 10 pairs of 2012.half chose the epoch." in card
+
+
+def test_the_composed_choice_of_sets_shares_no_pair_between_roles() -> None:
+    if "PARAFORGE_DATA" not in os.environ:
+        pytest.skip("PARAFORGE_DATA names no directory")
+    section = yaml.safe_load((ROOT / "configs/embeddings/sts.yaml").read_text(encoding="utf-8"))["embeddings"]
+    data = TrainingData(development=section["development"], test_sets=section["test_sets"])
+    assert data.evaluated_sets and data.development_sets
+    assert not data.development_pairs
 
 
 def test_another_role_of_the_same_sets_is_another_training(tmp_path: Path) -> None:
