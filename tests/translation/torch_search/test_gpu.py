@@ -10,6 +10,7 @@ import torch
 
 from paraforge.translation.decoding.torch_device import device_of, prepare_thread
 from paraforge.translation.decoding.translator import Placement
+from paraforge.translation.torch_search import graphs
 from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.layers import Weights
 from paraforge.translation.torch_search.results import Found
@@ -108,6 +109,16 @@ def test_steps_are_recorded_again_after_memory_was_freed() -> None:
         assert stream is None or recorded._stream is stream
         stream = recorded._stream
         recorded.forget()
+
+
+@pytest.mark.gpu
+def test_recordings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "_MOST_GRAPHS", 2)
+    plain, replaying, recorded = searches(torch.device("cuda", 0))
+    for _ in range(4):
+        same(plain.run(sentences(40)), replaying.run(sentences(40)))
+    assert len(recorded._graphs) <= 2
+    assert recorded.replayed
 
 
 @pytest.mark.gpu

@@ -1,0 +1,94 @@
+"""What a search asks of its memory: few shapes, nothing left over, and steps without a recording."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from paraforge.translation.torch_search.arena import Arena
+from paraforge.translation.torch_search.graphs import RecordedSteps
+from paraforge.translation.torch_search.results import Found
+from paraforge.translation.torch_search.search import Pace, Request, Search
+from paraforge.translation.torch_search.state import SearchState, Shape
+from tests.translation.torch_search.random_weights import random_weights, rules, sentences
+
+PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(4, 16, 64), source_multiple=8, room=2)
+
+
+def same(one: list[list[Found]], other: list[list[Found]]) -> None:
+    for first, second in zip(one, other, strict=True):
+        assert [(h.tokens, h.ended) for h in first] == [(h.tokens, h.ended) for h in second]
+
+
+def test_an_arena_is_as_large_as_the_largest_state() -> None:
+    arena = Arena(torch.device("cpu"), torch.float32)
+    large = Shape(64, 4, 1, 16, 8, 0, False, 2, 2, 4)
+    first = arena.state(large)
+    generation = arena.generation
+    for batch in (32, 16, 64):
+        again = arena.state(dataclasses.replace(large, batch=batch))
+        assert again.cache.data_ptr() == first.cache.data_ptr()
+    assert arena.generation == generation
+    arena.state(dataclasses.replace(large, capacity=16))
+    assert arena.generation > generation
+
+
+def test_a_state_may_be_resized_in_its_own_memory() -> None:
+    weights = random_weights()
+    arena = Arena(weights.device, weights.dtype)
+    plain = Search(weights, rules(3), PACE)
+    same(plain.run(sentences(40)), Search(weights, rules(3), PACE, arena.state).run(sentences(40)))
+
+
+def test_steps_run_as_they_are_when_a_recording_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(RecordedSteps, "_recorded", fail)
+    plain = Search(random_weights(), rules(3), PACE)
+    recorded = RecordedSteps(plain)
+    replaying = Search(plain.weights, plain.rules, PACE, recorded.state, recorded.step)
+    for _ in range(2):
+        same(plain.run(sentences(40)), replaying.run(sentences(40)))
+    assert (recorded.failed, recorded.replayed) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"), [(1, 8), (8, 8), (9, 16), (127, 128), (129, 144), (300, 320), (500, 500)]
+)
+def test_shapes_of_sources_are_few_and_not_much_larger(positions: int, expected: int) -> None:
+    assert Pace(source_multiple=8).source(positions, 500) == expected
+    assert Pace().source(positions, 500) == positions
+
+
+def test_batches_have_few_sizes() -> None:
+    pace = Pace(batch_sizes=(16, 32, 64, 96))
+    assert [pace.batch(count) for count in (1, 17, 65, 96, 97, 200)] == [16, 32, 96, 96, 128, 224]
+
+
+def test_nothing_is_left_of_a_state_that_is_used_again() -> None:
+    weights = random_weights()
+    kept: dict[Shape, SearchState] = {}
+    plain = Search(weights, rules(3), PACE)
+
+    def allocate(shape: Shape) -> SearchState:
+        state = kept.setdefault(shape, plain.new_state(shape))
+        for tensor in state.tensors().values():
+            tensor.fill_(float("nan") if tensor.is_floating_point() else 1)
+        return state
+
+    again = Search(weights, rules(3), dataclasses.replace(PACE, keep=0.0, room=16), allocate)
+    same(plain.run(sentences(9)), again.run(sentences(9)))
+
+
+def test_what_fills_a_batch_up_is_in_the_source_vocabulary() -> None:
+    """An identifier that an embedding has not is an error here, and the end of the process on a GPU."""
+    whole = random_weights()
+    end = rules(3).end
+    small = dataclasses.replace(whole.source, tokens=whole.source.tokens[:end])
+    few = dataclasses.replace(whole, source=small)
+    asked = [Request((0, 1), 5), Request((1,), 5), Request((0,), 5)]
+    assert PACE.batch(len(asked)) > len(asked)
+    same(Search(few, rules(3)).run(asked), Search(few, rules(3), PACE).run(asked))
