@@ -1,4 +1,4 @@
-"""Reads files of word vectors (word2vec text and binary, GloVe, paragram), checking every line."""
+"""Reads text files of word vectors (word2vec, GloVe, paragram), checking every line."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ logger = logging.getLogger(__name__)
 
 _LARGEST_DIMENSION: Final = 20_000
 _FIX_LINE: Final = "Correct or remove the line; each has a word and then {} numbers, separated by spaces."
+_FIX_BINARY: Final = (
+    "Write it as text with gensim: KeyedVectors.load_word2vec_format(PATH, binary=True)"
+    ".save_word2vec_format(TEXT)."
+)
 
 
 def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[VectorBlock]:
@@ -26,14 +30,14 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
 
     A first line of two whole numbers is word2vec's header (words, dimension); without one, the numbers at the
     end of the first line give the dimension. A word may hold spaces (GloVe 840B has such) if none of its
-    later parts looks like a number. After a header, binary data is taken for word2vec's binary format.
+    later parts looks like a number.
 
     Published files have words that are not UTF-8, which no text can hold, and words that come again: the
     former and all but the first of the latter are left out, with a warning that counts them, which is also
     added to ``notes``.
 
-    Raises InputError: no vectors; a line with too few or too many numbers; NaN or infinity; a header that the
-    file does not keep; damaged or truncated compressed data.
+    Raises InputError: word2vec's binary format; no vectors; a line with too few or too many numbers; NaN or
+    infinity; a header that the file does not keep; damaged or truncated compressed data.
     """
     seen: set[str] = set()
     undecodable = _LeftOut("words that are not UTF-8")
@@ -42,10 +46,8 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
         source = VectorSource(stream, path)
         header = _header(source)
         if header is not None and _looks_binary(source):
-            blocks = _read_binary(source, *header)
-        else:
-            blocks = _read_text(source, None if header is None else header[1])
-        for block in blocks:
+            raise InputError("word2vec's binary format: text is read", path, remedy=_FIX_BINARY)
+        for block in _read_text(source, None if header is None else header[1]):
             words: list[str] = []
             places: list[int] = []
             for position, name in enumerate(block.words):
@@ -89,12 +91,12 @@ class _LeftOut:
         self._what = what
         self._first = ""
 
-    def add(self, word: bytes, line: int | None) -> None:
+    def add(self, word: bytes, line: int) -> None:
         """One more."""
         self.count += 1
         if self.count == 1:
             shown = repr(word[:40].decode("utf-8", "backslashreplace"))
-            self._first = shown if line is None else f"{shown} in line {line:,}"
+            self._first = f"{shown} in line {line:,}"
 
     def __str__(self) -> str:
         return f"{self.count:,} {self._what} are left out, the first {self._first}"
@@ -126,54 +128,6 @@ def _check_dimension(dimension: int, path: Path) -> None:
 def _looks_binary(source: VectorSource) -> bool:
     source.fill(1 << 16)
     return any(byte < 0x20 and byte not in b"\t\n\r" for byte in source.buffer[: 1 << 16])
-
-
-def _read_binary(source: VectorSource, count: int, dimension: int) -> Iterator[RawBlock]:
-    """The words and vectors behind the header of word2vec's binary format: words, each with its numbers as
-    float32."""
-    source.block_start = 0
-    done = 0
-    while done < count:
-        words: list[bytes] = []
-        rows: list[bytes] = []
-        while done < count and len(words) < 4096:
-            word = _binary_word(source, done)
-            if not source.fill(4 * dimension):
-                raise _truncated(source, done, count)
-            rows.append(source.take(4 * dimension))
-            words.append(word)
-            done += 1
-        vectors = np.frombuffer(b"".join(rows), dtype="<f4").reshape(-1, dimension).astype(np.float32)
-        finite = np.isfinite(vectors).all(axis=1)
-        if not finite.all():
-            bad = words[int(np.argmin(finite))].decode("utf-8", "backslashreplace")
-            raise InputError(
-                f"the vector of {bad!r} has NaN or infinity", source.path, remedy="Remove the word."
-            )
-        yield RawBlock(words, vectors)
-    source.fill(2)
-    if source.buffer[source.position :].strip():
-        raise InputError(
-            f"there is more behind the {count} words of the header", source.path, remedy="Correct the header."
-        )
-
-
-def _binary_word(source: VectorSource, done: int) -> bytes:
-    size = 64
-    while (end := source.buffer.find(b" ", source.position, source.position + size)) < 0:
-        size *= 2
-        if size > 1 << 16 or not source.fill(size // 2):
-            raise _truncated(source, done, None)
-    word = source.take(end - source.position).lstrip(b"\n")
-    source.take(1)
-    return word
-
-
-def _truncated(source: VectorSource, done: int, count: int | None) -> InputError:
-    of = f" of {count}" if count is not None else ""
-    return InputError(
-        f"the file ends, or is damaged, in word {done + 1}{of}", source.path, remedy="Fetch the file again."
-    )
 
 
 def _read_text(source: VectorSource, dimension: int | None) -> Iterator[RawBlock]:

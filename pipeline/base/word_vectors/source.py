@@ -1,4 +1,4 @@
-"""The bytes of a file of word vectors, by lines or by size."""
+"""The lines of a file of word vectors."""
 
 from __future__ import annotations
 
@@ -36,35 +36,26 @@ class VectorBlock:
 
 
 class VectorSource:
-    """The bytes of a file, taken by lines or by size, with the number of the line that was taken last."""
+    """The lines of a file, taken in blocks, with the number of the line that was taken last."""
 
     def __init__(self, stream: ByteStream, path: Path) -> None:
         self._stream = stream
         self.path = path
         self.buffer = b""
-        self.position = 0  # of what was not taken yet; only binary data is taken by position
         self.ended = False
         self.lines = 0
         self.block_start = 0
 
-    def line_of(self, position: int) -> int | None:
-        """Line number of the block's word `position`; None where the file has no lines."""
-        return self.block_start + position if self.block_start else None
+    def line_of(self, position: int) -> int:
+        """Line number of the block's word `position`."""
+        return self.block_start + position
 
-    def fill(self, size: int) -> bool:
-        """Have at least `size` bytes behind the position; False if the file ends before."""
-        while len(self.buffer) - self.position < size and not self.ended:
+    def fill(self, size: int) -> None:
+        """Have at least `size` bytes in the buffer, unless the file ends before."""
+        while len(self.buffer) < size and not self.ended:
             data = self._stream.read(_READ_BYTES)
             self.ended = not data
-            self.buffer = self.buffer[self.position :] + data
-            self.position = 0
-        return len(self.buffer) - self.position >= size
-
-    def take(self, size: int) -> bytes:
-        """The next bytes, which have been filled."""
-        taken = self.buffer[self.position : self.position + size]
-        self.position += size
-        return taken
+            self.buffer += data
 
     def take_lines(self) -> list[bytes]:
         """The next lines, without their ends; none at the end of the file."""

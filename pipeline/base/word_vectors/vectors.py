@@ -110,7 +110,7 @@ class WordVectors:
 
     @classmethod
     def from_text(cls, path: str | Path) -> WordVectors:
-        """Read a vector file (word2vec text or binary, GloVe, paragram; plain or compressed) into memory.
+        """Read a vector file (text of word2vec, GloVe, paragram; plain or compressed) into memory.
         Raises InputError: see :func:`~paraforge.base.word_vectors.files.read_vector_file`."""
         blocks = list(read_vector_file(Path(path)))
         words = [word for block in blocks for word in block.words]

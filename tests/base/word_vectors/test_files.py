@@ -62,16 +62,6 @@ def test_compressed(tmp_path: Path, name: str, compress: object) -> None:
     assert read(tmp_path, compress(GLOVE), name).words == ["the", "cat", "UUUNKKK"]
 
 
-def test_binary(tmp_path: Path) -> None:
-    rows = np.array(NUMBERS, dtype="<f4")
-    words = [b"the", "kočka".encode(), b"x"]
-    for separator in (b"", b"\n"):
-        body = b"".join(w + b" " + row.tobytes() + separator for w, row in zip(words, rows, strict=True))
-        vectors = read(tmp_path, b"3 3\n" + body, "v.bin")
-        assert vectors.words == ["the", "kočka", "x"]
-        np.testing.assert_array_equal(vectors.vectors, rows)
-
-
 def test_words_with_spaces_and_odd_characters(tmp_path: Path) -> None:
     content = ". . . 1 2 3\nat name@domain.com 4 5 6\na\u00a0b 7 8 9\n\u2028 1 1 1\n5 2 2 2\n".encode()
     assert read(tmp_path, content).words == [". . .", "at name@domain.com", "a\u00a0b", "\u2028", "5"]
@@ -91,17 +81,6 @@ def test_words_that_no_text_has_or_that_come_again_are_counted(
         f"1 words that were in the file before are left out, the first 'the' in line {line + 2}"
         in caplog.text
     )
-
-
-def test_the_same_in_a_binary_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    rows = np.arange(8, dtype="<f4").reshape(4, 2)
-    body = b"".join(
-        w + b" " + row.tobytes() for w, row in zip([b"a", b"\xff", b"a", b"b"], rows, strict=True)
-    )
-    vectors = read(tmp_path, b"4 2\n" + body)
-    assert vectors.words == ["a", "b"]
-    np.testing.assert_array_equal(vectors.vectors, rows[[0, 3]])
-    assert "1 words that were in the file before are left out, the first 'a'" in caplog.text
 
 
 WRONG = {
@@ -127,11 +106,7 @@ WRONG = {
     "an absurd dimension": (b"2 99999999999\nthe 1\n", 1, "vectors of 99999999999 numbers"),
     "an endless line": (b"the " + b"1 " * 2_000_000, 1, "longer than|vectors of"),
     "truncated gz": (gzip.compress(GLOVE * 1)[:-10], None, "damaged or truncated"),
-    "binary truncated": (b"2 3\nthe " + b"\x00\x01\x02\x03" * 2, None, "word 1"),
-    "binary with NaN": (b"1 2\nthe " + np.array([np.nan, 1], "<f4").tobytes(), None, "'the' has NaN"),
-    "binary with more words": (b"1 1\na " + b"\x00\x00\x80\x3fb \x00\x00\x80\x3f", None, "there is more"),
-    "binary word without end": (b"1 1\n" + b"\x01" * 200_000, None, "is damaged"),
-    "binary with fewer words": (b"2 1\na \x00\x00\x80\x3f", None, "word 2"),
+    "word2vec's binary format": (b"1 1\na " + b"\x00\x00\x80\x3f", None, "gensim"),
 }
 
 
