@@ -31,7 +31,7 @@ ALONE = [
     "overlap_3",
     "copy_rate",
     "digit_mismatch",
-    *(field.name for field in Meaning.fields),
+    *(column.name for column in Meaning.columns),
     "repetition",
 ]
 SIGNS = ["unknown_words", "length_surprise", "character_score", "copied_words"]
